@@ -1,0 +1,44 @@
+# `make` lists what there is.
+SHELL := /bin/bash
+PY := .venv/bin/python
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-tests demo test test-long lint generate wheel lock clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: setup  ## see Spark and a stream use the metastore (two minutes, sets up all it needs)
+	@$(PY) demo/run.py
+
+test: setup-tests  ## run the tests; ARGS="…" goes to pytest
+	$(PY) -m pytest -m "not long and not interop" $(ARGS)
+
+test-long: setup-tests  ## run the tests that take minutes, too
+	$(PY) -m pytest -m "not interop" $(ARGS)
+
+lint: setup  ## check style, types and the rules of imports
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports --no-logo
+
+generate: setup  ## write anew what is derived: Thrift types, the README's settings
+	$(PY) -m tools.generate_types
+	$(PY) -m tools.update_readme
+
+setup:  ## make the virtual environment
+	@tools/setup.sh
+
+setup-tests:
+	@tools/setup.sh --spark35
+
+wheel: setup-tests  ## build the wheel to release, with the Spark extension's jar in it, into dist/
+	LAKE_METASTORE_SPARK_HOME=$$(.venv-spark35/bin/python -c 'import pyspark; print(pyspark.__path__[0])') \
+		$(PY) -m pip --disable-pip-version-check wheel --no-build-isolation --no-deps --wheel-dir dist .
+
+lock:  ## write the lock files anew, with the newest versions that fit
+	@tools/lock.sh
+
+clean:  ## remove environments, caches and builds
+	rm -rf .venv .venv-spark35 .venv-lock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,105 @@
+"""Listeners written in Python, found by the entry point group `lake_metastore.listeners` or by a setting.
+
+    from eventbus import Event, Listener
+
+    class Report(Listener):
+        types = ["COMMIT_PARTITIONS"]
+
+        def on_event(self, event: Event) -> None:
+            print(event.table, "is ready")
+
+A plain function of one event is a listener, too; `tables` and `types` may be set as its attributes.
+"""
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+from eventbus.events import Event
+from eventbus.filters import BadFilter, Filter
+from eventbus.outlets import Outlet
+from metastore.errors import UserError
+
+ENTRY_POINTS = "lake_metastore.listeners"
+
+
+class BadListener(UserError):
+    """What should be a listener can't be imported or is none."""
+
+
+class Listener(ABC):
+    """Is told of events after they were committed, one at a time, at least once and in order.
+
+    Each runs in a process of its own. What `on_event` raises is logged, and the event tried again after a while.
+    """
+
+    tables: Sequence[str] = ()
+    """Patterns `database.table` with `*`; by default everything."""
+    types: Sequence[str] = ()
+    """Names of EventType; by default all."""
+
+    @abstractmethod
+    def on_event(self, event: Event) -> None: ...
+
+
+class ListenerOutlet(Outlet):
+    """Tells one listener."""
+
+    def __init__(self, name: str, place: str, attempts: int) -> None:
+        """`place` is `package.module:object`. Raises BadListener."""
+        found = load(place)
+        if isinstance(found, type):
+            found = found()
+        self._tell: Callable[[Event], object] = _teller(found, place)
+        self.name = name
+        self.attempts = attempts
+        self.wanted = wanted_by(found, place)
+
+    def deliver(self, events: Sequence[Event]) -> None:
+        for event in events:
+            try:
+                self._tell(event)
+            except SystemExit as error:  # would end the process, and again after its restart
+                raise RuntimeError(f"the listener wanted to exit: {error}") from error
+
+
+def installed() -> dict[str, str]:
+    """Listeners that installed packages bring: places by name."""
+    return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
+
+
+def load(place: str) -> Any:
+    """The object at `package.module:object`. Raises BadListener, whatever importing it raises."""
+    module, _, path = place.partition(":")
+    if not module or not path:
+        raise BadListener(f"{place!r} is no listener: expected package.module:object")
+    try:
+        found = importlib.import_module(module)
+        for name in path.split("."):
+            found = getattr(found, name)
+    except Exception as error:
+        raise BadListener(f"can't load the listener {place}: {type(error).__name__}: {error}") from error
+    return found
+
+
+def wanted_by(listener: Any, place: str) -> Filter:
+    """The filter that a listener declares. Raises BadListener."""
+    tables, types = getattr(listener, "tables", ()), getattr(listener, "types", ())
+    try:
+        return Filter.parse(_listed(tables), _listed(types))
+    except BadFilter as error:
+        raise BadListener(f"the listener {place}: {error}") from None
+
+
+def _teller(found: Any, place: str) -> Callable[[Event], object]:
+    if isinstance(found, Listener):
+        return found.on_event
+    if callable(found):
+        return found  # type: ignore[no-any-return]
+    raise BadListener(f"{place} is no listener: neither a Listener nor a function")
+
+
+def _listed(value: str | Sequence[str]) -> Sequence[str]:
+    return [value] if isinstance(value, str) else value

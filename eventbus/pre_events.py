@@ -1,0 +1,111 @@
+"""Listeners that are asked before a change is committed, and may veto it.
+
+from eventbus import NewEvent, PreEventListener, Veto
+
+class NamesInEnglish(PreEventListener):
+    types = ["CREATE_TABLE"]
+
+    def before_event(self, event: NewEvent) -> None:
+        if not event.table.isascii():
+            raise Veto("names of tables are in English here")
+"""
+
+import copy
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import structlog
+
+from eventbus.events import NewEvent
+from eventbus.filters import Filter
+from eventbus.listeners import BadListener, load, wanted_by
+
+MOST_AT_ONCE = 16
+"""Calls of one listener in a process; those that hang count for as long as they do."""
+
+log = structlog.get_logger(__name__)
+
+
+class Veto(Exception):
+    """The change must not be; the message is for whoever wanted it."""
+
+
+class PreEventListener(ABC):
+    """Is asked in the middle of a call, once for each event, by several threads at a time.
+
+    Raises Veto to have the change undone, as anything else that it raises does.
+    """
+
+    tables: Sequence[str] = ()
+    """Patterns `database.table` with `*`; by default everything."""
+    types: Sequence[str] = ()
+    """Names of EventType; by default all."""
+
+    @abstractmethod
+    def before_event(self, event: NewEvent) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Guard:
+    place: str
+    wanted: Filter
+    ask: Callable[[NewEvent], object]
+    slots: threading.Semaphore
+
+
+class PreEvents:
+    """Asks listeners, each within a time limit."""
+
+    def __init__(self, guards: Sequence[_Guard] = (), seconds: float = 0) -> None:
+        self._guards = guards
+        self._seconds = seconds
+
+    @classmethod
+    def load(cls, places: Sequence[str], seconds: float) -> Self:
+        """Listeners at `package.module:object`; `seconds` is the time limit of a call. Raises BadListener."""
+        guards = []
+        for place in places:
+            found = load(place)
+            if isinstance(found, type):
+                found = found()
+            ask: Any = found.before_event if isinstance(found, PreEventListener) else found
+            if not callable(ask):
+                raise BadListener(f"{place} is no listener: neither a PreEventListener nor a function")
+            guards.append(_Guard(place, wanted_by(found, place), ask, threading.Semaphore(MOST_AT_ONCE)))
+        return cls(guards, seconds)
+
+    def ask(self, events: Sequence[NewEvent]) -> None:
+        """Raises Veto if a listener does not want one of these events, doesn't answer in time, or fails."""
+        for guard in self._guards:
+            for event in events:
+                if guard.wanted.lets_pass(event.type, event.catalog, event.database, event.table):
+                    self._ask(guard, event)
+
+    def _ask(self, guard: _Guard, event: NewEvent) -> None:
+        """In a thread of its own: one that hangs can't be ended, but need not be waited for."""
+        if not guard.slots.acquire(timeout=self._seconds):
+            raise Veto(f"the listener {guard.place} hangs: {MOST_AT_ONCE} calls of it have not returned")
+        answered = threading.Event()
+        raised: list[BaseException] = []
+        own = replace(event, payload=copy.deepcopy(event.payload))
+
+        def call() -> None:
+            try:
+                guard.ask(own)
+            except BaseException as error:
+                raised.append(error)
+            finally:
+                guard.slots.release()
+                answered.set()
+
+        threading.Thread(target=call, name=f"pre-event {guard.place}", daemon=True).start()
+        if not answered.wait(self._seconds):
+            raise Veto(f"the listener {guard.place} did not answer within {self._seconds:g} s")
+        for error in raised:
+            if isinstance(error, Veto):
+                raise error
+            log.error("a pre-event listener failed", listener=guard.place, type=event.type, exc_info=error)
+            raise Veto(f"the listener {guard.place} failed: {type(error).__name__}: {error}")

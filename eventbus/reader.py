@@ -1,0 +1,77 @@
+"""Reading the log from a position on, through a filter."""
+
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, and_, false, func, or_, select
+
+from eventbus import log
+from eventbus.events import Event
+from eventbus.filters import Filter, Pattern
+from eventbus.schema import events
+
+
+class Page(NamedTuple):
+    """Events, the number after which to go on (that of an event that was left out, perhaps), and the last there is."""
+
+    events: list[Event]
+    position: int
+    last: int
+
+
+def read(tx: Connection, after: int, wanted: Filter, *, limit: int, max_bytes: int) -> Page:
+    """The next events after a number that a filter lets pass, at most so many or so big, but one at least.
+
+    `tx` must see one snapshot throughout. Raises Trimmed if events are gone.
+    """
+    positions = log.positions(tx)
+    if after < positions.trimmed:
+        raise log.Trimmed(after, positions.trimmed + 1)
+    condition = and_(events.c.number > after, events.c.number <= positions.last, *_conditions(wanted))
+    sizes = tx.execute(
+        select(events.c.number, func.octet_length(events.c.payload))
+        .where(condition)
+        .order_by(events.c.number)
+        .limit(limit)
+    ).all()
+    upto, size = 0, 0
+    for place, (number, own) in enumerate(sizes):
+        size += own
+        if place and size > max_bytes:
+            break
+        upto = number
+    found = log.matching(tx, and_(condition, events.c.number <= upto)) if sizes else []
+    complete = len(found) == len(sizes) and len(sizes) < limit
+    return Page(found, max(positions.last, after) if complete else upto, positions.last)
+
+
+def first_since(tx: Connection, time: int) -> int | None:
+    """The number of the first event from a moment (milliseconds since 1970) on; None: there is none yet."""
+    query = select(func.min(events.c.number)).where(events.c.time >= time)
+    first: int | None = tx.execute(query).scalar_one()
+    return first
+
+
+def _conditions(wanted: Filter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.tables:
+        conditions.append(or_(*map(_matches, wanted.tables)))
+    if wanted.types:
+        conditions.append(events.c.type.in_([type.value for type in wanted.types]))
+    return conditions
+
+
+def _matches(pattern: Pattern) -> ColumnElement[bool]:
+    named: ColumnElement[bool] = events.c.table_name.like(_like(pattern.table), escape="\\")
+    if pattern.table == "*":
+        named = or_(named, events.c.table_name.is_(None))
+    return and_(
+        events.c.catalog.like(_like(pattern.catalog), escape="\\") if pattern.catalog else false(),
+        events.c.database_name.like(_like(pattern.database), escape="\\"),
+        named,
+    )
+
+
+def _like(text: str) -> str:
+    for special in ("\\", "%", "_"):
+        text = text.replace(special, "\\" + special)
+    return text.replace("*", "%")

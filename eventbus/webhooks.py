@@ -1,0 +1,120 @@
+"""Webhooks: events as HTTP requests, in the structured JSON form of CloudEvents 1.0.
+
+The body is signed with the hook's secret: the header `X-Metastore-Signature` is `sha256=` and the HMAC-SHA256 of the
+body in hexadecimal digits.
+"""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import urllib3
+
+from eventbus.events import Event
+from eventbus.filters import Filter
+from eventbus.outlets import Outlet
+
+CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
+SIGNATURE = "X-Metastore-Signature"
+_CONNECT_SECONDS = 5.0
+_ANSWER_BYTES = 300  # of an answer that is no success, for the error's text
+
+
+class NotAccepted(Exception):
+    """The answer was no 2xx."""
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where to send which events. `timeout` in seconds.
+
+    `source` is CloudEvents' name for this metastore. A request's body has at most `max_bytes`.
+    """
+
+    name: str
+    url: str
+    source: str
+    wanted: Filter = field(default_factory=Filter)
+    secret: str | None = field(default=None, repr=False)
+    attempts: int = 8
+    timeout: float = 10.0
+    max_bytes: int = 1 << 20
+
+
+class WebhookOutlet(Outlet):
+    """Sends one event at a time. Redirects are not followed: a new address is for the settings to name."""
+
+    def __init__(self, hook: Webhook) -> None:
+        self.name = f"webhook:{hook.name}"
+        self.wanted = hook.wanted
+        self.attempts = hook.attempts
+        self._hook = hook
+        self._http = urllib3.PoolManager(
+            timeout=urllib3.Timeout(connect=min(_CONNECT_SECONDS, hook.timeout), read=hook.timeout), retries=False
+        )
+
+    def deliver(self, events: Sequence[Event]) -> None:
+        """Raises NotAccepted, urllib3's HTTPError."""
+        for event in events:
+            self._send(body_of(event, self._hook.source, self._hook.max_bytes))
+
+    def _send(self, body: bytes) -> None:
+        headers = {"Content-Type": CONTENT_TYPE, "User-Agent": "lake-metastore"}
+        if self._hook.secret is not None:
+            headers[SIGNATURE] = signature(body, self._hook.secret)
+        answer = self._http.request(
+            "POST", self._hook.url, body=body, headers=headers, redirect=False, preload_content=False
+        )
+        try:
+            if not 200 <= answer.status < 300:
+                text = answer.read(_ANSWER_BYTES).decode(errors="replace").strip()
+                raise NotAccepted(" ".join([f"HTTP {answer.status}", answer.headers.get("Location", ""), text]).strip())
+        finally:
+            answer.close()
+
+    def close(self) -> None:
+        self._http.clear()
+
+
+def signature(body: bytes, secret: str) -> str:
+    """What the header says about a body: receivers compute it anew and compare (`hmac.compare_digest`)."""
+    return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def body_of(event: Event, source: str, max_bytes: int) -> bytes:
+    """The request's body. A payload for which it is too long is left out: `truncated`; it can be read from the log."""
+    body = _encoded(_cloud_event(event, source, {"payload": event.payload}))
+    if len(body) > max_bytes:
+        body = _encoded(_cloud_event(event, source, {"payload": None, "truncated": True}))
+    return body
+
+
+def _cloud_event(event: Event, source: str, rest: dict[str, Any]) -> dict[str, Any]:
+    when = datetime.fromtimestamp(event.time / 1000, UTC)
+    return {
+        "specversion": "1.0",
+        "id": str(event.number),
+        "source": source,
+        "type": f"lake.metastore.{event.type}",
+        "subject": ".".join(part for part in (event.catalog, event.database, event.table) if part),
+        "time": when.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "datacontenttype": "application/json",
+        "data": {
+            "number": event.number,
+            "type": event.type,
+            "user": event.origin.user,
+            "connection": event.origin.connection,
+            "catalog": event.catalog,
+            "database": event.database,
+            "table": event.table,
+            **rest,
+        },
+    }
+
+
+def _encoded(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,10 @@
+"""What each Thrift method does: arguments in, one service call, result or exception out."""
+
+import importlib
+import pkgutil
+
+
+def load() -> None:
+    """Imports every module of this room, so that all of them have registered what they answer."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")

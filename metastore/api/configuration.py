@@ -1,0 +1,118 @@
+"""Who the client is and what it sets; what the server tells about itself (fb303)."""
+
+from metastore.api.registry import Call, answers
+from metastore.services import commit_flag
+from metastore.services.server_info import HIVE_VERSION
+from metastore.wire.generated.fb303_types import fb_status
+
+INCLUDE_UNCOMMITTED = "includeUnCommit"
+"""What a client sets (in Hive: `set metaconf:includeUnCommit=true`) to see uncommitted partitions on its connection."""
+
+
+@answers("set_ugi")
+def set_ugi(call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
+    call.session.user = user_name
+    call.session.groups = tuple(group_names or ())
+    return list(call.session.groups)
+
+
+@answers("getMetaConf")
+def get_meta_conf(call: Call, key: str | None) -> str:
+    if _is_scope(key):
+        return str(call.session.include_uncommitted).lower()
+    default = call.metastore.server_info.metaconf(key)
+    return call.session.metaconf.get(key or "", default)
+
+
+@answers("setMetaConf")
+def set_meta_conf(call: Call, key: str | None, value: str | None) -> None:
+    if _is_scope(key):
+        call.session.include_uncommitted = commit_flag.truth(INCLUDE_UNCOMMITTED, value)
+        return
+    call.metastore.server_info.check_metaconf(key, value)
+    call.session.metaconf[key or ""] = value or ""
+
+
+def _is_scope(key: str | None) -> bool:
+    return (key or "").lower() == INCLUDE_UNCOMMITTED.lower()
+
+
+@answers("get_config_value")
+def get_config_value(call: Call, name: str | None, default_value: str | None) -> str | None:
+    return call.metastore.server_info.config_value(name, default_value)
+
+
+@answers("get_metastore_db_uuid")
+def get_metastore_db_uuid(call: Call) -> str:
+    return call.metastore.server_info.uuid()
+
+
+@answers("flushCache")
+def flush_cache(call: Call) -> None:
+    """Hive empties the cache of its object store; nothing here outlives the transaction that read it."""
+
+
+@answers("getName")
+def get_name(call: Call) -> str:
+    return call.metastore.server_info.name
+
+
+@answers("getVersion")
+def get_version(call: Call) -> str:
+    return HIVE_VERSION
+
+
+@answers("getStatus")
+def get_status(call: Call) -> int:
+    call.metastore.server_info.check()
+    return fb_status.ALIVE
+
+
+@answers("getStatusDetails")
+def get_status_details(call: Call) -> str:
+    return ""
+
+
+@answers("getCounters")
+def get_counters(call: Call) -> dict[str, int]:
+    return call.metastore.server_info.counts()
+
+
+@answers("getCounter")
+def get_counter(call: Call, key: str | None) -> int:
+    return call.metastore.server_info.counts().get(key or "", 0)
+
+
+@answers("getOptions")
+def get_options(call: Call) -> dict[str, str]:
+    return call.metastore.server_info.options()
+
+
+@answers("getOption")
+def get_option(call: Call, key: str | None) -> str:
+    return call.metastore.server_info.options().get(key or "", "")
+
+
+@answers("setOption")
+def set_option(call: Call, key: str | None, value: str | None) -> None:
+    """Accepted and without effect, as in Hive, whose server reads no options."""
+
+
+@answers("getCpuProfile")
+def get_cpu_profile(call: Call, seconds: int | None) -> str:
+    return ""
+
+
+@answers("aliveSince")
+def alive_since(call: Call) -> int:
+    return call.metastore.server_info.started
+
+
+@answers("reinitialize")
+def reinitialize(call: Call) -> None:
+    """Without effect, as in Hive."""
+
+
+@answers("shutdown")
+def shutdown(call: Call) -> None:
+    """A client's goodbye: Hive's closes its connection with it. The server goes on."""

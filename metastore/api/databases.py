@@ -1,0 +1,54 @@
+"""Databases."""
+
+from metastore.api.registry import Call, answers
+from metastore.wire.hive import Database, DropDatabaseRequest, GetDatabaseRequest, MetaException
+
+
+@answers("create_database", stores=True)
+def create_database(call: Call, database: Database | None) -> None:
+    if database is None:
+        raise MetaException("the database is missing")
+    call.metastore.databases.create(database)
+
+
+@answers("get_database")
+def get_database(call: Call, name: str | None) -> Database:
+    return call.metastore.databases.get(name)
+
+
+@answers("get_database_req")
+def get_database_req(call: Call, request: GetDatabaseRequest) -> Database:
+    return call.metastore.databases.get(request.name, request.catalogName)
+
+
+@answers("get_databases")
+def get_databases(call: Call, pattern: str | None) -> list[str]:
+    return call.metastore.databases.names(pattern)
+
+
+@answers("get_all_databases")
+def get_all_databases(call: Call) -> list[str]:
+    return call.metastore.databases.names()
+
+
+@answers("alter_database", stores=True)
+def alter_database(call: Call, name: str | None, database: Database | None) -> None:
+    if database is None:
+        raise MetaException("the new database is missing")
+    call.metastore.databases.alter(name, database)
+
+
+@answers("drop_database")
+def drop_database(call: Call, name: str | None, delete_data: bool | None, cascade: bool | None) -> None:
+    call.metastore.databases.drop(name, delete_data=bool(delete_data), cascade=bool(cascade))
+
+
+@answers("drop_database_req")
+def drop_database_req(call: Call, request: DropDatabaseRequest) -> None:
+    call.metastore.databases.drop(
+        request.name,
+        delete_data=bool(request.deleteData),
+        cascade=bool(request.cascade),
+        if_exists=bool(request.ignoreUnknownDb),
+        catalog=request.catalogName,
+    )

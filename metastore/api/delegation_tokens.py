@@ -1,0 +1,62 @@
+"""Delegation tokens and master keys. Without Kerberos Hive's metastore keeps them for others, but issues none."""
+
+from metastore.api.registry import Call, answers
+from metastore.wire.hive import MetaException
+
+_NOT_ISSUED = "delegation tokens are issued, renewed and cancelled with Kerberos only, which is not in use here"
+
+
+@answers("get_delegation_token")
+def get_delegation_token(call: Call, owner: str | None, renewer: str | None) -> str:
+    raise MetaException(_NOT_ISSUED)
+
+
+@answers("renew_delegation_token")
+def renew_delegation_token(call: Call, token: str | None) -> int:
+    raise MetaException(_NOT_ISSUED)
+
+
+@answers("cancel_delegation_token")
+def cancel_delegation_token(call: Call, token: str | None) -> None:
+    raise MetaException(_NOT_ISSUED)
+
+
+@answers("add_token")
+def add_token(call: Call, identifier: str | None, token: str | None) -> bool:
+    return call.metastore.delegation_tokens.add(identifier, token)
+
+
+@answers("get_token")
+def get_token(call: Call, identifier: str | None) -> str | None:
+    """Hive 2.3 answers nothing for an unknown one, Hive 4 the empty text."""
+    return call.metastore.delegation_tokens.get(identifier) or ("" if call.session.hive4 else None)
+
+
+@answers("remove_token")
+def remove_token(call: Call, identifier: str | None) -> bool:
+    return call.metastore.delegation_tokens.remove(identifier)
+
+
+@answers("get_all_token_identifiers")
+def get_all_token_identifiers(call: Call) -> list[str]:
+    return call.metastore.delegation_tokens.identifiers()
+
+
+@answers("add_master_key")
+def add_master_key(call: Call, key: str | None) -> int:
+    return call.metastore.delegation_tokens.add_key(key)
+
+
+@answers("update_master_key")
+def update_master_key(call: Call, number: int | None, key: str | None) -> None:
+    call.metastore.delegation_tokens.update_key(number or 0, key)
+
+
+@answers("remove_master_key")
+def remove_master_key(call: Call, number: int | None) -> bool:
+    return call.metastore.delegation_tokens.remove_key(number or 0)
+
+
+@answers("get_master_keys")
+def get_master_keys(call: Call) -> list[str]:
+    return call.metastore.delegation_tokens.keys()

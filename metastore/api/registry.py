@@ -1,0 +1,89 @@
+"""Which function answers which Thrift method."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, TypeVar
+
+from metastore.api.session import Session
+from metastore.services import Metastore
+from metastore.services.visibility import Scope
+from metastore.wire.services import METHODS
+from metastore.wire.struct import Struct
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class NotYet(Exception):
+    """A long poll has nothing to answer yet.
+
+    It is called again when there are new events, at the latest after `seconds`; no thread waits meanwhile.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call under way: on which connection, and the services it may use.
+
+    `may_wait`: the function may raise NotYet; otherwise it has to answer now.
+    """
+
+    session: Session
+    metastore: Metastore
+    may_wait: bool = False
+
+    @property
+    def scope(self) -> Scope:
+        """Which partitions a read shows, unless the table's name or the request says more."""
+        return Scope.UNCOMMITTED if self.session.include_uncommitted else Scope.READY
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A return value that is already encoded: the result's `success` value in the binary protocol, in pieces.
+
+    Pieces are produced while they are sent; an error among them closes the connection, since half an answer
+    must never look whole.
+    """
+
+    pieces: Iterable[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """`function(call, *arguments)`, the arguments in the IDL's order, None for one that was not sent.
+
+    `stores`: what arrives is kept, so fields that the IDL doesn't know must survive decoding. `required`: the names
+    of the arguments without which the function can't be called.
+    """
+
+    function: Callable[..., Any]
+    stores: bool
+    required: tuple[str, ...] = ()
+
+
+HANDLERS: dict[str, Handler] = {}
+
+
+def answers(name: str, *, stores: bool = False) -> Callable[[F], F]:
+    """Registers the decorated function for a Thrift method. Raises KeyError for one that the IDL doesn't have.
+
+    An argument whose annotation is a struct, and not a struct or None, is required.
+    """
+    method = METHODS[name]
+
+    def register(function: F) -> F:
+        _, *parameters = signature(function).parameters.values()
+        required = (
+            argument
+            for argument, parameter in zip(method.argument_names, parameters, strict=True)
+            if isinstance(parameter.annotation, type) and issubclass(parameter.annotation, Struct)
+        )
+        HANDLERS[name] = Handler(function, stores, tuple(required))
+        return function
+
+    return register

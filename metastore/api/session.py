@@ -1,0 +1,21 @@
+"""What the server remembers about one connection."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Session:
+    """One client's connection: who it is and what it asked for.
+
+    `hive4` turns true with the first call that only newer clients know; until then answers are those of Hive 2.3
+    where the two differ. `include_uncommitted`: reads show uncommitted partitions, too; it begins as the listener
+    says on which the client connected, and `setMetaConf` changes it.
+    """
+
+    connection_id: str
+    peer: str
+    user: str | None = None
+    groups: tuple[str, ...] = ()
+    metaconf: dict[str, str] = field(default_factory=dict)
+    hive4: bool = False
+    include_uncommitted: bool = False

@@ -1,0 +1,164 @@
+"""Column statistics.
+
+Hive 2.3 and 4 call the same methods for most of this; 4 names an engine in its requests, 2.3 knows none.
+"""
+
+from metastore.api.registry import Call, answers
+from metastore.services.statistics import Merging
+from metastore.services.statistics_values import as_of_2_3
+from metastore.wire.hive import (
+    AggrStats,
+    ColumnStatistics,
+    ColumnStatisticsObj,
+    InvalidInputException,
+    InvalidObjectException,
+    PartitionsStatsRequest,
+    PartitionsStatsResult,
+    SetPartitionsStatsRequest,
+    SetPartitionsStatsResponse,
+    TableStatsRequest,
+    TableStatsResult,
+)
+
+
+def _understood(call: Call, values: list[ColumnStatisticsObj] | None, engine: str | None) -> list[ColumnStatisticsObj]:
+    """Statistics of the kinds that the client knows."""
+    newer = call.session.hive4 or engine is not None
+    return [value if newer else as_of_2_3(value) for value in values or ()]
+
+
+def _answer(call: Call, value: ColumnStatistics | None) -> ColumnStatistics | None:
+    return value and value.replace(statsObj=_understood(call, value.statsObj, None))
+
+
+@answers("update_table_column_statistics", stores=True)
+def update_table_column_statistics(call: Call, statistics: ColumnStatistics | None) -> bool:
+    call.metastore.statistics.update_table(_present(statistics))
+    return True
+
+
+@answers("update_partition_column_statistics", stores=True)
+def update_partition_column_statistics(call: Call, statistics: ColumnStatistics | None) -> bool:
+    call.metastore.statistics.update_partitions([_present(statistics)])
+    return True
+
+
+def _present(statistics: ColumnStatistics | None) -> ColumnStatistics:
+    if statistics is None:
+        raise InvalidObjectException("Invalid column stats object: it is missing")
+    return statistics
+
+
+@answers("update_table_column_statistics_req", stores=True)
+def update_table_column_statistics_req(
+    call: Call, request: SetPartitionsStatsRequest | None
+) -> SetPartitionsStatsResponse:
+    only, engine = _only(request)
+    call.metastore.statistics.update_table(only, engine=engine)
+    return SetPartitionsStatsResponse(result=True)
+
+
+@answers("update_partition_column_statistics_req", stores=True)
+def update_partition_column_statistics_req(
+    call: Call, request: SetPartitionsStatsRequest | None
+) -> SetPartitionsStatsResponse:
+    only, engine = _only(request)
+    call.metastore.statistics.update_partitions([only], engine=engine)
+    return SetPartitionsStatsResponse(result=True)
+
+
+def _only(request: SetPartitionsStatsRequest | None) -> tuple[ColumnStatistics, str | None]:
+    """The one object of a request, and the engine."""
+    given = (request and request.colStats) or []
+    if request is None or len(given) != 1:
+        raise InvalidInputException("Only one stats object expected")
+    if request.needMerge:
+        raise InvalidInputException("Merge is not supported for non-aggregate stats")
+    return given[0], request.engine
+
+
+@answers("set_aggr_stats_for", stores=True)
+def set_aggr_stats_for(call: Call, request: SetPartitionsStatsRequest | None) -> bool:
+    if request is None:
+        raise InvalidInputException("the request is missing")
+    merging = Merging.NONE
+    if request.needMerge:
+        merging = Merging.PRESENT if request.engine is None else Merging.ACCURATE
+    call.metastore.statistics.set_aggregated(request.colStats, merging, request.engine)
+    return True
+
+
+@answers("get_table_column_statistics")
+def get_table_column_statistics(
+    call: Call, database: str | None, table: str | None, column: str | None
+) -> ColumnStatistics | None:
+    columns = [] if column is None else [column]
+    return _answer(call, call.metastore.statistics.of_table(database, table, columns))
+
+
+@answers("get_partition_column_statistics")
+def get_partition_column_statistics(
+    call: Call, database: str | None, table: str | None, partition: str | None, column: str | None
+) -> ColumnStatistics | None:
+    columns = [] if column is None else [column]
+    found = call.metastore.statistics.of_partitions(call.scope, database, table, [partition or ""], columns)
+    return _answer(call, next(iter(found.values()), None))
+
+
+@answers("get_table_statistics_req")
+def get_table_statistics_req(call: Call, request: TableStatsRequest) -> TableStatsResult:
+    found = call.metastore.statistics.of_table(
+        request.dbName, request.tblName, request.colNames, request.engine, request.catName
+    )
+    return TableStatsResult(tableStats=_understood(call, found.statsObj if found else None, request.engine))
+
+
+@answers("get_partitions_statistics_req")
+def get_partitions_statistics_req(call: Call, request: PartitionsStatsRequest) -> PartitionsStatsResult:
+    found = call.metastore.statistics.of_partitions(
+        call.scope,
+        request.dbName,
+        request.tblName,
+        request.partNames,
+        request.colNames,
+        request.engine,
+        request.catName,
+    )
+    return PartitionsStatsResult(
+        partStats={name: _understood(call, value.statsObj, request.engine) for name, value in found.items()}
+    )
+
+
+@answers("get_aggr_stats_for")
+def get_aggr_stats_for(call: Call, request: PartitionsStatsRequest) -> AggrStats:
+    found = call.metastore.statistics.aggregated(
+        call.scope,
+        request.dbName,
+        request.tblName,
+        request.partNames,
+        request.colNames,
+        request.engine,
+        request.catName,
+    )
+    return found.replace(colStats=_understood(call, found.colStats, request.engine))
+
+
+@answers("delete_table_column_statistics")
+def delete_table_column_statistics(
+    call: Call, database: str | None, table: str | None, column: str | None, engine: str | None
+) -> bool:
+    call.metastore.statistics.delete_of_table(database, table, column, engine)
+    return True
+
+
+@answers("delete_partition_column_statistics")
+def delete_partition_column_statistics(
+    call: Call,
+    database: str | None,
+    table: str | None,
+    partition: str | None,
+    column: str | None,
+    engine: str | None,
+) -> bool:
+    call.metastore.statistics.delete_of_partition(database, table, partition, column, engine)
+    return True

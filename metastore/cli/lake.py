@@ -1,0 +1,71 @@
+"""What commands that speak of a table have in common: how it is named, and what the server says against it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from metastore.cli.connection import connect
+from metastore.errors import UserError
+
+if TYPE_CHECKING:
+    from metastore.client.thrift_client import ThriftClient
+    from metastore.wire.lake import PartitionState, TableReference
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+PAGE = 1000
+"""Partitions that are asked for at a time."""
+
+
+def table_argument(command: Command) -> Command:
+    """Give a command the argument DATABASE.TABLE; it gets `table`, its parts."""
+    return click.argument("table", metavar="DATABASE.TABLE", callback=_parts)(command)
+
+
+def _parts(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    parts = tuple(value.split("."))
+    if len(parts) not in (2, 3) or not all(part.strip() for part in parts):
+        raise click.BadParameter(f"{value!r} is not of the form DATABASE.TABLE or CATALOG.DATABASE.TABLE")
+    return parts
+
+
+def reference(table: tuple[str, ...]) -> "TableReference":
+    """The parts of a table's name as calls take them."""
+    from metastore.wire.lake import TableReference
+
+    *catalog, database, name = table
+    return TableReference(catalog=catalog[0] if catalog else None, database=database, table=name)
+
+
+@contextmanager
+def lake(uri: str) -> "Iterator[ThriftClient]":
+    """A connection to the server at `uri`. What it refuses in the block is a UserError with its own words."""
+    from metastore.wire.hive import InvalidOperationException, MetaException, NoSuchObjectException
+
+    with connect(uri) as client:
+        try:
+            yield client
+        except (NoSuchObjectException, InvalidOperationException, MetaException) as error:
+            raise UserError(" ".join(str(error).split())) from None
+
+
+def partition_states(
+    client: "ThriftClient",
+    table: tuple[str, ...],
+    filter: str | None = None,
+    after: str | None = None,
+    wanted: int | None = None,
+) -> "Iterator[PartitionState]":
+    """A table's partitions by name, uncommitted ones too, asked for in pages no larger than what is wanted."""
+    from metastore.wire.lake import ListPartitionsRequest
+
+    size = min(PAGE, wanted or PAGE)
+    while True:
+        request = ListPartitionsRequest(reference(table), filter, True, size, after)
+        page = client.call("lake_list_partitions", request).partitions
+        yield from page
+        if len(page) < size:
+            return
+        after = page[-1].name

@@ -1,0 +1,67 @@
+"""What commands print: tables and records for people, JSON for programs."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def json_option(command: Command) -> Command:
+    """Give a command `--json`; it gets `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def print_json(value: object) -> None:
+    """Print `value` as JSON; what JSON doesn't know as its text."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows under column names; numbers to the right. Long cells are wrapped in a terminal only."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    rows = list(rows)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for index, column in enumerate(columns):
+        numbers = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
+        table.add_column(escape(column), justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(_text(cell)) for cell in row))
+    _print(table)
+
+
+def print_record(record: Mapping[str, object]) -> None:
+    """Print names and values, one under the other."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in record.items():
+        table.add_row(escape(name), escape(_text(value)))
+    _print(table)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _print(renderable: object) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        # A file or a pipe has no width: a row is a line, for grep and awk.
+        console = Console(highlight=False, width=10_000)
+        with console.capture() as capture:
+            console.print(renderable)
+        click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+    else:
+        console.print(renderable)

@@ -1,0 +1,38 @@
+"""`metastore serve`."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from metastore.cli.options import load_settings, settings_options
+
+
+@click.command()
+@settings_options()
+def serve(config: Path | None, **flags: object) -> None:
+    """Run the metastore server until it is told to stop.
+
+    Prints "metastore ready thrift://HOST:PORT" on stdout when it accepts connections; its log goes to stderr.
+    SIGTERM or Ctrl-C lets running requests finish, a second one doesn't.
+
+    Every flag is also an environment variable (--data-dir: METASTORE_DATA_DIR) and a key of the settings file
+    (data_dir). A flag comes before the environment, the environment before the file.
+
+    \b
+    Examples:
+      metastore serve --data-dir /srv/metastore
+      metastore serve --host 0.0.0.0 --warehouse-dir s3://lake/warehouse --http-port 9084
+      metastore serve --database-url postgresql://user:secret@db:5432/metastore
+    """
+    settings, _ = load_settings(config, **flags)
+
+    from metastore.server import logging
+
+    logging.configure(settings.log_level, settings.log_format)
+
+    from metastore.cli.database import upgrade_schema
+    from metastore.server import worker
+    from metastore.server.supervisor import Supervisor
+
+    sys.exit(Supervisor(settings, worker=worker.run, migrate=upgrade_schema).run())

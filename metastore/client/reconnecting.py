@@ -1,0 +1,97 @@
+"""A connection that outlives the server it leads to: for calls that may be repeated."""
+
+import itertools
+import logging
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self, TypeVar
+
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
+from thrift.transport.TTransport import TTransportException
+
+from metastore.client.thrift_client import ThriftClient
+from metastore.wire.hive import MetaException
+
+logger = logging.getLogger(__name__)
+
+Connect = Callable[[], ThriftClient]
+Result = TypeVar("Result")
+
+#: How the server marks a refusal that has nothing to do with the request: its database is away or busy.
+_PASSING = "try again"
+
+
+def connect_to(uris: str, *, timeout: float | None = 60.0) -> Connect:
+    """A function that connects to `thrift://host:port`, or to the next of several with commas between them.
+
+    `timeout` is `ThriftClient`'s. Raises ValueError, when connecting, if a URI is not of that form.
+    """
+    turns = itertools.cycle(uri.strip() for uri in uris.split(","))
+    return lambda: ThriftClient.from_uri(next(turns), timeout=timeout)
+
+
+class ReconnectingClient:
+    """Repeats a call, over a new connection if need be, until the server answers it.
+
+    Meant for calls that change nothing when they come twice: an answer that was lost is asked for again. What counts as
+    no answer: a connection that breaks or isn't accepted, and a MetaException that says "try again".
+    """
+
+    def __init__(self, connect: Connect, *, retry_seconds: float = 300.0) -> None:
+        """`retry_seconds`: how long a call is repeated before its last error is raised. Connects when first used."""
+        self._connect = connect
+        self._client: ThriftClient | None = None
+        self._retrying = Retrying(
+            retry=retry_if_exception(_passes),
+            stop=stop_after_delay(retry_seconds),
+            wait=wait_random_exponential(multiplier=0.2, max=5.0),
+            before_sleep=_tell,
+            reraise=True,
+        )
+
+    def call(self, request: Callable[[ThriftClient], Result]) -> Result:
+        """What `request(client)` returns, once the server has answered.
+
+        Raises the server's own exceptions at once, and the last TTransportException, OSError or MetaException after
+        `retry_seconds` without an answer.
+        """
+        result: Result = self._retrying(self._once, request)
+        return result
+
+    def _once(self, request: Callable[[ThriftClient], Result]) -> Result:
+        if self._client is None:
+            self._client = self._connect()
+        try:
+            return request(self._client)
+        except MetaException:
+            raise  # an answer: the connection is in order
+        except (TTransportException, OSError):
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _passes(error: BaseException) -> bool:
+    if isinstance(error, MetaException):
+        return _PASSING in (error.message or "")
+    return isinstance(error, TTransportException | OSError)
+
+
+def _tell(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    reason = getattr(error, "message", None) or str(error)
+    logger.warning(
+        "the metastore does not answer (%s); trying again, for %.0f s so far", reason, state.seconds_since_start or 0
+    )

@@ -1,0 +1,65 @@
+"""Where a batch's files wait until its report is accepted, and what earlier batches left there.
+
+A staging location is `<table>/.staging/<writer>/<batch>/<attempt>`, a new one for each attempt at a batch.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Protocol
+
+import fsspec
+
+logger = logging.getLogger(__name__)
+
+STAGING = ".staging"
+
+
+class Directories(Protocol):
+    """The two things that clearing up needs of a file system."""
+
+    def names(self, location: str) -> Iterable[str]:
+        """The names of what lies directly in a directory; none if it isn't there."""
+
+    def remove(self, location: str) -> None:
+        """Removes a directory with all below it."""
+
+
+class FsspecDirectories:
+    """Directories on any file system that fsspec knows."""
+
+    def names(self, location: str) -> list[str]:
+        fs, path = fsspec.url_to_fs(location)
+        fs.invalidate_cache()  # the server moves files, too
+        try:
+            found = fs.ls(path, detail=False)
+        except FileNotFoundError:
+            return []
+        return [each.rstrip("/").rpartition("/")[2] for each in found]
+
+    def remove(self, location: str) -> None:
+        fs, path = fsspec.url_to_fs(location)
+        fs.rm(path, recursive=True)
+
+
+def clear_earlier(staging_location: str, directories: Directories) -> None:
+    """Removes what batches before this one left in staging.
+
+    Nobody needs it: a batch begins only after the one before it was accepted, and the server has its files in their
+    partitions by then. Other attempts at the same batch stay: one of them may just be reporting. What can't be removed
+    is logged and left for the next batch.
+    """
+    try:
+        writer_directory, batch = _parts(staging_location)
+        for name in directories.names(writer_directory):
+            if name.isdecimal() and int(name) < batch:
+                directories.remove(f"{writer_directory}/{name}")
+    except Exception as error:  # whatever the file system raises: garbage is no reason to stop
+        logger.warning("can't clear up before %s: %s", staging_location, str(error).split("\n", 1)[0])
+
+
+def _parts(staging_location: str) -> tuple[str, int]:
+    """The writer's directory and the batch's number. Raises ValueError for a location of another form."""
+    writer_directory, batch, _attempt = staging_location.rstrip("/").rsplit("/", 2)
+    if writer_directory.split("/")[-2] != STAGING:
+        raise ValueError(f"{staging_location} is no staging location")
+    return writer_directory, int(batch)

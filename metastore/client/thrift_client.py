@@ -1,0 +1,90 @@
+"""A plain Thrift client for every method that the metastore's port answers."""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.Thrift import TApplicationException, TMessageType
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TBufferedTransport
+
+from metastore.wire.services import METHODS
+from metastore.wire.struct import ExceptionStruct
+
+
+class ThriftClient:
+    """One connection. Every Thrift method is a method of this object: `client.get_table("db", "t")`.
+
+    Arguments are positional in the order of the IDL, or by name; one that is left out is not sent. A declared
+    exception is raised as the class in `metastore.wire.hive` (or `.hudi`); anything else the server can't answer is
+    a `thrift.Thrift.TApplicationException`; a broken connection a `TTransportException`. Not thread-safe.
+    """
+
+    def __init__(self, host: str = "127.0.0.1", port: int = 9083, *, timeout: float | None = 60.0) -> None:
+        """Connects; `timeout` in seconds bounds connecting and each wait for bytes (None: no bound)."""
+        socket = TSocket(host, port)
+        socket.setTimeout(timeout and timeout * 1000)
+        self._transport = TBufferedTransport(socket, 1 << 16)
+        self._protocol = TBinaryProtocolAccelerated(self._transport, fallback=False)
+        self._sequence = 0
+        self._transport.open()
+
+    @classmethod
+    def from_uri(cls, uri: str, *, timeout: float | None = 60.0) -> Self:
+        """Connects to `thrift://host:port`. Raises ValueError if the URI is not of that form."""
+        parts = urlsplit(uri)
+        if parts.scheme != "thrift" or not parts.hostname:
+            raise ValueError(f"{uri!r} is not of the form thrift://host:port")
+        return cls(parts.hostname, parts.port or 9083, timeout=timeout)
+
+    def call(self, name: str, *args: Any, **named: Any) -> Any:
+        """Calls a method by its Thrift name and returns its value (None for void)."""
+        method = METHODS[name]
+        arguments = method.args()
+        for field, value in (*zip(method.argument_names, args, strict=False), *named.items()):
+            setattr(arguments, field, value)
+        self._sequence += 1
+        kind = TMessageType.ONEWAY if method.oneway else TMessageType.CALL
+        self._protocol.writeMessageBegin(name, kind, self._sequence)
+        self._transport.write(self._protocol._fast_encode(arguments, [method.args, method.args_spec]))
+        self._protocol.writeMessageEnd()
+        self._transport.flush()
+        if method.oneway:
+            return None
+        _, kind, _ = self._protocol.readMessageBegin()
+        if kind == TMessageType.EXCEPTION:
+            error = TApplicationException()
+            error.read(self._protocol)
+            self._protocol.readMessageEnd()
+            raise error
+        result = method.result()
+        self._protocol._fast_decode(result, self._protocol, [method.result, method.result_spec])
+        self._protocol.readMessageEnd()
+        for field in method.exceptions.values():
+            raised: ExceptionStruct | None = getattr(result, field)
+            if raised is not None:
+                raise raised
+        if not method.returns_value:
+            return None
+        value = getattr(result, "success")  # noqa: B009 - the class is made at run time
+        if value is None:
+            raise TApplicationException(TApplicationException.MISSING_RESULT, f"{name} failed: no result")
+        return value
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in METHODS:
+            raise AttributeError(name)
+        return lambda *args, **named: self.call(name, *args, **named)
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,242 @@
+"""From a request to its reply: method by name, arguments decoded, handler called, what comes back encoded."""
+
+import secrets
+import struct
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import structlog
+from thrift.protocol.TProtocol import TProtocolException
+from thrift.Thrift import TApplicationException
+
+from metastore.api.registry import Call, Encoded, Handler, NotYet
+from metastore.api.session import Session
+from metastore.server import metrics
+from metastore.services import Metastore
+from metastore.services.events import acting
+from metastore.store import DatabaseUnavailable, Unstorable
+from metastore.warehouse import WarehouseError
+from metastore.wire import binary
+from metastore.wire.binary import EXCEPTION, ONEWAY, REPLY, STOP
+from metastore.wire.hive_versions import METHODS_OF_2_3, NEW_SINCE_2_3
+from metastore.wire.method import Method
+from metastore.wire.protocols import Request
+from metastore.wire.required import missing_field
+from metastore.wire.services import METHODS
+from metastore.wire.struct import ExceptionStruct, Struct
+
+SLOW_SECONDS = 1.0
+"""A call that takes longer is logged as a warning."""
+
+Write = Callable[[int, Iterable[bytes]], int]
+"""Sends a reply of a kind (REPLY or EXCEPTION) with a body, and returns how many bytes left."""
+
+# How the IDL's many structs call what they are about, underscores aside.
+_RANKS = {
+    name: rank
+    for rank, names in enumerate(
+        (
+            ("catname", "catalogname"),
+            ("dbname", "database", "databasename", "metadbname"),
+            ("tblname", "tablename", "metatblname"),
+            ("partname", "partitionname", "funcname", "functionname", "name", "pattern"),
+        )
+    )
+    for name in names
+}
+_UNDECODABLE = (EOFError, TProtocolException, TypeError, ValueError, OverflowError, struct.error)
+_field = struct.Struct(">bh")
+_NO_RESULT = STOP  # a result struct without fields: what a method without return value answers
+
+log = structlog.get_logger(__name__)
+
+
+class ReplyBroken(Exception):
+    """A reply failed after its beginning had left: nothing may follow on the connection. Says why."""
+
+
+class _Answer(NamedTuple):
+    """`outcome` is "ok", the name of a declared exception's class, or what went wrong in words."""
+
+    kind: int
+    body: Iterable[bytes]
+    outcome: str
+    label: metrics.Outcome
+    arguments: Struct | None = None
+
+
+class Dispatcher:
+    """Answers requests with the functions of a handler table. Safe to be used by many threads at a time."""
+
+    def __init__(self, handlers: Mapping[str, Handler], metastore: Metastore) -> None:
+        self._handlers = handlers
+        self._metastore = metastore
+
+    def serve(self, session: Session, request: Request, write: Write, *, may_wait: bool = False) -> None:
+        """Answers one request through `write`; a oneway request gets no answer.
+
+        Raises ReplyBroken, NotYet if the request `may_wait` and wants to, and whatever `write` raises.
+        """
+        started = time.perf_counter()
+        name = request.header.name
+        answer = self._answer(session, name, request, may_wait)
+        sent, complete = 0, False
+        try:
+            if request.header.kind != ONEWAY and not (name in METHODS and METHODS[name].oneway):
+                sent = write(answer.kind, answer.body)
+            complete = True
+        finally:
+            seconds = time.perf_counter() - started
+            outcome = answer.outcome if complete else "reply not delivered"
+            known = name if name in self._handlers else "unknown"  # else clients could fill the memory with names
+            metrics.request_finished(known, answer.label if complete else "failure", seconds)
+            (log.warning if seconds > SLOW_SECONDS else log.info)(
+                "call",
+                method=name,
+                object=described(answer.arguments),
+                user=session.user,
+                peer=session.peer,
+                outcome=outcome,
+                ms=round(seconds * 1000, 1),
+                bytes=sent,
+            )
+
+    def _answer(self, session: Session, name: str, request: Request, may_wait: bool) -> _Answer:
+        handler = self._handlers.get(name)
+        method = METHODS.get(name)
+        if name in NEW_SINCE_2_3:
+            session.hive4 = True
+        if handler is None or method is None:
+            message = f"Invalid method name: '{name}'"
+            return _failure(TApplicationException.UNKNOWN_METHOD, message, "unknown method")
+        if not session.hive4:
+            method = METHODS_OF_2_3.get(name, method)
+
+        try:
+            decode = binary.decode_preserving if handler.stores else binary.decode_strict
+            arguments = decode(method.args, request.data, request.header.body)
+        except UnicodeDecodeError:
+            return _protocol_error("a text among the arguments is not UTF-8")
+        except _UNDECODABLE as error:
+            return _protocol_error(f"the arguments can't be decoded: {error}")
+        if (missing := missing_field(arguments)) is not None:
+            return _protocol_error(str(missing))._replace(arguments=arguments)
+        for argument in handler.required:
+            if getattr(arguments, argument) is None:
+                return _protocol_error(f"the argument '{argument}' of {name} is missing")
+
+        call = Call(session, self._metastore, may_wait)
+        try:
+            with acting(session.user, session.connection_id):
+                value = handler.function(call, *[getattr(arguments, each) for each in method.argument_names])
+            body, outcome = _body(method, value)
+        except NotYet:
+            raise
+        except Exception as error:
+            return _raised(method, error, session)._replace(arguments=arguments)
+        return _Answer(REPLY, body, outcome, "ok", arguments)
+
+
+def _body(method: Method, value: Any) -> tuple[Iterable[bytes], str]:
+    """The result struct that carries a return value, and the call's outcome."""
+    if not method.returns_value:
+        return (_NO_RESULT,), "ok"
+    if value is None:
+        # Java's server does the same with null; the client raises MISSING_RESULT.
+        return (_NO_RESULT,), "no result"
+    if isinstance(value, Encoded):
+        pieces = iter(value.pieces)
+        first = next(pieces, b"")  # so that what fails at once still gets a proper answer
+        success = method.result_spec[0]
+        assert success is not None
+        return _spliced(_field.pack(success[1], 0) + first, pieces, method.name), "ok"
+    return (binary.encode_result("success", value, method.result),), "ok"
+
+
+def _spliced(begin: bytes, pieces: Iterator[bytes], name: str) -> Iterator[bytes]:
+    try:
+        yield begin
+        yield from pieces
+    except Exception as error:
+        reference = _report(name, error)
+        raise ReplyBroken(f"{name} failed in the middle of its reply, reference {reference}") from error
+    yield STOP
+
+
+def _raised(method: Method, error: Exception, session: Session) -> _Answer:
+    """The reply for what a handler raised."""
+    if isinstance(error, ExceptionStruct):
+        field = method.exceptions.get(type(error))
+        if field is not None:
+            return _declared(method, field, error)
+        message = f"Internal error processing {method.name}"
+        return _undeclared(method, str(error), message, type(error).__name__)
+    if isinstance(error, TApplicationException):
+        return _failure(error.type, error.message or "", "application error")
+    if isinstance(error, DatabaseUnavailable | Unstorable | WarehouseError):
+        return _undeclared(method, str(error), str(error), type(error).__name__)
+    reference = _report(method.name, error, user=session.user, peer=session.peer)
+    message = f"internal error, reference {reference}; see the server's log"
+    return _undeclared(method, message, message, "internal error")
+
+
+def _declared(method: Method, field: str, error: ExceptionStruct) -> _Answer:
+    body = binary.encode_result(field, error, method.result)
+    return _Answer(REPLY, (body,), type(error).__name__, "exception")
+
+
+def _undeclared(method: Method, message: str, otherwise: str, outcome: str) -> _Answer:
+    """What the client must learn but the method doesn't declare: as MetaException where it declares that."""
+    for cls, field in method.exceptions.items():
+        if cls.__name__ == "MetaException":
+            body = binary.encode_result(field, cls(message=message), method.result)  # type: ignore[call-arg]
+            return _Answer(REPLY, (body,), outcome, "failure")
+    return _failure(TApplicationException.INTERNAL_ERROR, otherwise, outcome)
+
+
+def _protocol_error(message: str) -> _Answer:
+    return _failure(TApplicationException.PROTOCOL_ERROR, message, message)
+
+
+def _failure(kind: int, message: str, outcome: str) -> _Answer:
+    return _Answer(EXCEPTION, (binary.encode_application_exception(kind, message),), outcome, "failure")
+
+
+def _report(name: str, error: Exception, **facts: object) -> str:
+    """Logs an error that should not happen, and returns the reference by which to find it."""
+    reference = secrets.token_hex(4)
+    log.error("internal error", reference=reference, method=name, **facts, exc_info=error)
+    return reference
+
+
+def described(value: Struct | None, *, depth: int = 3) -> str:
+    """What a call is about, as far as its arguments name it: `catalog.database.table.partition`."""
+    if value is None:
+        return ""
+    fields = _name_fields(type(value))  # type: ignore[arg-type]  # mypy: as unhashable as its instances
+    names = [name for field in fields if (name := getattr(value, field))]
+    if names:
+        return ".".join(names)[:200]
+    if depth > 1:  # a request struct, or the table or partition itself
+        for field in type(value).field_names():
+            part = getattr(value, field)
+            if isinstance(part, list) and part:
+                part = part[0]
+            if isinstance(part, Struct) and (found := described(part, depth=depth - 1)):
+                return found
+    return ""
+
+
+@cache
+def _name_fields(cls: type[Any]) -> list[str]:
+    """The fields that name an object, from the widest to the narrowest."""
+    ranked = {
+        entry[2]: rank
+        for entry in cls.thrift_spec
+        if entry is not None
+        and entry[3] == "UTF8"
+        and (rank := _RANKS.get(entry[2].replace("_", "").lower())) is not None
+    }
+    return sorted(ranked, key=lambda field: ranked[field])

@@ -1,0 +1,102 @@
+"""The optional HTTP port: `/metrics` for Prometheus, `/health` and `/ready` for whoever runs the server.
+
+The standard library's server is enough: three small answers to a few known askers, by default on the loopback
+interface (prometheus-client's own exporter is the same server). It runs in a process of its own, so that it
+answers while every worker is busy, and asks as a client would.
+"""
+
+import contextlib
+import http.server
+import json
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from thrift.Thrift import TException
+
+from metastore.client.thrift_client import ThriftClient
+from metastore.server import metrics
+from metastore.settings import Settings
+from metastore.wire.generated.fb303_types import fb_status
+
+_PROBE_SECONDS = 5.0
+_REQUEST_SECONDS = 10.0
+
+
+def run(listener: socket.socket, settings: Settings, *, parent_alive: int, on_ready: Callable[[], None]) -> int:
+    """Serve `listener` until the supervisor is gone (end of file on `parent_alive`); the exit code.
+
+    SIGTERM says that the server is draining: from then on it is not ready, but still answers.
+    """
+    draining = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: draining.set())
+    server = http.server.ThreadingHTTPServer(
+        listener.getsockname()[:2], partial(_Handler, settings, draining), bind_and_activate=False
+    )
+    server.socket.close()
+    server.socket = listener
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    on_ready()
+    os.read(parent_alive, 1)
+    return 0
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    timeout = _REQUEST_SECONDS
+    server_version = "metastore"
+    sys_version = ""
+
+    def __init__(self, settings: Settings, draining: threading.Event, *args: Any) -> None:
+        self._settings = settings
+        self._draining = draining
+        super().__init__(*args)
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path == "/metrics":
+            self._reply(200, *metrics.exposition())
+        elif path == "/health":
+            self._report(_trouble(self._settings, with_database=True))
+        elif path == "/ready":
+            draining = "the server is stopping" if self._draining.is_set() else None
+            self._report(draining or _trouble(self._settings, with_database=False))
+        else:
+            self._reply(404, b"there are /metrics, /health and /ready\n", "text/plain")
+
+    do_HEAD = do_GET  # noqa: N815 - http.server looks for this name
+
+    def _report(self, trouble: str | None) -> None:
+        report = {"status": "failing", "reason": trouble} if trouble else {"status": "ok"}
+        self._reply(503 if trouble else 200, json.dumps(report).encode() + b"\n", "application/json")
+
+    def _reply(self, status: int, body: bytes, media_type: str) -> None:
+        with contextlib.suppress(OSError):  # the client left
+            self.send_response(status)
+            self.send_header("Content-Type", media_type)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Probes come every few seconds: not worth a log line."""
+
+
+def _trouble(settings: Settings, *, with_database: bool) -> str | None:
+    """Why the server can't serve; None if a worker, and the database if asked for, answers."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(settings.host, settings.host)
+    doing = "no worker answers"
+    try:
+        with ThriftClient(host, settings.port, timeout=_PROBE_SECONDS) as client:
+            if (status := client.call("getStatus")) != fb_status.ALIVE:
+                return f"the worker's status is {status}"
+            if with_database:
+                doing = "the database doesn't answer"
+                client.call("getOption", "schema.revision")
+    except (OSError, TException) as error:
+        return f"{doing}: {error}"
+    return None

@@ -1,0 +1,89 @@
+"""The outlets of events that the settings name, and the process in which each of them is served."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+
+from eventbus import listeners
+from eventbus.delivery import Delivery
+from eventbus.filters import Filter
+from eventbus.listeners import ListenerOutlet
+from eventbus.outlets import Outlet
+from metastore.errors import UserError
+from metastore.settings import Settings
+
+DATABASE_CONNECTIONS = 2
+"""That each outlet's process has open: one delivers, one listens."""
+_GRACE_SECONDS = 5.0
+"""Time that what is being delivered may take once the process was told to stop; it can be delivered again."""
+
+
+def names(settings: Settings) -> list[str]:
+    """The outlets, by the names of their groups."""
+    return [
+        *(["redis"] if settings.redis_url else []),
+        *(f"webhook:{hook.name}" for hook in settings.event_webhooks),
+        *(f"listener:{place}" for place in settings.event_listeners),
+        *(f"listener:{name}" for name in listeners.installed()),
+    ]
+
+
+def outlet(name: str, settings: Settings) -> Outlet:
+    """An outlet by its name. Raises UserError if there is none, or its code can't be loaded."""
+    kind, _, rest = name.partition(":")
+    if kind == "redis" and settings.redis_url:
+        from eventbus.streams import StreamOutlet
+
+        return StreamOutlet(settings.redis_url, by_database=settings.event_streams == "database")
+    if kind == "webhook":
+        from eventbus.webhooks import Webhook, WebhookOutlet
+
+        for hook in settings.event_webhooks:
+            if hook.name == rest:
+                return WebhookOutlet(
+                    Webhook(
+                        name=hook.name,
+                        url=hook.url,
+                        source=settings.event_source,
+                        wanted=Filter.parse(hook.tables, hook.types),
+                        secret=hook.secret or settings.event_webhook_secret,
+                        attempts=hook.attempts or settings.event_attempts,
+                        timeout=hook.timeout_seconds,
+                        max_bytes=settings.event_webhook_max_bytes,
+                    )
+                )
+    if kind == "listener":
+        place = rest if rest in settings.event_listeners else listeners.installed().get(rest)
+        if place is not None:
+            return ListenerOutlet(name, place, settings.event_attempts)
+    known = ", ".join(names(settings)) or "none"
+    raise UserError(f"the settings name no outlet {name!r}; there are: {known}")
+
+
+def run(name: str, settings: Settings, *, parent_alive: int | None, on_ready: Callable[[], None]) -> int:
+    """The life of an outlet's process, until SIGTERM or until `parent_alive`, an end of a pipe, is at end of file.
+
+    Returns its exit code. Raises UserError.
+    """
+    assert settings.database_url is not None
+    delivery = Delivery(settings.database_url, outlet(name, settings))
+
+    def stop(*_: object) -> None:
+        delivery.stop()
+        timer = threading.Timer(_GRACE_SECONDS, os._exit, [0])
+        timer.daemon = True
+        timer.start()
+
+    signal.signal(signal.SIGTERM, stop)
+    if parent_alive is not None:
+
+        def watch(pipe: int) -> None:
+            os.read(pipe, 1)
+            stop()
+
+        threading.Thread(target=watch, args=(parent_alive,), name="parent", daemon=True).start()
+    delivery.begin()
+    on_ready()
+    delivery.run()
+    return 0

@@ -1,0 +1,149 @@
+"""User-defined functions."""
+
+import time
+
+from eventbus.events import EventType
+from metastore.services import names as given
+from metastore.services import patterns
+from metastore.services.events import Events
+from metastore.services.validation import check_length, is_name
+from metastore.store import Conflict, Database, databases, functions
+from metastore.store.database import Transaction
+from metastore.store.databases import Hold
+from metastore.store.functions import FunctionRow
+from metastore.wire import binary
+from metastore.wire.hive import (
+    AlreadyExistsException,
+    Function,
+    FunctionType,
+    InvalidObjectException,
+    InvalidOperationException,
+    MetaException,
+    NoSuchObjectException,
+    PrincipalType,
+)
+
+
+class FunctionService:
+    """What Hive does with functions."""
+
+    def __init__(self, database: Database, events: Events) -> None:
+        self._events = events
+        self._database = database
+
+    def create(self, function: Function) -> None:
+        """Adds a function; the time it was made is the server's.
+
+        Raises InvalidObjectException (bad name, no class), NoSuchObjectException for an unknown database,
+        AlreadyExistsException.
+        """
+        name = _check(function)
+        home = given.database_name(function.dbName, function.catName)
+        kept = function.replace(
+            createTime=int(time.time()),
+            ownerType=function.ownerType or PrincipalType.USER,
+            functionType=function.functionType or FunctionType.JAVA,
+            resourceUris=function.resourceUris or [],
+        )
+        try:
+            with self._database.write() as tx:
+                row = databases.find(tx, home, Hold.SHARED)
+                if row is None:
+                    raise NoSuchObjectException(given.plain(function.dbName))
+                functions.add(tx, row.id, name, _body(kept))
+                created = kept.replace(functionName=name, dbName=home.database, catName=home.catalog)
+                self._events.function(tx, EventType.CREATE_FUNCTION, None, created)
+        except Conflict:
+            raise AlreadyExistsException(f"Function {function.functionName} already exists") from None
+
+    def get(self, database: str | None, name: str | None) -> Function:
+        """One function. Raises NoSuchObjectException."""
+        with self._database.read() as tx:
+            row = _find(tx, database, name)
+        if row is None:
+            raise NoSuchObjectException(f"Function {given.plain(database)}.{name} does not exist")
+        return function_of(row)
+
+    def names(self, database: str | None, pattern: str | None) -> list[str]:
+        """Names of a database's functions that match, in order; empty where there is no such database."""
+        home = given.database_name(database)
+        with self._database.read() as tx:
+            return functions.names(tx, home, patterns.like_patterns(pattern))
+
+    def all(self) -> list[Function]:
+        """Every function of the default catalog, by database and name."""
+        with self._database.read() as tx:
+            return [function_of(row) for row in functions.find_all(tx, given.DEFAULT_CATALOG)]
+
+    def alter(self, database: str | None, name: str | None, new: Function) -> None:
+        """Changes name, database, class, owner and type; resources and the time of making stay, as in Hive.
+
+        Raises InvalidOperationException (bad name, no class, name taken, unknown new database), MetaException
+        where there is no such function.
+        """
+        try:
+            new_name = _check(new)
+        except InvalidObjectException as error:
+            raise InvalidOperationException(error.message) from None
+        try:
+            with self._database.write() as tx:
+                row = _find(tx, database, name, lock=True)
+                if row is None:
+                    raise MetaException(f"function {name} doesn't exist")
+                home = row.database if new.dbName is None else given.database_name(new.dbName, new.catName)
+                target = databases.find(tx, home, Hold.SHARED)
+                if target is None:
+                    raise InvalidOperationException(f"Database {given.plain(new.dbName)} does not exist")
+                changed = function_of(row).replace(
+                    className=new.className,
+                    ownerName=new.ownerName,
+                    ownerType=new.ownerType or PrincipalType.USER,
+                    functionType=new.functionType or FunctionType.JAVA,
+                )
+                functions.change(tx, row.id, target.id, new_name, _body(changed))
+                changed = changed.replace(functionName=new_name, dbName=home.database, catName=home.catalog)
+                self._events.function(tx, EventType.ALTER_FUNCTION, function_of(row), changed)
+        except Conflict:
+            raise InvalidOperationException(f"Function {new.functionName} already exists") from None
+
+    def drop(self, database: str | None, name: str | None) -> None:
+        """Removes a function. Raises NoSuchObjectException."""
+        with self._database.write() as tx:
+            row = _find(tx, database, name, lock=True)
+            if row is None:
+                raise NoSuchObjectException(f"Function {name} does not exist")
+            functions.remove(tx, row.id)
+            self._events.function(tx, EventType.DROP_FUNCTION, function_of(row), None)
+
+
+def _check(function: Function) -> str:
+    """Hive's checks of a function, in Hive's order, and its lower-cased name."""
+    if function.functionName is None:
+        raise MetaException("Function name cannot be null")
+    if not is_name(function.functionName):
+        raise InvalidObjectException(f"{function.functionName} is not a valid object name")
+    if function.className is None:
+        raise InvalidObjectException("Function class name cannot be null")
+    check_length(function.functionName, "function")
+    for resource in function.resourceUris or ():
+        if resource.resourceType is None:
+            raise MetaException(f"resource {resource.uri} of the function has no type")
+    return given.normalized(function.functionName)
+
+
+def _find(tx: Transaction, database: str | None, name: str | None, *, lock: bool = False) -> FunctionRow | None:
+    if name is None:
+        raise MetaException("the function's name is missing")
+    return functions.find(tx, given.database_name(database), given.normalized(name), lock=lock)
+
+
+def _body(function: Function) -> bytes:
+    """What the store keeps of a function beside its names."""
+    return binary.encode(function.replace(functionName=None, dbName=None, catName=None))
+
+
+def function_of(row: FunctionRow) -> Function:
+    """A function as Hive gives it."""
+    value = binary.decode_preserving(Function, row.body)
+    value.functionName, value.dbName, value.catName = row.name, row.database.database, row.database.catalog
+    return value

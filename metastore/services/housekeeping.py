@@ -1,0 +1,69 @@
+"""What has to be done now and then, by any one of the servers on a database."""
+
+import time
+
+from eventbus import log
+from metastore.services.compactions import CompactionService
+from metastore.services.engine_reports import EngineReports
+from metastore.services.locks import LockService
+from metastore.services.moves import Mover
+from metastore.services.scheduled_queries import ScheduledQueryService
+from metastore.services.transactions import TransactionService
+from metastore.store import Database, descriptors
+
+EVENTS_AT_ONCE = 1_000
+"""Old events that are removed in one transaction."""
+
+_DAY = 86_400_000  # milliseconds
+
+
+class Housekeeping:
+    """Work that no client waits for. Every part may run on several servers at once."""
+
+    def __init__(
+        self,
+        database: Database,
+        mover: Mover,
+        transactions: TransactionService,
+        locks: LockService,
+        compactions: CompactionService,
+        scheduled_queries: ScheduledQueryService,
+        engine_reports: EngineReports,
+        *,
+        event_days: float,
+        event_count: int,
+    ) -> None:
+        """Events are kept for `event_days`, and until all groups of subscribers have read them, but no more than
+        `event_count`.
+        """
+        self._database = database
+        self._mover = mover
+        self._transactions = transactions
+        self._locks = locks
+        self._compactions = compactions
+        self._scheduled_queries = scheduled_queries
+        self._engine_reports = engine_reports
+        self._event_days = event_days
+        self._event_count = event_count
+
+    def run(self) -> None:
+        """Finishes moves that crashed servers left, aborts transactions that went silent, and forgets what is over:
+        locks, transactions, compactions, executions, reports, old events.
+        """
+        self._mover.carry_out_left_over()
+        self._transactions.sweep()
+        self._locks.sweep()
+        self._compactions.sweep()
+        self._scheduled_queries.sweep()
+        self._engine_reports.sweep()
+        with self._database.write() as tx:
+            descriptors.sweep(tx)
+        self.trim_events()
+
+    def trim_events(self) -> None:
+        """Removes old events, in transactions so short that nobody waits for them."""
+        older_than = int(time.time() * 1000 - self._event_days * _DAY)
+        removed = EVENTS_AT_ONCE
+        while removed == EVENTS_AT_ONCE:
+            with self._database.write() as tx:
+                removed = log.trim(tx, older_than=older_than, keep=self._event_count, limit=EVENTS_AT_ONCE)

@@ -1,0 +1,358 @@
+"""Privileges: kept and told, as Hive's metastore does; who may grant what is for HiveServer2 to decide."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from metastore.services import names as given
+from metastore.services import objects, partition_names
+from metastore.services.roles import PUBLIC, check_role, grantor_type_of, principal_of
+from metastore.services.visibility import Scope, hides_uncommitted, readable
+from metastore.store import Database, databases, partitions, tables
+from metastore.store import privileges as store
+from metastore.store.database import Transaction
+from metastore.store.databases import Hold
+from metastore.store.partitions import Selection
+from metastore.store.privileges import GrantRow, NewGrant, Principal, Target
+from metastore.store.tables import TableRow
+from metastore.wire.hive import (
+    HiveObjectPrivilege,
+    HiveObjectRef,
+    HiveObjectType,
+    MetaException,
+    PrincipalPrivilegeSet,
+    PrincipalType,
+    PrivilegeBag,
+    PrivilegeGrantInfo,
+)
+
+_IN_TABLES = (HiveObjectType.TABLE, HiveObjectType.PARTITION, HiveObjectType.COLUMN)
+
+PARTITION_LEVEL_PRIVILEGE = "PARTITION_LEVEL_PRIVILEGE"
+"""The parameter of a table whose partitions have privileges of their own: a new one gets those of the table."""
+
+
+class _Asking(NamedTuple):
+    """Whose privileges are asked for. `everywhere`: global ones, of which only those are told that there are."""
+
+    users: Sequence[str]
+    groups: Sequence[str]
+    roles: Sequence[str]
+    everywhere: bool
+
+    @property
+    def principals(self) -> list[Principal]:
+        return [
+            *(Principal(PrincipalType.USER, name) for name in self.users),
+            *(Principal(PrincipalType.GROUP, name) for name in self.groups),
+            *(Principal(PrincipalType.ROLE, name) for name in self.roles),
+        ]
+
+    def told(self, grants: Sequence[GrantRow]) -> PrincipalPrivilegeSet:
+        """What the answer says of these grants."""
+
+        def of(kind: PrincipalType, names: Sequence[str]) -> dict[str, list[PrivilegeGrantInfo]]:
+            told = {n: [_info(g) for g in grants if g.principal == Principal(kind, n)] for n in names}
+            return {name: infos for name, infos in told.items() if infos or not self.everywhere}
+
+        return PrincipalPrivilegeSet(
+            userPrivileges=of(PrincipalType.USER, self.users) or None,
+            groupPrivileges=of(PrincipalType.GROUP, self.groups) if self.groups else None,
+            rolePrivileges=of(PrincipalType.ROLE, self.roles) or None,
+        )
+
+
+def _asking(tx: Transaction, user: str | None, groups: Sequence[str] | None, *, roles_too: bool = True) -> _Asking:
+    """A user and groups with all roles that they have."""
+    users = [user] if user is not None else []
+    asking = _Asking(users, groups or [], [], everywhere=not roles_too)
+    if not roles_too or not asking.principals:
+        return asking
+    roles = store.ancestors(tx, asking.principals, PrincipalType.ROLE) | ({PUBLIC} if users else set())
+    return asking._replace(roles=sorted(roles))
+
+
+class PrivilegeService:
+    """What Hive does with privileges."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of_object(
+        self, scope: Scope, ref: HiveObjectRef, user: str | None, groups: Sequence[str] | None
+    ) -> PrincipalPrivilegeSet:
+        """What a user, groups, and all roles they have, may do with an object; nothing if there is no such object.
+
+        Global privileges are told of user and groups alone, and only where there are some. Raises MetaException for
+        a partition of a table that isn't there.
+        """
+        with self._database.read() as tx:
+            asking = _asking(tx, user, groups, roles_too=ref.objectType != HiveObjectType.GLOBAL)
+            target = _find(tx, ref, scope)
+            found = store.find(tx, target=target, principals=asking.principals) if target and asking.principals else []
+        return asking.told(found)
+
+    def find(self, scope: Scope, principal: Principal | None, ref: HiveObjectRef) -> list[HiveObjectPrivilege]:
+        """A principal's privileges on an object, or anybody's if no principal is given.
+
+        Without names in `ref` they are those on any object of its type, without a type on anything at all.
+        Raises MetaException for a partition of a table that isn't there.
+        """
+        principals = None if principal is None else [principal]
+        only_ready = hides_uncommitted(scope)
+        with self._database.read() as tx:
+            if ref.objectType is None:
+                found = store.find(tx, principals=principals, only_ready=only_ready)
+            elif ref.objectType != HiveObjectType.GLOBAL and ref.dbName is None:
+                found = store.find(tx, object_type=ref.objectType, principals=principals, only_ready=only_ready)
+            else:
+                target = _find(tx, ref, scope)
+                found = store.find(tx, target=target, principals=principals) if target else []
+        return [_privilege(grant) for grant in found]
+
+    def grant(self, bag: PrivilegeBag) -> None:
+        """Gives privileges, all or none.
+
+        Raises MetaException for one that was given already by the same grantor, for an unknown role, and, unlike
+        Hive, which passes over them, for an object that isn't there.
+        """
+        now = int(time.time())
+        with self._database.write() as tx:
+            for wanted, principal, info in _parts(bag):
+                if principal.type == PrincipalType.ROLE:
+                    check_role(tx, principal.name)
+                ref = _ref(wanted)
+                target = _held(tx, ref)
+                there = {
+                    (g.privilege, (g.grantor or "").lower(), g.authorizer)
+                    for g in store.find(tx, target=target, principals=[principal])
+                }
+                for privilege in _split(info.privilege):
+                    if (privilege, (info.grantor or "").lower(), wanted.authorizer) in there:
+                        raise MetaException(f"{privilege} is already granted on {_described(ref)} by {info.grantor}")
+                    store.add(tx, [_new(target, principal, info, privilege, now, wanted.authorizer)])
+
+    def revoke(self, bag: PrivilegeBag, *, only_grant_option: bool = False) -> None:
+        """Takes privileges away, or the right to pass them on; whoever gave them. All or none.
+
+        Raises MetaException for a privilege that isn't there, or a right that isn't.
+        """
+        with self._database.write() as tx:
+            for wanted, principal, info in _parts(bag):
+                ref = _ref(wanted)
+                left = store.find(tx, target=_held(tx, ref), principals=[principal])
+                for privilege in _split(info.privilege):
+                    found = next((g for g in left if g.privilege.lower() == privilege.lower()), None)
+                    if found is None:
+                        raise MetaException(f"No grant ({privilege}) found on {_described(ref)}")
+                    left.remove(found)
+                    if not only_grant_option:
+                        store.remove(tx, [found.id])
+                    elif found.grant_option:
+                        store.clear_grant_option(tx, [found.id])
+                    else:
+                        raise MetaException(
+                            f"User {principal.name} does not have grant option with privilege {privilege}"
+                        )
+
+    def refresh(self, ref: HiveObjectRef, authorizer: str | None, bag: PrivilegeBag) -> None:
+        """What an authorizer granted on a database, a table, or a table's columns is afterwards what `bag` says.
+
+        Without an authorizer all that anybody granted. Raises MetaException for another object, one that isn't
+        there, or an unknown role.
+        """
+        columns = ref.objectType == HiveObjectType.COLUMN
+        if not columns and ref.objectType not in (HiveObjectType.DATABASE, HiveObjectType.TABLE):
+            raise MetaException(f"Unexpected object type {ref.objectType}")
+        if columns and ref.columnName is not None:
+            raise MetaException("columnName must be null")
+        now = int(time.time())
+        with self._database.write() as tx:
+            target = _held(tx, ref.replace(objectType=HiveObjectType.TABLE) if columns else ref)
+            if columns:
+                target = target._replace(object_type=HiveObjectType.COLUMN)
+            present = store.find(tx, target=target, any_column=columns)
+            unwanted = {
+                (target._replace(column=g.column), g.principal, g.privilege, *_given_by(g)): g.id
+                for g in present
+                if authorizer is None or g.authorizer == authorizer
+            }
+            new = []
+            for wanted, principal, info in _parts(bag):
+                if principal.type == PrincipalType.ROLE:
+                    check_role(tx, principal.name)
+                theirs = _held(tx, _ref(wanted))
+                for privilege in _split(info.privilege):
+                    grant = _new(theirs, principal, info, privilege, now, wanted.authorizer)
+                    if unwanted.pop((theirs, principal, privilege, *_given_by(grant)), None) is None:
+                        new.append(grant)
+            store.remove(tx, list(unwanted.values()))
+            store.add(tx, new)
+
+
+def _given_by(grant: GrantRow | NewGrant) -> tuple[str | None, int | None, bool]:
+    return grant.grantor, grant.grantor_type, grant.grant_option
+
+
+def of_partitions(
+    tx: Transaction, table: TableRow, user: str | None, groups: Sequence[str] | None
+) -> Callable[[Sequence[str]], PrincipalPrivilegeSet] | None:
+    """What a user and groups may do with each partition of a table, by its values; None if its partitions don't have
+    privileges of their own."""
+    if not objects.is_true(table.parameters.get(PARTITION_LEVEL_PRIVILEGE)):
+        return None
+    asking = _asking(tx, user, groups)
+    by_values: dict[tuple[str, ...], list[GrantRow]] = {}
+    for grant in store.find(tx, object_type=HiveObjectType.PARTITION, table_id=table.id, principals=asking.principals):
+        by_values.setdefault(tuple(grant.partition_values or ()), []).append(grant)
+    return lambda values: asking.told(by_values.get(tuple(values), ()))
+
+
+def keep_of_new_partitions(tx: Transaction, table: TableRow, names: Sequence[str]) -> None:
+    """New partitions get the privileges of their table, if its partitions have their own."""
+    if objects.is_true(table.parameters.get(PARTITION_LEVEL_PRIVILEGE)):
+        store.copy_to_partitions(
+            tx, table.id, names, int(time.time()), of_table=HiveObjectType.TABLE, of_partition=HiveObjectType.PARTITION
+        )
+
+
+def keep_creators(tx: Transaction, table_id: int, privileges: PrincipalPrivilegeSet | None) -> None:
+    """Keeps what a new table's creator says that it, or others, may do with it."""
+    if privileges is None:
+        return
+    now, target = int(time.time()), Target(HiveObjectType.TABLE, table_id=table_id)
+    told = (
+        (PrincipalType.USER, privileges.userPrivileges),
+        (PrincipalType.GROUP, privileges.groupPrivileges),
+        (PrincipalType.ROLE, privileges.rolePrivileges),
+    )
+    store.add(
+        tx,
+        [
+            _new(target, Principal(kind, name), info, info.privilege, now)
+            for kind, by_name in told
+            for name, infos in (by_name or {}).items()
+            for info in infos
+            if info.privilege
+        ],
+    )
+
+
+# --- objects --------------------------------------------------------------------------------------------------
+
+
+def _find(tx: Transaction, ref: HiveObjectRef, scope: Scope | None, hold: Hold = Hold.NOT) -> Target | None:
+    """What a reference means, None if it isn't there, or a reader of that scope doesn't see it; None is a writer."""
+    if ref.objectType == HiveObjectType.GLOBAL:
+        return Target(HiveObjectType.GLOBAL)
+    if ref.objectType == HiveObjectType.DATABASE:
+        database = databases.find(tx, given.database_name(ref.dbName, ref.catName), hold)
+        return Target(HiveObjectType.DATABASE, database_id=database.id) if database else None
+    if ref.objectType not in _IN_TABLES:
+        raise MetaException(f"there are no privileges on objects of type {ref.objectType}")
+    name = (given.table_name if scope is None else given.decorated_name)(ref.dbName, ref.objectName, ref.catName)
+    table = tables.find(tx, given.base(name), hold)
+    if table is not None:
+        table = replace(table, name=name)
+    if table is None:
+        if ref.partValues:
+            raise MetaException(f"{given.plain(ref.dbName)}.{ref.objectName} table not found")
+        return None
+    partition_id = None
+    if ref.objectType != HiveObjectType.TABLE and ref.partValues:
+        keys = [key.name or "" for key in objects.table_of(table).partitionKeys or ()]
+        partition = partition_names.make_name(keys, ref.partValues)
+        selection = Selection(table.id) if scope is None else readable(table, scope)
+        found = partitions.rows(tx, replace(selection, names=[partition]))
+        if not found:
+            return None
+        partition_id = found[0].id
+    elif ref.objectType == HiveObjectType.PARTITION:
+        return None
+    column = None
+    if ref.objectType == HiveObjectType.COLUMN:
+        if not ref.columnName:
+            raise MetaException("the column's name is missing")
+        column = given.normalized(ref.columnName)
+    return Target(ref.objectType, table_id=table.id, partition_id=partition_id, column=column)
+
+
+def _held(tx: Transaction, ref: HiveObjectRef) -> Target:
+    """What a reference means; nobody else changes its privileges until the transaction ends."""
+    target = _find(tx, ref, None, Hold.EXCLUSIVE)
+    if target is None:
+        raise MetaException(f"there is no {_described(ref)}")
+    return target
+
+
+def _described(ref: HiveObjectRef) -> str:
+    """An object in words: `table sales.orders`."""
+    if ref.objectType == HiveObjectType.GLOBAL:
+        return "everything"
+    kind = HiveObjectType(ref.objectType or 0).name.lower()
+    name = ".".join(part for part in (given.plain(ref.dbName), ref.objectName, ref.columnName) if part)
+    return f"{kind} {name}" + (f" {ref.partValues}" if ref.partValues else "")
+
+
+# --- to and from what clients send ----------------------------------------------------------------------------
+
+
+def _parts(bag: PrivilegeBag) -> Iterator[tuple[HiveObjectPrivilege, Principal, PrivilegeGrantInfo]]:
+    for wanted in bag.privileges or ():
+        if wanted.grantInfo is None:
+            raise MetaException("what is granted is missing")
+        yield wanted, principal_of(wanted.principalName, wanted.principalType), wanted.grantInfo
+
+
+def _ref(wanted: HiveObjectPrivilege) -> HiveObjectRef:
+    if wanted.hiveObject is None:
+        raise MetaException("a privilege needs an object")
+    return wanted.hiveObject
+
+
+def _split(privileges: str | None) -> list[str]:
+    """One or several privileges with commas between; blanks are kept as Hive keeps them."""
+    return privileges.split(",") if privileges and privileges.strip() else []
+
+
+def _new(
+    target: Target,
+    principal: Principal,
+    info: PrivilegeGrantInfo,
+    privilege: str,
+    now: int,
+    authorizer: str | None = None,
+) -> NewGrant:
+    return NewGrant(
+        target,
+        principal,
+        privilege,
+        now,
+        info.grantor,
+        grantor_type_of(info.grantorType),
+        bool(info.grantOption),
+        authorizer,
+    )
+
+
+def _info(grant: GrantRow) -> PrivilegeGrantInfo:
+    kind = PrincipalType(grant.grantor_type) if grant.grantor_type else None
+    return PrivilegeGrantInfo(grant.privilege, grant.time, grant.grantor, kind, grant.grant_option)
+
+
+def _privilege(grant: GrantRow) -> HiveObjectPrivilege:
+    return HiveObjectPrivilege(
+        hiveObject=HiveObjectRef(
+            objectType=HiveObjectType(grant.object_type),
+            dbName=grant.database,
+            objectName=grant.table,
+            partValues=grant.partition_values,
+            columnName=grant.column,
+            catName=grant.catalog,
+        ),
+        principalName=grant.principal.name,
+        principalType=PrincipalType(grant.principal.type),
+        grantInfo=_info(grant),
+        authorizer=grant.authorizer,
+    )

@@ -1,0 +1,471 @@
+"""Column statistics: keeping, merging, reading and aggregating them."""
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum, auto
+
+from eventbus.events import EventType
+from metastore.services import names as given
+from metastore.services import objects, partition_names, statistics_state, statistics_values
+from metastore.services.events import Events
+from metastore.services.statistics_aggregate import ColumnAggregate
+from metastore.services.visibility import Scope, readable
+from metastore.store import Database, partitions, statistics, tables
+from metastore.store.database import Transaction
+from metastore.store.databases import Hold
+from metastore.store.names import TableName
+from metastore.store.partitions import PartitionRow, Selection
+from metastore.store.statistics import KeptStatistics, NewStatistics
+from metastore.store.tables import TableRow
+from metastore.wire import binary, splice
+from metastore.wire.hive import (
+    AggrStats,
+    ColumnStatistics,
+    ColumnStatisticsDesc,
+    ColumnStatisticsObj,
+    InvalidInputException,
+    InvalidObjectException,
+    MetaException,
+    NoSuchObjectException,
+    Partition,
+)
+
+DEFAULT_ENGINE = "hive"
+
+# Statistics by the name of their column.
+_Columns = dict[str, ColumnStatisticsObj]
+
+
+class Merging(Enum):
+    """What becomes of statistics that are there already."""
+
+    NONE = auto()
+    """They are replaced."""
+    PRESENT = auto()
+    """New ones are merged into them where there are any: Hive 2.3."""
+    ACCURATE = auto()
+    """New ones are merged where the table or partition says that its statistics are accurate, and dropped where it
+    doesn't, because then they would describe a part of the data only: Hive 4."""
+
+
+class StatisticsService:
+    """What Hive does with column statistics.
+
+    Every change is one transaction that holds the table's row, so that no statistics outlive their table or partition.
+    Each engine has its own statistics; those of clients that name none are Hive's. Readers see what `visibility`
+    lets them; writers reach every partition whose name they know.
+    """
+
+    def __init__(self, database: Database, events: Events) -> None:
+        self._events = events
+        self._database = database
+
+    # --- changing ---------------------------------------------------------------------------------------------
+
+    def update_table(self, new: ColumnStatistics, merging: Merging = Merging.NONE, engine: str | None = None) -> None:
+        """Keeps statistics of a table's own columns and marks them accurate.
+
+        Raises NoSuchObjectException (no such table), MetaException (no such column), InvalidObjectException.
+        """
+        description = _description(new)
+        columns, engine = _checked(new), _engine(new, engine)
+        name = given.table_name(description.dbName, description.tableName, description.catName)
+        with self._database.write() as tx:
+            row = _existing(tables.find(tx, name, Hold.EXCLUSIVE), name)
+            _check_columns(row, columns)
+            value = objects.table_of(row)
+            assert value.parameters is not None
+            old = _decoded(statistics.of_table(tx, row.id, list(columns), engine))
+            kept = _combined(columns, old.get("", {}), value.parameters, merging)
+            if not kept:
+                return
+            statistics.put(tx, row.id, _encoded(statistics.OF_TABLE, kept, engine))
+            statistics_state.mark_columns(value.parameters, kept)
+            self._events.statistics(tx, EventType.UPDATE_STATISTICS, row.name, [], list(kept))
+            tables.change(tx, row.id, row.database_id, objects.table_values(value, row.descriptor_id))
+
+    def update_partitions(
+        self, new: Sequence[ColumnStatistics], merging: Merging = Merging.NONE, engine: str | None = None
+    ) -> None:
+        """Keeps statistics of partitions of one table, all or none, and marks them accurate.
+
+        If a partition comes twice, its statistics are merged, as in Hive 4. Raises InvalidObjectException (no such
+        table, a name that lacks a key), NoSuchObjectException (no such partition), MetaException (no such column).
+        """
+        name = _one_table(new)
+        with self._database.write() as tx:
+            row = tables.find(tx, name, Hold.EXCLUSIVE)
+            if row is None:
+                raise InvalidObjectException(f"{name} table not found")
+            keys = _keys(row)
+            by_engine: dict[str, dict[str, _Columns]] = {}
+            for one in new:
+                partition = _partition_name(_description(one).partName, keys)
+                of_partition = by_engine.setdefault(_engine(one, engine), {}).setdefault(partition, {})
+                for column, value in _checked(one).items():
+                    earlier = of_partition.get(column)
+                    of_partition[column] = value if earlier is None else statistics_values.merged(value, earlier)
+            found = _held_partitions(tx, row, {partition for wanted in by_engine.values() for partition in wanted})
+            for engine_name, wanted in by_engine.items():
+                self._write_partitions(tx, row, found, wanted, merging, engine_name)
+            tables.touch(tx, row.id)
+
+    def _write_partitions(
+        self,
+        tx: Transaction,
+        row: TableRow,
+        found: Mapping[str, "_HeldPartition"],
+        wanted: Mapping[str, _Columns],
+        merging: Merging,
+        engine: str,
+    ) -> None:
+        columns = sorted({column for of_partition in wanted.values() for column in of_partition})
+        _check_columns(row, columns)
+        old = _decoded(statistics.of_partitions(tx, Selection(row.id, names=list(wanted)), columns, engine))
+        rows: list[NewStatistics] = []
+        changed: list[tuple[int, bytes]] = []
+        for name, new in wanted.items():
+            partition = found[name]
+            kept = _combined(new, old.get(name, {}), partition.parameters, merging)
+            if kept:
+                rows += _encoded(partition.id, kept, engine)
+                changed += partition.marked(kept)
+        statistics.put(tx, row.id, rows)
+        partitions.change_bodies(tx, changed)
+        if rows:
+            self._events.statistics(tx, EventType.UPDATE_STATISTICS, row.name, sorted(wanted), columns)
+
+    def set_aggregated(
+        self, new: Sequence[ColumnStatistics] | None, merging: Merging = Merging.NONE, engine: str | None = None
+    ) -> None:
+        """Keeps statistics of one table, or of partitions of one; the first ones' description says which.
+
+        Raises as `update_table` and `update_partitions` do.
+        """
+        if not new:
+            return
+        if not _description(new[0]).isTblLevel:
+            self.update_partitions(new, merging, engine)
+        elif len(new) == 1:
+            self.update_table(new[0], merging, engine)
+        else:
+            raise MetaException(f"Expecting only 1 ColumnStatistics for table's column stats, but find {len(new)}")
+
+    def delete_of_table(
+        self,
+        database: str | None,
+        table: str | None,
+        column: str | None,
+        engine: str | None = None,
+        catalog: str | None = None,
+    ) -> None:
+        """Removes a table's own statistics of one column, or of all if none is named; of all engines if none is named.
+
+        Unlike in Hive they also stop to count as accurate: the next merge would take a part for the whole.
+        Raises NoSuchObjectException if there is no such table, or there are none of the named column.
+        """
+        if table is None:
+            raise InvalidInputException("Table name is null.")
+        name, column = given.table_name(database, table, catalog), column and column.lower()
+        with self._database.write() as tx:
+            row = tables.find(tx, name, Hold.EXCLUSIVE)
+            if row is None:
+                raise NoSuchObjectException(f"Table {name.table}  for which stats deletion is requested doesn't exist")
+            removed = statistics.remove(tx, row.id, statistics.OF_TABLE, column, engine)
+            if not removed:
+                if column is None:
+                    return
+                raise NoSuchObjectException(
+                    f"Column stats doesn't exist for db={name.database} table={name.table} col={column}"
+                )
+            value = objects.table_of(row)
+            assert value.parameters is not None
+            self._events.statistics(tx, EventType.DELETE_STATISTICS, row.name, [], [column] if column else [])
+            if engine in (None, DEFAULT_ENGINE):
+                statistics_state.unmark_columns(value.parameters, _named(column, value.parameters))
+            tables.change(tx, row.id, row.database_id, objects.table_values(value, row.descriptor_id))
+
+    def delete_of_partition(
+        self,
+        database: str | None,
+        table: str | None,
+        partition: str | None,
+        column: str | None,
+        engine: str | None = None,
+        catalog: str | None = None,
+    ) -> None:
+        """Removes a partition's statistics, as `delete_of_table` does a table's.
+
+        Raises NoSuchObjectException (no such partition, no statistics of the column), InvalidObjectException (no such
+        table, a name that lacks a key), MetaException.
+        """
+        name, column = given.table_name(database, table, catalog), column and column.lower()
+        with self._database.write() as tx:
+            row = tables.find(tx, name, Hold.EXCLUSIVE)
+            if row is None:
+                raise InvalidObjectException(f"{name} table not found")
+            wanted = _partition_name(partition, _keys(row))
+            found = {p.name: p for p in partitions.rows(tx, Selection(row.id, names=[wanted]), lock=True)}
+            if wanted not in found:
+                raise NoSuchObjectException(f"Partition {wanted} for which stats deletion is requested doesn't exist")
+            held = _HeldPartition(found[wanted])
+            removed = statistics.remove(tx, row.id, held.id, column, engine)
+            if not removed:
+                if column is None:
+                    return
+                raise NoSuchObjectException(
+                    f"Column stats doesn't exist for db={name.database} table={name.table}"
+                    f" partition={wanted} col={column}"
+                )
+            self._events.statistics(tx, EventType.DELETE_STATISTICS, row.name, [wanted], [column] if column else [])
+            if engine in (None, DEFAULT_ENGINE):
+                partitions.change_bodies(tx, held.unmarked(_named(column, held.parameters)))
+            tables.touch(tx, row.id)
+
+    # --- reading ----------------------------------------------------------------------------------------------
+
+    def of_table(
+        self,
+        database: str | None,
+        table: str | None,
+        columns: Sequence[str] | None,
+        engine: str | None = None,
+        catalog: str | None = None,
+    ) -> ColumnStatistics | None:
+        """A table's own statistics of those of some columns that have any, in the order asked for; None without any.
+
+        Raises NoSuchObjectException if there is no such table.
+        """
+        wanted, engine = _lowered(columns), engine or DEFAULT_ENGINE
+        with self._database.read() as tx:
+            row = self._row(tx, database, table, catalog)
+            kept = statistics.of_table(tx, row.id, wanted, engine)
+        return _answers(row.name, kept, wanted, engine).get("")
+
+    def of_partitions(
+        self,
+        scope: Scope,
+        database: str | None,
+        table: str | None,
+        names: Sequence[str] | None,
+        columns: Sequence[str] | None,
+        engine: str | None = None,
+        catalog: str | None = None,
+    ) -> dict[str, ColumnStatistics]:
+        """Statistics of some columns of some partitions, by the partitions' names; what has none is left out.
+
+        Raises NoSuchObjectException if there is no such table, MetaException for an empty name.
+        """
+        wanted, engine = _lowered(columns), engine or DEFAULT_ENGINE
+        with self._database.read() as tx:
+            row = self._row(tx, database, table, catalog)
+            selection = readable(row, scope, names=_partition_names(names, row))
+            kept = list(statistics.of_partitions(tx, selection, wanted, engine))
+        return _answers(row.name, kept, wanted, engine)
+
+    def aggregated(
+        self,
+        scope: Scope,
+        database: str | None,
+        table: str | None,
+        names: Sequence[str] | None,
+        columns: Sequence[str] | None,
+        engine: str | None = None,
+        catalog: str | None = None,
+    ) -> AggrStats:
+        """Statistics of some columns over all of some partitions, extrapolated to those that have none.
+
+        `partsFound` is the number of partitions that have statistics of every column asked for.
+        Raises NoSuchObjectException if there is no such table, MetaException for an empty name.
+        """
+        wanted = _lowered(columns)
+        complete = 0
+        gathered: dict[str, ColumnAggregate] = {}
+        with self._database.read() as tx:
+            row = self._row(tx, database, table, catalog)
+            places = {name: place for place, name in enumerate(_partition_names(names, row))}
+            selection = readable(row, scope, names=list(places))
+            current, seen = "", 0
+            for kept in statistics.of_partitions(tx, selection, wanted, engine or DEFAULT_ENGINE):
+                current, seen = kept.partition, seen + 1 if kept.partition == current else 1
+                complete += seen == len(wanted)
+                value = binary.decode(ColumnStatisticsObj, kept.body)
+                gathered.setdefault(kept.column, ColumnAggregate(value)).take(value, places[kept.partition])
+        results = [gathered[column].result(len(places)) for column in wanted if column in gathered]
+        return AggrStats(colStats=results, partsFound=complete)
+
+    def _row(self, tx: Transaction, database: str | None, table: str | None, catalog: str | None) -> TableRow:
+        name = given.decorated_name(database, table, catalog)
+        return replace(_existing(tables.find(tx, given.base(name)), name), name=name)
+
+
+class _HeldPartition:
+    """A partition that is held for a change of its parameters."""
+
+    def __init__(self, row: PartitionRow) -> None:
+        self.id = row.id
+        self._value = binary.decode_preserving(Partition, row.stored.body + binary.STOP)
+        self._value.parameters = self.parameters = dict(self._value.parameters or {})
+
+    def marked(self, columns: Iterable[str]) -> list[tuple[int, bytes]]:
+        """What to write so that the statistics of these columns count as accurate."""
+        before = dict(self.parameters)
+        statistics_state.mark_columns(self.parameters, columns)
+        return self._change(before)
+
+    def unmarked(self, columns: Iterable[str]) -> list[tuple[int, bytes]]:
+        """What to write so that the statistics of these columns don't count as accurate any more."""
+        before = dict(self.parameters)
+        statistics_state.unmark_columns(self.parameters, columns)
+        return self._change(before)
+
+    def _change(self, before: Mapping[str, str]) -> list[tuple[int, bytes]]:
+        return [] if self.parameters == before else [(self.id, splice.partition_body(self._value))]
+
+
+def _held_partitions(tx: Transaction, row: TableRow, names: Collection[str]) -> dict[str, _HeldPartition]:
+    """The named partitions, held until the transaction ends. Raises NoSuchObjectException unless all are there."""
+    found = {p.name: _HeldPartition(p) for p in partitions.rows(tx, Selection(row.id, names=list(names)), lock=True)}
+    if len(found) < len(names):
+        raise NoSuchObjectException("Partition for which stats is gathered doesn't exist.")
+    return found
+
+
+# --- what clients send ----------------------------------------------------------------------------------------
+
+
+def _description(statistics: ColumnStatistics) -> ColumnStatisticsDesc:
+    if statistics.statsDesc is None:
+        raise InvalidObjectException("Invalid column stats object: it doesn't say what it describes")
+    return statistics.statsDesc
+
+
+def _engine(statistics: ColumnStatistics, engine: str | None) -> str:
+    return statistics.engine or engine or DEFAULT_ENGINE
+
+
+def _checked(statistics: ColumnStatistics) -> _Columns:
+    """The statistics by column, in the form in which they are kept."""
+    checked = map(statistics_values.checked, statistics.statsObj or ())
+    return {value.colName or "": value for value in checked}
+
+
+def _one_table(new: Sequence[ColumnStatistics]) -> TableName:
+    descriptions = map(_description, new)
+    found = {given.table_name(d.dbName, d.tableName, d.catName) for d in descriptions}
+    if len(found) != 1:
+        raise MetaException(f"Expecting statistics of partitions of one table, but find {len(found)} tables")
+    return found.pop()
+
+
+def _lowered(columns: Sequence[str] | None) -> list[str]:
+    """Column names in lower case, each once."""
+    return list(dict.fromkeys(column.lower() for column in columns or ()))
+
+
+def _named(column: str | None, parameters: Mapping[str, str]) -> Collection[str]:
+    return statistics_state.accurate_columns(parameters) if column is None else [column]
+
+
+def _partition_name(name: str | None, keys: Sequence[str]) -> str:
+    """A partition's name as it is kept, keys in lower case and in the table's order.
+
+    Raises InvalidObjectException if a key is missing, MetaException if the name is none.
+    """
+    values = {key.lower(): value for key, value in partition_names.parse_name(name).items()}
+    if not values:
+        raise MetaException("Partition name is invalid. ")
+    for key in keys:
+        if key not in values:
+            raise InvalidObjectException(f"incomplete partition name - missing {key}")
+    return partition_names.make_name(keys, [values[key] for key in keys])
+
+
+def _partition_names(names: Sequence[str] | None, row: TableRow) -> list[str]:
+    """Partitions' names as they are kept, each once; one that is no partition's stays as it is, and finds nothing.
+
+    Raises MetaException for an empty name.
+    """
+    keys = _keys(row)
+    return list(dict.fromkeys(_name_to_find(name, keys) for name in names or ()))
+
+
+def _name_to_find(name: str | None, keys: Sequence[str]) -> str:
+    values = {key.lower(): value for key, value in partition_names.parse_name(name).items()}
+    if not keys or any(key not in values for key in keys):
+        return name or ""
+    return partition_names.make_name(keys, [values[key] for key in keys])
+
+
+# --- what is kept ---------------------------------------------------------------------------------------------
+
+
+def _existing(row: TableRow | None, name: TableName) -> TableRow:
+    if row is None:
+        raise NoSuchObjectException(f"Specified database/table does not exist : {name}")
+    return row
+
+
+def _keys(row: TableRow) -> list[str]:
+    return [field.name or "" for field in objects.table_of(row).partitionKeys or ()]
+
+
+def _check_columns(row: TableRow, columns: Iterable[str]) -> None:
+    """Raises MetaException for a column that the table doesn't have; partition keys are none."""
+    descriptor = splice.descriptor(row.descriptor, None)
+    own = {field.name for field in descriptor.cols or ()}
+    for column in columns:
+        if column not in own:
+            raise MetaException(
+                f"Column {column} doesn't exist in table {row.name.table} in database {row.name.database}"
+            )
+
+
+def _combined(
+    new: _Columns, old: Mapping[str, ColumnStatisticsObj], parameters: Mapping[str, str], merging: Merging
+) -> _Columns:
+    """What to keep of new statistics where there are old ones of some columns."""
+    if merging is Merging.ACCURATE:
+        accurate = statistics_state.accurate_columns(parameters)
+        new = {column: value for column, value in new.items() if column in accurate}
+    combine = statistics_values.completed if merging is Merging.NONE else statistics_values.merged
+    return {column: combine(value, old[column]) if column in old else value for column, value in new.items()}
+
+
+def _encoded(partition_id: int, columns: _Columns, engine: str) -> list[NewStatistics]:
+    now = int(time.time())
+    return [NewStatistics(partition_id, column, engine, now, binary.encode(value)) for column, value in columns.items()]
+
+
+def _decoded(kept: Iterable[KeptStatistics]) -> dict[str, _Columns]:
+    """Statistics by partition ("" for the table itself) and column."""
+    found: dict[str, _Columns] = {}
+    for one in kept:
+        found.setdefault(one.partition, {})[one.column] = binary.decode_preserving(ColumnStatisticsObj, one.body)
+    return found
+
+
+def _answers(
+    name: TableName, kept: Iterable[KeptStatistics], columns: Sequence[str], engine: str
+) -> dict[str, ColumnStatistics]:
+    """Statistics as clients get them, by partition, the columns in the order asked for."""
+    kept = list(kept)
+    analyzed: dict[str, int] = {}
+    for one in kept:
+        analyzed[one.partition] = min(one.last_analyzed, analyzed.get(one.partition, one.last_analyzed))
+    return {
+        partition: ColumnStatistics(
+            statsDesc=ColumnStatisticsDesc(
+                isTblLevel=not partition,
+                dbName=name.database,
+                tableName=name.table,
+                partName=partition or None,
+                lastAnalyzed=analyzed[partition],
+                catName=name.catalog,
+            ),
+            statsObj=[statistics_values.without_sketch(found[column]) for column in columns if column in found],
+            engine=engine,
+        )
+        for partition, found in _decoded(kept).items()
+    }

@@ -1,0 +1,50 @@
+"""The filters of get_table_names_by_filter: on a table's owner, last access time and parameters."""
+
+from metastore.services import filter_syntax
+from metastore.services.filter_syntax import AllOf, AnyOf, Condition, Expression, Negation
+from metastore.store import table_conditions
+from metastore.wire.hive import InvalidOperationException, MetaException
+
+OWNER = "hive_filter_field_owner__"
+LAST_ACCESS = "hive_filter_field_last_access__"
+PARAMETER = "hive_filter_field_params__"
+
+
+def parse(text: str | None) -> table_conditions.Condition | None:
+    """The condition that a filter states; None if it is empty.
+
+    Raises InvalidOperationException if there is none, MetaException if it can't be read.
+    """
+    if text is None:
+        raise InvalidOperationException("cannot apply null filter")
+    expression = filter_syntax.parse(text)
+    return None if expression is None else _condition(expression)
+
+
+def _condition(node: Expression) -> table_conditions.Condition:
+    match node:
+        case AllOf(parts):
+            return table_conditions.all_of([_condition(part) for part in parts])
+        case AnyOf(parts):
+            return table_conditions.any_of([_condition(part) for part in parts])
+        case Negation(part):
+            return table_conditions.opposite(_condition(part))
+        case Condition(key, operator, value):
+            return _leaf(key, operator, value)
+
+
+def _leaf(key: str, operator: str, value: object) -> table_conditions.Condition:
+    name = key.lower()
+    if name == OWNER:
+        return table_conditions.owner(operator, str(value))
+    if name == LAST_ACCESS:
+        if operator == "LIKE":
+            raise MetaException("Like is not supported for HIVE_FILTER_FIELD_LAST_ACCESS")
+        if not isinstance(value, int):
+            raise MetaException(f"the last access time is a number of seconds, not {value!r}")
+        return table_conditions.last_access(operator, value)
+    if name.startswith(PARAMETER):
+        if operator not in ("=", "<>", "LIKE"):
+            raise MetaException("Only [=, !=, <>, LIKE] are supported operators for HIVE_FILTER_FIELD_PARAMS")
+        return table_conditions.parameter(key[len(PARAMETER) :], operator, str(value))
+    raise MetaException("Invalid key name in filter.  Use constants from org.apache.hadoop.hive.metastore.api")

@@ -1,0 +1,437 @@
+"""Every setting of the server: its name, default and meaning, and where its value may come from.
+
+A value comes from, first found first: a command-line flag, the environment (`METASTORE_<NAME>`), a TOML file,
+the default below. Flags, the environment names and the table in the README are all derived from `Settings`.
+"""
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from metastore.errors import UserError
+
+ENVIRONMENT_PREFIX = "METASTORE_"
+
+_MIB = 1024 * 1024
+
+
+class SettingsError(UserError):
+    """A setting is unknown or has a value that can't be used."""
+
+
+def _default_data_dir() -> Path:
+    """Root's data lives where services keep theirs; the embedded Postgres's own user may not enter /root."""
+    return Path("/var/lib/metastore") if os.geteuid() == 0 else Path("~/.metastore")
+
+
+def _default_workers() -> int:
+    return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def _absolute_path(path: Path) -> Path:
+    return path.expanduser().absolute()
+
+
+def _directory_or_uri(value: str) -> str:
+    """A URI stays as it is, a local path becomes absolute."""
+    return value if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", value) else str(_absolute_path(Path(value)))
+
+
+def _postgres_url(value: str) -> str:
+    # Imported here: commands that need no database start faster without SQLAlchemy.
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        url = make_url(value)
+    except (ArgumentError, ValueError):
+        raise ValueError("expected postgresql://user:password@host:port/database") from None
+    if url.drivername not in ("postgres", "postgresql", "postgresql+psycopg2"):
+        raise ValueError(f"expected postgresql://…, not {url.drivername}://…: the metastore needs Postgres")
+    return url.set(drivername="postgresql+psycopg2").render_as_string(hide_password=False)
+
+
+def mask_password(url: str) -> str:
+    """`url` as it may be shown: without its password."""
+    from sqlalchemy.engine import make_url
+
+    # libpq takes it as a parameter, too.
+    return make_url(url).difference_update_query(["password"]).render_as_string(hide_password=True)
+
+
+def _redis_url(value: str) -> str:
+    if not re.match(r"(rediss?|unix)://", value):
+        raise ValueError("expected redis://user:password@host:port/database, rediss://… or unix://…")
+    return value
+
+
+def _http_url(value: str) -> str:
+    if not re.match(r"https?://[^/\s]+", value):
+        raise ValueError(f"{value!r} is no URL: expected https://host/path")
+    return value
+
+
+def _listed(value: object) -> object:
+    """A list as it is, or as people write it into a flag or a variable: with commas."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _webhooks(value: object) -> object:
+    """A list of tables as it is, or `name=url` with commas or spaces between."""
+    if not isinstance(value, str):
+        return value
+    pairs = [pair.partition("=") for pair in re.split(r"[\s,]+(?=[A-Za-z0-9_.-]+=https?:)|\s+", value.strip()) if pair]
+    return [{"name": name, "url": url} for name, _, url in pairs]
+
+
+def _distinct(hooks: "tuple[WebhookSettings, ...]") -> "tuple[WebhookSettings, ...]":
+    if len({hook.name for hook in hooks}) < len(hooks):
+        raise ValueError("two webhooks have the same name")
+    return hooks
+
+
+def _event_filter(values: tuple[str, ...], kind: Literal["tables", "types"]) -> tuple[str, ...]:
+    from eventbus.filters import Filter
+
+    Filter.parse(values if kind == "tables" else (), values if kind == "types" else ())
+    return values
+
+
+def _table_patterns(values: tuple[str, ...]) -> tuple[str, ...]:
+    return _event_filter(values, "tables")
+
+
+def _event_types(values: tuple[str, ...]) -> tuple[str, ...]:
+    return _event_filter(values, "types")
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
+DirectoryOrUri = Annotated[str, AfterValidator(_directory_or_uri)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+PositiveInt = Annotated[int, Field(ge=1)]
+Size = Annotated[ByteSize, Field(ge=1)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+class WebhookSettings(BaseModel):
+    """One webhook: a table of the settings file's `event_webhooks`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+    url: Annotated[str, AfterValidator(_http_url)]
+    secret: Annotated[str | None, Field(min_length=1, repr=False)] = None
+    tables: Annotated[tuple[str, ...], BeforeValidator(_listed), AfterValidator(_table_patterns)] = ()
+    types: Annotated[tuple[str, ...], BeforeValidator(_listed), AfterValidator(_event_types)] = ()
+    attempts: PositiveInt | None = None
+    timeout_seconds: Annotated[float, Field(gt=0, le=300)] = 10
+
+
+class Settings(BaseSettings):
+    """The settings of one server. Immutable; `Settings(...)` takes its arguments alone and never looks at the
+    environment: use `load` for that.
+
+    Sizes are bytes (given as a number or as `100MiB`), times are seconds.
+    """
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
+        env_prefix=ENVIRONMENT_PREFIX,
+        env_ignore_empty=True,
+        hide_input_in_errors=True,
+    )
+
+    host: str = Field(default="127.0.0.1", description="Address to listen on; `0.0.0.0` for every interface.")
+    port: Port = Field(default=9083, description="Port of the Thrift service; 0 picks a free one.")
+    data_dir: Annotated[Path, AfterValidator(_absolute_path)] = Field(
+        default_factory=_default_data_dir,
+        description="Directory of what this server keeps: the embedded Postgres, its log, by default the "
+        "warehouse. One server at a time.",
+        json_schema_extra={"default_text": "`~/.metastore`, as root `/var/lib/metastore`"},
+    )
+    database_url: Annotated[str, AfterValidator(_postgres_url)] | None = Field(
+        default=None,
+        repr=False,
+        description="Postgres to use, `postgresql://user:password@host:port/database`.",
+        json_schema_extra={"default_text": "a Postgres of its own in the data directory", "secret": True},
+    )
+    warehouse_dir: DirectoryOrUri = Field(
+        default_factory=lambda data: str(data["data_dir"] / "warehouse"),
+        description="Where databases and managed tables get their directories: a path or a URI (`s3://…`).",
+        json_schema_extra={"default_text": "`<data_dir>/warehouse`"},
+    )
+    warehouse_external_dir: DirectoryOrUri | None = Field(
+        default=None,
+        description="Where external tables without a location get theirs.",
+        json_schema_extra={"default_text": "as `warehouse_dir`"},
+    )
+    workers: PositiveInt = Field(
+        default_factory=_default_workers,
+        description="Worker processes that share the port.",
+        json_schema_extra={"default_text": "number of cores, at most 4"},
+    )
+    threads: PositiveInt = Field(default=8, description="Requests a worker works on at the same time.")
+    database_pool_size: PositiveInt = Field(
+        default_factory=lambda data: data["threads"],
+        description="Database connections a worker opens at most.",
+        json_schema_extra={"default_text": "as `threads`"},
+    )
+    max_connections: PositiveInt = Field(
+        default=10_000, description="Client connections a worker keeps open at most; further ones are closed at once."
+    )
+    max_message_bytes: Size = Field(
+        default=ByteSize(100 * _MIB), description="Longest request (Hive: `hive.metastore.server.max.message.size`)."
+    )
+    max_string_bytes: Size = Field(
+        default=ByteSize(100 * _MIB), description="Longest string or binary within a request."
+    )
+    max_container_items: PositiveInt = Field(
+        default=1_000_000, description="Most items of one list, set or map within a request."
+    )
+    max_depth: PositiveInt = Field(default=64, description="Deepest nesting of structs and containers in a request.")
+    receive_timeout_seconds: Seconds = Field(
+        default=60, description="Time a client has to finish sending a request it began."
+    )
+    request_timeout_seconds: Seconds = Field(
+        default=600,
+        description="Time a statement of a request may take in the database; 0 is no limit. "
+        "Hive's clients stop waiting after 600.",
+    )
+    write_timeout_seconds: Seconds = Field(
+        default=60,
+        description="Time a client may take none of the reply it is being sent; at most 5 while all threads "
+        "are busy and others wait.",
+    )
+    idle_timeout_seconds: Seconds = Field(
+        default=0, description="Time after which a connection without requests is closed; 0 is never."
+    )
+    drain_seconds: Seconds = Field(
+        default=30, description="Time running requests get to finish when the server is told to stop."
+    )
+    readiness_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default=2.0,
+        description="Time between looks for partitions that have become ready without a writer's report: by the clock, "
+        "or because a source is idle.",
+    )
+    housekeeping_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default=60,
+        description="Time between rounds of housekeeping: unfinished moves, expired locks, unused descriptors.",
+    )
+    event_retention_days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default=7, description="Days for which events are kept; longer while a group of subscribers has not read them."
+    )
+    event_retention_count: PositiveInt = Field(
+        default=1_000_000, description="Events that are kept at most, whoever has not read them yet."
+    )
+    allow_incompatible_column_types: bool = Field(
+        default=False,
+        description="Whether a column's type may change to one that its stored values can't be read as "
+        "(the opposite of Hive's `hive.metastore.disallow.incompatible.col.type.changes`).",
+    )
+    http_host: str = Field(default="127.0.0.1", description="Address of the HTTP port.")
+    uncommitted_port: Port | None = Field(
+        default=None,
+        description="Port of a second Thrift listener, for clusters of ad-hoc queries: its connections see uncommitted "
+        "partitions without asking; 0 picks a free one.",
+        json_schema_extra={"default_text": "off"},
+    )
+    http_port: Port | None = Field(
+        default=None,
+        description="Port for `/metrics`, `/health` and `/ready`; 0 picks a free one.",
+        json_schema_extra={"default_text": "off"},
+    )
+    redis_url: Annotated[str, AfterValidator(_redis_url)] | None = Field(
+        default=None,
+        repr=False,
+        description="Redis into whose streams events are put, `redis://user:password@host:port/database`.",
+        json_schema_extra={"default_text": "none", "secret": True},
+    )
+    event_streams: Literal["all", "database"] = Field(
+        default="all", description="One stream in Redis for all events, or one for each database."
+    )
+    event_webhooks: Annotated[
+        tuple[WebhookSettings, ...], NoDecode, BeforeValidator(_webhooks), AfterValidator(_distinct)
+    ] = Field(
+        default=(),
+        description="Where events are posted to: `name=url,…`; in the settings file tables with `name`, `url`, "
+        "`secret`, `tables`, `types`, `attempts`, `timeout_seconds`.",
+        json_schema_extra={"default_text": "none", "secret": True},
+    )
+    event_webhook_secret: str | None = Field(
+        default=None,
+        repr=False,
+        min_length=1,
+        description="Signs the requests of webhooks that have no secret of their own.",
+        json_schema_extra={"default_text": "unsigned", "hidden": True},
+    )
+    event_webhook_max_bytes: Size = Field(
+        default=ByteSize(_MIB),
+        description="Longest body of a webhook's request; a longer event goes without its payload.",
+    )
+    event_source: str = Field(
+        default="/metastore", min_length=1, description="This metastore's name in CloudEvents (`source`)."
+    )
+    event_listeners: Names = Field(
+        default=(),
+        description="Listeners in Python, `package.module:object,…`, beside those of the entry points "
+        "`lake_metastore.listeners`.",
+        json_schema_extra={"default_text": "none"},
+    )
+    event_attempts: PositiveInt = Field(
+        default=8, description="Attempts to deliver an event to a webhook or listener before it is set aside."
+    )
+    pre_event_listeners: Names = Field(
+        default=(),
+        description="Listeners that may veto a change before it is committed, `package.module:object,…`.",
+        json_schema_extra={"default_text": "none"},
+    )
+    pre_event_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default=5, description="Time such a listener has to answer; no answer is a veto."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least severe messages that are logged."
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="Log lines for people or for machines (one JSON object each); on stderr."
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """`load` reads the other sources, so that it can say which of them a bad value came from."""
+        return (init_settings,)
+
+
+def load(flags: Mapping[str, object] | None = None, config_file: Path | None = None) -> tuple[Settings, dict[str, str]]:
+    """The settings, and for each one that isn't at its default, where its value came from.
+
+    `flags` are the values given on the command line, by setting name. Raises SettingsError for a file that
+    can't be read, an unknown key, and a value that can't be used; the message names where the value was
+    found.
+    """
+    flags = flags or {}
+    file_values = _read_file(config_file) if config_file else {}
+    environment = EnvSettingsSource(Settings)()
+    origins = (
+        {name: f"{name} in {config_file}" for name in file_values}
+        | {name: environment_name(name) for name in environment}
+        | {name: flag_name(name) for name in flags}
+    )
+    values: dict[str, Any] = {**file_values, **environment, **flags}
+    try:
+        return Settings(**values), origins
+    except ValidationError as error:
+        raise SettingsError(_explain(error, values, origins)) from None
+
+
+def environment_name(name: str) -> str:
+    """The environment variable of a setting."""
+    return ENVIRONMENT_PREFIX + name.upper()
+
+
+def flag_name(name: str) -> str:
+    """The command-line flag of a setting."""
+    return "--" + name.replace("_", "-")
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting's value must not be shown as it is."""
+    extra = _extra(Settings.model_fields[name])
+    return bool(extra.get("secret") or extra.get("hidden"))
+
+
+def displayed(name: str, value: object) -> str:
+    """A setting's value as people read it: sizes with their unit, passwords masked, nothing for None."""
+    if value is None:
+        return ""
+    if _extra(Settings.model_fields[name]).get("hidden"):
+        return "***"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(
+            f"{each.name}={_without_secrets(each.url)}" if isinstance(each, WebhookSettings) else str(each)
+            for each in value
+        )
+    if is_secret(name):
+        return mask_password(str(value))
+    if isinstance(value, ByteSize):
+        return f"{value // _MIB}MiB" if value % _MIB == 0 else str(int(value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _without_secrets(url: str) -> str:
+    """A webhook's address as it may be shown: many carry a token in their path or query."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}/…"
+
+
+def default_text(name: str) -> str:
+    """A setting's default in words, in Markdown."""
+    field = Settings.model_fields[name]
+    text = _extra(field).get("default_text")
+    return str(text) if text else f"`{displayed(name, field.default)}`"
+
+
+def markdown_table() -> str:
+    """All settings as a Markdown table, for the README."""
+    rows = ["| setting | default | meaning |", "|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        rows.append(f"| `{name}` | {default_text(name)} | {field.description} |")
+    return "\n".join(rows)
+
+
+def _extra(field: FieldInfo) -> dict[str, Any]:
+    return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+
+
+def _read_file(path: Path) -> dict[str, object]:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"can't read the settings file {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"the settings file {path} is not TOML: {error}") from None
+    for name in values:
+        if name not in Settings.model_fields:
+            raise SettingsError(f"{path}: unknown setting {name!r}{_suggestion(name)}")
+    return values
+
+
+def _suggestion(name: str) -> str:
+    # With a low cutoff, so that there nearly always is one: the list of settings is long to read.
+    nearest = difflib.get_close_matches(name.lower().replace("-", "_"), Settings.model_fields, n=1, cutoff=0.4)
+    return f"; did you mean {nearest[0]!r}?" if nearest else "; `metastore settings` lists them"
+
+
+def _explain(error: ValidationError, values: Mapping[str, object], origins: Mapping[str, str]) -> str:
+    complaints = []
+    for detail in error.errors():
+        if detail["type"] == "default_factory_not_called":  # a consequence of another complaint
+            continue
+        name = str(detail["loc"][0])
+        message = detail["msg"].removeprefix("Value error, ")
+        value = "" if is_secret(name) else f" {values.get(name)!r}"
+        complaints.append(f"{origins.get(name, name)}: bad value{value}: {message[0].lower()}{message[1:]}")
+    return "; ".join(complaints)

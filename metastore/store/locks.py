@@ -1,0 +1,320 @@
+"""Locks that clients hold on databases, tables and partitions.
+
+A lock is a row of `locks`, what it is on one row of `lock_components` each. Whoever changes a lock holds its row of
+`locks`, so components need no care of their own.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Integer,
+    Row,
+    Select,
+    and_,
+    any_,
+    cast,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    union_all,
+    update,
+)
+from sqlalchemy.dialects.postgresql import array
+
+from metastore.store.names import DatabaseName, TableName
+from metastore.store.schema import lock_components, locks
+
+NO_TRANSACTION = 0
+WHOLE = ""  # the name of no table, or no partition: the whole database, or the whole table
+MANY_TABLES = 50
+
+ConflictRule = tuple[int, bool, int, bool]
+"""Type of the lock that is asked for, whether it is for a whole database; the same of one that stands before it."""
+
+
+class Component(NamedTuple):
+    """One of the things that a lock is on; `table` and `partition` may be WHOLE."""
+
+    catalog: str
+    database: str
+    table: str
+    partition: str
+    type: int
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentRow:
+    """A component as it is kept, with its lock."""
+
+    lock_id: int
+    number: int
+    component: Component
+    transaction_id: int
+    acquired_at: datetime | None
+    heartbeat_at: datetime
+    user: str
+    host: str
+    agent: str
+    blocked_by: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """What is known of a lock when its heartbeat was taken down."""
+
+    acquired: bool
+
+
+class Blocker(NamedTuple):
+    """A component of the lock that is asked for, its type, and the component of another lock that is in its way."""
+
+    number: int
+    type: int
+    held_lock: int
+    held_number: int
+
+
+# --- taking a place -------------------------------------------------------------------------------------------
+
+
+def enter_queue(tx: Connection, components: Iterable[Component]) -> None:
+    """Makes every other transaction that enters the queue for one of the same objects wait until this one ends.
+
+    Whoever takes a lock's id afterwards knows that every smaller id for these objects is committed, and no smaller
+    one will come. A table's queue is held exclusively and its database's shared; for the whole database, or for
+    many tables, the database's is held exclusively. Everyone takes the queues in the same order, so nobody deadlocks.
+    """
+    wanted: dict[DatabaseName, set[str]] = {}
+    for component in components:
+        name = DatabaseName(component.catalog, component.database)
+        wanted.setdefault(name, set()).add(component.table)
+    queues: dict[int, bool] = {}
+    for database, tables in wanted.items():
+        whole = WHOLE in tables or len(tables) > MANY_TABLES
+        key = _queue(database)
+        queues[key] = whole or queues.get(key, False)
+        if not whole:
+            queues.update((_queue(TableName(*database, table)), True) for table in tables)
+    for key, exclusive in sorted(queues.items()):
+        take = func.pg_advisory_xact_lock if exclusive else func.pg_advisory_xact_lock_shared
+        tx.execute(select(take(key)))
+
+
+def _queue(name: DatabaseName | TableName) -> int:
+    """The number of an object's queue. Two objects of one number would wait for each other without need, no more."""
+    digest = hashlib.blake2b("\0".join(("lock", *name)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, signed=True)
+
+
+def add(
+    tx: Connection, components: Sequence[Component], *, transaction_id: int, user: str, host: str, agent: str
+) -> int:
+    """Adds a lock that waits, and returns its id. `enter_queue` comes first."""
+    values = {"transaction_id": transaction_id, "user_name": user, "host": host, "agent": agent}
+    lock_id: int = tx.execute(insert(locks).returning(locks.c.id), values).scalar_one()
+    rows = [
+        {
+            "lock_id": lock_id,
+            "number": number,
+            "catalog": component.catalog,
+            "database_name": component.database,
+            "table_name": component.table,
+            "partition_name": component.partition,
+            "type": component.type,
+            "transaction_id": transaction_id,
+        }
+        for number, component in enumerate(components, 1)
+    ]
+    tx.execute(insert(lock_components), rows)
+    return lock_id
+
+
+# --- deciding -------------------------------------------------------------------------------------------------
+
+_wanted = lock_components.alias("wanted")
+_held = lock_components.alias("held")
+
+
+def find_blocker(tx: Connection, lock_id: int, conflicts: Collection[ConflictRule]) -> Blocker | None:
+    """The first lock with a smaller id that must go before this one can be had; None if there is none.
+
+    Locks of one transaction don't stand in each other's way. Of several components that are blocked the one with
+    the smallest type is told.
+    """
+    codes = [_code(*rule) for rule in conflicts]
+    on_database = and_(
+        _held.c.catalog == _wanted.c.catalog,
+        _held.c.database_name == _wanted.c.database_name,
+        _held.c.lock_id < lock_id,
+        or_(_wanted.c.transaction_id == NO_TRANSACTION, _held.c.transaction_id != _wanted.c.transaction_id),
+        _code(_wanted.c.type, _is_whole(_wanted), _held.c.type, _is_whole(_held)) == func.any(codes),
+    )
+    on_table = and_(on_database, _held.c.table_name == any_(array([WHOLE, _wanted.c.table_name])))
+    on_partition = and_(on_table, _held.c.partition_name == any_(array([WHOLE, _wanted.c.partition_name])))
+    # A query for each level, so that an index finds what is on the same objects.
+    found = union_all(
+        _first_held(on_database).where(_wanted.c.lock_id == lock_id, _wanted.c.table_name == WHOLE),
+        _first_held(on_table).where(
+            _wanted.c.lock_id == lock_id, _wanted.c.table_name != WHOLE, _wanted.c.partition_name == WHOLE
+        ),
+        _first_held(on_partition).where(
+            _wanted.c.lock_id == lock_id, _wanted.c.table_name != WHOLE, _wanted.c.partition_name != WHOLE
+        ),
+    ).subquery()
+    query = select(found).order_by(found.c.wanted_type, found.c.lock_id, found.c.number, found.c.wanted_number)
+    row = tx.execute(query.limit(1)).one_or_none()
+    return Blocker(*row) if row else None
+
+
+def _first_held(condition: ColumnElement[bool]) -> Select[Any]:
+    """Every wanted component that is blocked, with what blocks it. Looked up one by one, whatever statistics say."""
+    first = (
+        select(_held.c.lock_id, _held.c.number)
+        .where(condition)
+        .order_by(_held.c.lock_id, _held.c.number)
+        .limit(1)
+        .correlate(_wanted)
+        .lateral()
+    )
+    wanted = select(_wanted.c.number.label("wanted_number"), _wanted.c.type.label("wanted_type"))
+    return wanted.add_columns(first.c.lock_id, first.c.number).select_from(_wanted.join(first, true()))
+
+
+def _code(wanted: Any, wanted_whole: Any, held: Any, held_whole: Any) -> Any:
+    """A conflict rule as one number, so that Postgres has one comparison to make and not dozens."""
+    return ((wanted * 2 + wanted_whole) * 16 + held) * 2 + held_whole
+
+
+def _is_whole(component: FromClause) -> ColumnElement[int]:
+    return cast(component.c.table_name == WHOLE, Integer)
+
+
+def acquire(tx: Connection, lock_id: int) -> None:
+    """A waiting lock is had from now on."""
+    now = func.clock_timestamp()
+    tx.execute(update(locks).where(locks.c.id == lock_id).values(acquired_at=now, heartbeat_at=now))
+    tx.execute(
+        update(lock_components)
+        .where(lock_components.c.lock_id == lock_id, lock_components.c.blocked_by_lock.is_not(None))
+        .values(blocked_by_lock=None, blocked_by_number=None)
+    )
+
+
+def note_blocker(tx: Connection, lock_id: int, blocker: Blocker) -> None:
+    """Keeps what a lock waits for, for those who ask."""
+    tx.execute(
+        update(lock_components)
+        .where(lock_components.c.lock_id == lock_id, lock_components.c.number == blocker.number)
+        .values(blocked_by_lock=blocker.held_lock, blocked_by_number=blocker.held_number)
+    )
+
+
+def transaction_of(tx: Connection, lock_id: int) -> int | None:
+    """The transaction that has a lock, NO_TRANSACTION for none; None if there is no such lock."""
+    return tx.execute(select(locks.c.transaction_id).where(locks.c.id == lock_id)).scalar_one_or_none()
+
+
+def heartbeat(tx: Connection, lock_id: int) -> Heartbeat | None:
+    """Notes that a lock's holder is alive, and holds the lock's row; None if there is no such lock."""
+    statement = (
+        update(locks)
+        .where(locks.c.id == lock_id)
+        .values(heartbeat_at=func.clock_timestamp())
+        .returning(locks.c.acquired_at)
+    )
+    row = tx.execute(statement).one_or_none()
+    return Heartbeat(row.acquired_at is not None) if row else None
+
+
+# --- removing -------------------------------------------------------------------------------------------------
+
+
+def release(tx: Connection, lock_id: int) -> bool:
+    """Removes a lock; one of a transaction only while it waits. Whether it was removed."""
+    free = or_(locks.c.transaction_id == NO_TRANSACTION, locks.c.acquired_at.is_(None))
+    return tx.execute(delete(locks).where(locks.c.id == lock_id, free)).rowcount > 0
+
+
+def release_of_transactions(tx: Connection, transaction_ids: Iterable[int]) -> None:
+    """Removes the locks of transactions, had or waiting. They can't ask for any meanwhile: they are held."""
+    tx.execute(delete(locks).where(locks.c.transaction_id == func.any(list(transaction_ids))))
+
+
+def remove_expired(tx: Connection, timeout: timedelta) -> int:
+    """Removes locks without a heartbeat for so long, transactions' apart, and returns how many.
+
+    It never waits: a lock that another transaction holds at this moment is alive, or gone without our help.
+    """
+    expired = (
+        select(locks.c.id)
+        .where(locks.c.transaction_id == NO_TRANSACTION, locks.c.heartbeat_at < func.clock_timestamp() - timeout)
+        .with_for_update(skip_locked=True)
+    )
+    return tx.execute(delete(locks).where(locks.c.id.in_(expired))).rowcount
+
+
+# --- looking --------------------------------------------------------------------------------------------------
+
+_LOCK_COLUMNS = (
+    locks.c.acquired_at,
+    locks.c.heartbeat_at,
+    locks.c.user_name,
+    locks.c.host,
+    locks.c.agent,
+)
+
+
+def find(
+    tx: Connection,
+    *,
+    lock_id: int | None = None,
+    number: int | None = None,
+    transaction_id: int | None = None,
+    database: DatabaseName | None = None,
+    table: str | None = None,
+    partition: str | None = None,
+) -> list[ComponentRow]:
+    """Components of all locks for which every condition that is given holds, by lock and number."""
+    query = (
+        select(lock_components, *_LOCK_COLUMNS)
+        .join(locks, locks.c.id == lock_components.c.lock_id)
+        .order_by(lock_components.c.lock_id, lock_components.c.number)
+    )
+    conditions = {
+        locks.c.id: lock_id,
+        lock_components.c.number: number,
+        locks.c.transaction_id: transaction_id,
+        lock_components.c.catalog: database and database.catalog,
+        lock_components.c.database_name: database and database.database,
+        lock_components.c.table_name: table,
+        lock_components.c.partition_name: partition,
+    }
+    for column, value in conditions.items():
+        if value is not None:
+            query = query.where(column == value)
+    return [_component_row(row) for row in tx.execute(query)]
+
+
+def _component_row(row: Row[Any]) -> ComponentRow:
+    return ComponentRow(
+        row.lock_id,
+        row.number,
+        Component(row.catalog, row.database_name, row.table_name, row.partition_name, row.type),
+        row.transaction_id,
+        row.acquired_at,
+        row.heartbeat_at,
+        row.user_name,
+        row.host,
+        row.agent,
+        (row.blocked_by_lock, row.blocked_by_number) if row.blocked_by_lock is not None else None,
+    )

@@ -1,0 +1,57 @@
+"""Data that has to be moved or deleted because a committed change says so."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Row, String, delete, func, insert, select
+
+from metastore.store.schema import moves
+
+
+class Move(NamedTuple):
+    """A directory on its way from one location to another, or, without a target, to nowhere."""
+
+    id: int
+    source: str
+    target: str | None
+
+
+def add(tx: Connection, source: str, target: str) -> Move:
+    """Records a move that is to be done once the transaction has committed."""
+    statement = insert(moves).returning(moves)
+    return _move(tx.execute(statement, {"source": source, "target": target}).one())
+
+
+def add_deletions(tx: Connection, places: Sequence[str]) -> list[Move]:
+    """Records that directories are to be deleted once the transaction has committed."""
+    if not places:
+        return []
+    place = func.unnest(list(places), type_=String).column_valued("place")
+    return [_move(row) for row in tx.execute(insert(moves).from_select(["source"], select(place)).returning(moves))]
+
+
+def pending(tx: Connection) -> list[Move]:
+    """All that is recorded, in the order in which it was. Mostly nothing."""
+    return [_move(row) for row in tx.execute(select(moves).order_by(moves.c.id))]
+
+
+def claim_next(tx: Connection, after: int) -> Move | None:
+    """The next record after an id that no living transaction works on; it is this transaction's until that ends."""
+    query = select(moves).where(moves.c.id > after).order_by(moves.c.id).limit(1).with_for_update(skip_locked=True)
+    row = tx.execute(query).one_or_none()
+    return _move(row) if row else None
+
+
+def claim(tx: Connection, ids: Sequence[int]) -> list[Move]:
+    """Makes records this transaction's, waiting for whoever works on them; those that are done by then are left out."""
+    query = select(moves).where(moves.c.id == func.any(list(ids))).order_by(moves.c.id).with_for_update()
+    return [_move(row) for row in tx.execute(query)]
+
+
+def forget(tx: Connection, ids: Sequence[int]) -> None:
+    """Removes records of what is done."""
+    tx.execute(delete(moves).where(moves.c.id == func.any(list(ids))))
+
+
+def _move(row: Row[Any]) -> Move:
+    return Move(row.id, row.source, row.target)

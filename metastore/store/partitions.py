@@ -1,0 +1,323 @@
+"""Partitions: many rows per table, so everything here works on many at once."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from psycopg2.extras import execute_values
+from sqlalchemy import ColumnElement, Connection, Dialect, and_, case, delete, func, select, update
+from sqlalchemy.dialects.postgresql import dialect as postgresql_dialect
+
+from metastore.store import publications
+from metastore.store.predicates import Predicate, to_sql
+from metastore.store.schema import column_statistics, partition_events, partitions
+from metastore.wire.splice import StoredPartition
+
+PAGE = 5_000
+_COLUMNS = (partitions.c.body, partitions.c.path, partitions.c.location, partitions.c.storage_descriptor_id)
+
+
+class NewPartition(NamedTuple):
+    """What a partition's row is made of. `path` or `location` says where it lies, neither if nowhere.
+
+    `commit_time`: when it was last committed, in milliseconds since 1970.
+    """
+
+    name: str
+    values: Sequence[str]
+    ready: bool
+    commit_time: int | None
+    path: str | None
+    location: str | None
+    descriptor_id: int
+    body: bytes
+
+
+class PartitionRow(NamedTuple):
+    """A partition as it is kept."""
+
+    id: int
+    name: str
+    values: list[str]
+    ready: bool
+    commit_time: int | None
+    stored: StoredPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which partitions of a table: all conditions that are given must hold.
+
+    `only_ready` is what visibility decides, `only_uncommitted` the contrary; `names` exact names; `after`: names
+    after this one; `values` what the first values may be, None
+    standing for anything; `predicate` a filter.
+    """
+
+    table_id: int
+    only_ready: bool = False
+    only_uncommitted: bool = False
+    after: str | None = None
+    names: Sequence[str] | None = None
+    values: Sequence[Sequence[str] | None] | None = None
+    predicate: Predicate | None = None
+
+    def condition(self) -> ColumnElement[bool]:
+        conditions: list[ColumnElement[bool]] = [partitions.c.table_id == self.table_id]
+        if self.only_ready:
+            conditions.append(partitions.c.ready)
+        if self.only_uncommitted:
+            conditions.append(~partitions.c.ready)
+        if self.after is not None:
+            conditions.append(partitions.c.name > self.after)
+        if self.names is not None:
+            conditions.append(partitions.c.name == func.any(list(self.names)))
+        if self.values is not None:
+            for position, value in enumerate(self.values, 1):
+                if value is not None:
+                    conditions.append(partitions.c["values"][position] == func.any(list(value)))
+        if self.predicate is not None:
+            conditions.append(to_sql(self.predicate, partitions.c["values"]))
+        return and_(*conditions)
+
+
+def _stored(row: Any) -> StoredPartition:
+    return StoredPartition(bytes(row[0]), row[1], row[2], row[3])
+
+
+def _page(tx: Connection, selection: Selection, limit: int | None, after: str | None) -> list[Any]:
+    query = select(*_COLUMNS, partitions.c.name).where(selection.condition()).order_by(partitions.c.name)
+    if after is not None:
+        query = query.where(partitions.c.name > after)
+    # Straight to the driver: a SQLAlchemy row per partition would cost more than the partition.
+    compiled = query.limit(limit).compile(dialect=_DIALECT)
+    cursor = tx.connection.cursor()
+    try:
+        cursor.execute(str(compiled), compiled.params)
+        return list(cursor.fetchall())
+    finally:
+        cursor.close()
+
+
+_DIALECT: Dialect = postgresql_dialect(paramstyle="pyformat")  # type: ignore[no-untyped-call]
+
+
+def scan(tx: Connection, selection: Selection, limit: int | None = None) -> tuple[int, Iterator[StoredPartition]]:
+    """How many partitions are selected, and these, in the order of their names.
+
+    The rows come in pages while they are consumed, so `tx` must see one snapshot and stay open until then.
+    """
+    size = PAGE if limit is None else min(limit, PAGE)
+    first = _page(tx, selection, size, None)
+    total = len(first)
+    if total == size and (limit is None or limit > size):
+        total = count(tx, selection) if limit is None else min(limit, count(tx, selection))
+
+    def rows() -> Iterator[StoredPartition]:
+        page, left = first, total
+        while page:
+            yield from map(_stored, page)
+            left -= len(page)
+            page = _page(tx, selection, min(left, PAGE), page[-1][4]) if left > 0 else []
+
+    return total, rows()
+
+
+def rows(tx: Connection, selection: Selection, limit: int | None = None, *, lock: bool = False) -> list[PartitionRow]:
+    """The selected partitions in the order of their names; with `lock` held until the transaction ends."""
+    query = (
+        select(
+            *_COLUMNS,
+            partitions.c.id,
+            partitions.c.name,
+            partitions.c["values"],
+            partitions.c.ready,
+            partitions.c.commit_time,
+        )
+        .where(selection.condition())
+        .order_by(partitions.c.name)
+        .limit(limit)
+    )
+    found = tx.execute(query.with_for_update() if lock else query)
+    return [PartitionRow(row[4], row[5], row[6], row[7], row[8], _stored(row)) for row in found]
+
+
+def names(tx: Connection, selection: Selection, limit: int | None = None) -> list[str]:
+    """The selected partitions' names in order."""
+    query = select(partitions.c.name).where(selection.condition()).order_by(partitions.c.name).limit(limit)
+    return list(tx.execute(query).scalars())
+
+
+def values(tx: Connection, selection: Selection, limit: int | None = None) -> list[list[str]]:
+    """The selected partitions' values, in the order of their names."""
+    query = select(partitions.c["values"]).where(selection.condition()).order_by(partitions.c.name).limit(limit)
+    return list(tx.execute(query).scalars())
+
+
+def count(tx: Connection, selection: Selection) -> int:
+    """How many partitions are selected."""
+    return tx.execute(select(func.count()).select_from(partitions).where(selection.condition())).scalar_one()
+
+
+def count_all(tx: Connection) -> int:
+    """How many ready partitions there are in all tables."""
+    return tx.execute(select(func.count()).select_from(partitions).where(partitions.c.ready)).scalar_one()
+
+
+def tables_with_uncommitted(tx: Connection) -> list[int]:
+    """The ids of the tables that have uncommitted partitions."""
+    return list(tx.execute(select(partitions.c.table_id).where(~partitions.c.ready).distinct()).scalars())
+
+
+def add(tx: Connection, table_id: int, new: Iterable[NewPartition]) -> None:
+    """Adds partitions. Raises store.Conflict if a name is taken."""
+    cursor = tx.connection.cursor()
+    try:
+        execute_values(
+            cursor,
+            "INSERT INTO partitions"
+            ' (table_id, name, "values", ready, commit_time, path, location, storage_descriptor_id, body) VALUES %s',
+            [
+                (table_id, p.name, list(p.values), p.ready, p.commit_time, p.path, p.location, p.descriptor_id, p.body)
+                for p in new
+            ],
+            template="(%s, %s, %s::text[], %s, %s, %s, %s, %s, %s)",
+            page_size=1_000,
+        )
+    finally:
+        cursor.close()
+
+
+def existing(tx: Connection, table_id: int, some: Sequence[str]) -> set[str]:
+    """Those of some names that partitions of the table bear already, uncommitted ones included."""
+    return set(names(tx, Selection(table_id, names=some)))
+
+
+def change(tx: Connection, partition_id: int, new: NewPartition) -> None:
+    """Replaces what is kept of a partition. Raises store.Conflict if its new name is taken."""
+    change_many(tx, [(partition_id, new)])
+
+
+def change_many(tx: Connection, changes: Iterable[tuple[int, NewPartition]]) -> None:
+    """Replaces what is kept of many partitions, given as (id, new values)."""
+    cursor = tx.connection.cursor()
+    try:
+        execute_values(
+            cursor,
+            'UPDATE partitions SET name = n.name, "values" = n.v, ready = n.ready, commit_time = n.commit_time,'
+            " path = n.path, location = n.location, storage_descriptor_id = n.sd, body = n.body FROM (VALUES %s)"
+            " AS n (id, name, v, ready, commit_time, path, location, sd, body) WHERE partitions.id = n.id",
+            [
+                (number, p.name, list(p.values), p.ready, p.commit_time, p.path, p.location, p.descriptor_id, p.body)
+                for number, p in changes
+            ],
+            template="(%s::bigint, %s::text, %s::text[], %s::boolean, %s::bigint, %s::text, %s::text, %s::bigint,"
+            " %s::bytea)",
+            page_size=1_000,
+        )
+    finally:
+        cursor.close()
+
+
+def pin_locations(tx: Connection, table_id: int, base: str) -> None:
+    """Makes locations below the table's absolute, `base` being the table's: it is about to get another one."""
+    slash = case((partitions.c.path == "", ""), else_="/")
+    tx.execute(
+        update(partitions)
+        .where(partitions.c.table_id == table_id, partitions.c.path.is_not(None))
+        .values(location=func.concat(base, slash, partitions.c.path), path=None)
+    )
+
+
+def move(tx: Connection, partition_ids: Sequence[int], table_id: int) -> None:
+    """Gives partitions to another table, statistics dropped. Raises store.Conflict if a name is taken there."""
+    ids = list(partition_ids)
+    tx.execute(delete(column_statistics).where(column_statistics.c.partition_id == func.any(ids)))
+    tx.execute(update(partitions).where(partitions.c.id == func.any(ids)).values(table_id=table_id))
+
+
+def remove(tx: Connection, table_id: int, rows: Sequence[PartitionRow]) -> None:
+    """Removes partitions of a table with what belongs to them."""
+    ids, gone = [row.id for row in rows], [row.name for row in rows]
+    tx.execute(delete(partitions).where(partitions.c.id == func.any(ids)))
+    publications.discard(tx, partition_ids=ids)
+    tx.execute(
+        delete(column_statistics).where(
+            column_statistics.c.table_id == table_id, column_statistics.c.partition_id == func.any(ids)
+        )
+    )
+    tx.execute(
+        delete(partition_events).where(
+            partition_events.c.table_id == table_id, partition_events.c.partition_name == func.any(gone)
+        )
+    )
+
+
+def foreign_locations(tx: Connection, table_ids: Sequence[int]) -> list[str]:
+    """Locations of partitions that don't lie below their table's."""
+    query = select(partitions.c.location).where(
+        partitions.c.table_id == func.any(list(table_ids)), partitions.c.location.is_not(None)
+    )
+    return [location for location in tx.execute(query).scalars() if location is not None]
+
+
+def mark_event(tx: Connection, table_id: int, name: str, event_type: int, event_time: int) -> None:
+    """Remembers an event of a partition, which need not exist."""
+    values = {
+        "table_id": table_id,
+        "partition_name": name,
+        "event_type": event_type,
+        "event_time": event_time,
+    }
+    tx.execute(partition_events.insert(), values)
+
+
+def has_event(tx: Connection, table_id: int, name: str, event_type: int) -> bool:
+    """Whether an event was remembered for a partition of that name."""
+    query = select(partition_events.c.id).where(
+        partition_events.c.table_id == table_id,
+        partition_events.c.partition_name == name,
+        partition_events.c.event_type == event_type,
+    )
+    return tx.execute(query.limit(1)).first() is not None
+
+
+def change_bodies(tx: Connection, changes: Iterable[tuple[int, bytes]]) -> None:
+    """Replaces the encoded part of many partitions, given as (id, body)."""
+    cursor = tx.connection.cursor()
+    try:
+        execute_values(
+            cursor,
+            "UPDATE partitions SET body = n.body FROM (VALUES %s) AS n (id, body) WHERE partitions.id = n.id",
+            list(changes),
+            template="(%s::bigint, %s::bytea)",
+            page_size=1_000,
+        )
+    finally:
+        cursor.close()
+
+
+def change_flags(tx: Connection, changes: Iterable[tuple[int, bool, int | None, bytes]]) -> None:
+    """Turns the flag of many partitions, given as (id, ready, commit time, body)."""
+    cursor = tx.connection.cursor()
+    try:
+        execute_values(
+            cursor,
+            "UPDATE partitions SET ready = n.ready, commit_time = n.commit_time, body = n.body FROM (VALUES %s)"
+            " AS n (id, ready, commit_time, body) WHERE partitions.id = n.id",
+            list(changes),
+            template="(%s::bigint, %s::boolean, %s::bigint, %s::bytea)",
+            page_size=1_000,
+        )
+    finally:
+        cursor.close()
+
+
+def change_descriptors(tx: Connection, table_id: int, renewed: Mapping[int, int]) -> None:
+    """Gives every partition of a table another storage descriptor: old id -> new id."""
+    for old, new in renewed.items():
+        if old != new:
+            tx.execute(
+                update(partitions)
+                .where(partitions.c.table_id == table_id, partitions.c.storage_descriptor_id == old)
+                .values(storage_descriptor_id=new)
+            )

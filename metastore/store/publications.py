@@ -1,0 +1,95 @@
+"""Staged files of accepted batches that are on their way into partitions."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select
+
+from metastore.store.schema import partitions, publications, tables
+
+
+class Publication(NamedTuple):
+    """A staged file and the partition it joins, which lies at `path` below its table or at `location`."""
+
+    id: int
+    source: str
+    name: str
+    table_location: str | None
+    path: str | None
+    location: str | None
+
+
+def add(tx: Connection, table_id: int, files: Iterable[tuple[int, str, str]]) -> None:
+    """Records files as (partition id, source, name)."""
+    rows = [
+        {"table_id": table_id, "partition_id": partition, "source": source, "name": name}
+        for partition, source, name in files
+    ]
+    if rows:
+        tx.execute(insert(publications), rows)
+
+
+def of_table(tx: Connection, table_id: int, *, skip_held: bool = False) -> list[Publication]:
+    """What is recorded for a table, held until the transaction ends; with `skip_held` without what others hold."""
+    return _held(tx, publications.c.table_id == table_id, skip_held=skip_held)
+
+
+def of_partitions(tx: Connection, partition_ids: Sequence[int]) -> list[Publication]:
+    """What is recorded for partitions, held until the transaction ends."""
+    return _held(tx, publications.c.partition_id == func.any(list(partition_ids)))
+
+
+def _held(tx: Connection, condition: ColumnElement[bool], *, skip_held: bool = False) -> list[Publication]:
+    query = (
+        select(
+            publications.c.id,
+            publications.c.source,
+            publications.c.name,
+            tables.c.location.label("table_location"),
+            partitions.c.path,
+            partitions.c.location,
+        )
+        .join(partitions, partitions.c.id == publications.c.partition_id)
+        .join(tables, tables.c.id == partitions.c.table_id)
+        .where(condition)
+        .order_by(publications.c.id)
+    )
+    return [Publication(*row) for row in tx.execute(query.with_for_update(of=publications, skip_locked=skip_held))]
+
+
+def names(tx: Connection, partition_ids: Sequence[int]) -> set[tuple[int, str]]:
+    """The names of the files that are on their way into partitions, each with its partition's id."""
+    query = select(publications.c.partition_id, publications.c.name).where(
+        publications.c.partition_id == func.any(list(partition_ids))
+    )
+    return {(partition_id, name) for partition_id, name in tx.execute(query)}
+
+
+def has_any_below(tx: Connection, table_id: int, place: str) -> bool:
+    """Whether files that lie below a place are still to join a table's partitions."""
+    query = select(publications.c.id).where(
+        publications.c.table_id == table_id, func.starts_with(publications.c.source, f"{place}/")
+    )
+    return tx.execute(query.limit(1)).first() is not None
+
+
+def tables_with_any(tx: Connection) -> list[int]:
+    """The ids of the tables for which something is recorded."""
+    return list(tx.execute(select(publications.c.table_id).distinct()).scalars())
+
+
+def forget(tx: Connection, ids: Sequence[int]) -> None:
+    """Removes what has been done."""
+    if ids:
+        tx.execute(delete(publications).where(publications.c.id == func.any(list(ids))))
+
+
+def discard(tx: Connection, *, table_ids: Sequence[int] = (), partition_ids: Sequence[int] = ()) -> None:
+    """Removes what is recorded for tables and partitions that go, whoever is at it first having finished."""
+    condition = or_(
+        publications.c.table_id == func.any(list(table_ids)),
+        publications.c.partition_id == func.any(list(partition_ids)),
+    )
+    # In the order in which all take hold of them; a DELETE has its own.
+    held = tx.execute(select(publications.c.id).where(condition).order_by(publications.c.id).with_for_update())
+    forget(tx, list(held.scalars()))

@@ -1,0 +1,48 @@
+"""Conditions on tables, for `tables.names`: by owner, last access and parameters."""
+
+from collections.abc import Sequence
+from datetime import date
+
+from sqlalchemy import Column, ColumnElement, and_, cast, func, or_
+from sqlalchemy.types import String
+
+from metastore.store.schema import tables
+
+Condition = ColumnElement[bool]
+Constant = str | int | date
+
+
+def _compare(column: Column[str] | Column[int] | ColumnElement[str], operator: str, value: Constant) -> Condition:
+    if operator == "LIKE":
+        # Hive takes it for a regular expression that must match the whole value.
+        return cast(column, String).op("~")(f"^(?:{value})$")
+    operators = {"=": "__eq__", "<>": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
+    result: Condition = getattr(column, operators[operator])(value)
+    return result
+
+
+def owner(operator: str, value: str) -> Condition:
+    """On the owner's name; `operator` is one of = <> < <= > >= LIKE."""
+    return _compare(tables.c.owner, operator, value)
+
+
+def last_access(operator: str, value: int) -> Condition:
+    """On the time of last access, in seconds since 1970."""
+    return _compare(tables.c.last_access_time, operator, value)
+
+
+def parameter(key: str, operator: str, value: str) -> Condition:
+    """On a parameter's value; a table without the parameter never matches."""
+    return _compare(tables.c.parameters[key].astext, operator, value)
+
+
+def all_of(parts: Sequence[Condition]) -> Condition:
+    return and_(*parts)
+
+
+def any_of(parts: Sequence[Condition]) -> Condition:
+    return or_(*parts)
+
+
+def opposite(part: Condition) -> Condition:
+    return ~func.coalesce(part, False)

@@ -1,0 +1,56 @@
+"""Indexes of tables, as Hive 2.3 has them: what they hold is a table of its own."""
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection, delete, exists, insert, select, update
+
+from metastore.store.schema import databases, table_indexes, tables
+
+
+class IndexRow(NamedTuple):
+    """An index as it is kept, with the names of the table that holds its data."""
+
+    id: int
+    name: str
+    index_table_id: int
+    index_database: str
+    index_table: str
+    body: bytes
+
+
+def of_table(tx: Connection, table_id: int, name: str | None = None) -> list[IndexRow]:
+    """A table's indexes by name, or the one of that name."""
+    query = (
+        select(table_indexes, tables.c.name.label("index_table"), databases.c.name.label("index_database"))
+        .join(tables, tables.c.id == table_indexes.c.index_table_id)
+        .join(databases, databases.c.id == tables.c.database_id)
+        .where(table_indexes.c.table_id == table_id)
+        .order_by(table_indexes.c.name)
+    )
+    if name is not None:
+        query = query.where(table_indexes.c.name == name)
+    return [
+        IndexRow(row.id, row.name, row.index_table_id, row.index_database, row.index_table, bytes(row.body))
+        for row in tx.execute(query)
+    ]
+
+
+def holds_index(tx: Connection, table_id: int) -> bool:
+    """Whether a table holds the data of another's index."""
+    return bool(tx.execute(select(exists().where(table_indexes.c.index_table_id == table_id))).scalar())
+
+
+def add(tx: Connection, table_id: int, name: str, index_table_id: int, body: bytes) -> None:
+    """Adds an index. Raises store.Conflict if the name is taken."""
+    values = {"table_id": table_id, "name": name, "index_table_id": index_table_id, "body": body}
+    tx.execute(insert(table_indexes), values)
+
+
+def change(tx: Connection, index_id: int, body: bytes) -> None:
+    """Replaces what is kept of an index."""
+    tx.execute(update(table_indexes).where(table_indexes.c.id == index_id).values(body=body))
+
+
+def remove(tx: Connection, index_id: int) -> None:
+    """Removes an index, not the table of its data."""
+    tx.execute(delete(table_indexes).where(table_indexes.c.id == index_id))

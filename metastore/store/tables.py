@@ -1,0 +1,257 @@
+"""Tables."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, or_, select, update
+
+from metastore.store import publications
+from metastore.store.databases import Hold, lock
+from metastore.store.names import DatabaseName, TableName
+from metastore.store.schema import (
+    catalogs,
+    column_statistics,
+    databases,
+    partition_events,
+    partitions,
+    storage_descriptors,
+    table_readiness,
+    tables,
+    watermarks,
+    writers,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A table as it is kept. `descriptor` and `body` are encoded, see metastore.wire.splice."""
+
+    id: int
+    database_id: int
+    name: TableName
+    type: str
+    owner: str | None
+    last_access_time: int
+    location: str | None
+    descriptor_id: int
+    descriptor: bytes
+    parameters: dict[str, str]
+    body: bytes
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableValues:
+    """What a table's row is made of when it is written."""
+
+    name: str
+    type: str
+    owner: str | None
+    last_access_time: int
+    location: str | None
+    descriptor_id: int
+    parameters: Mapping[str, str]
+    body: bytes
+
+    def columns(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "type": self.type,
+            "owner": self.owner,
+            "last_access_time": self.last_access_time,
+            "location": self.location,
+            "storage_descriptor_id": self.descriptor_id,
+            "parameters": dict(self.parameters),
+            "body": self.body,
+        }
+
+
+_JOINED = (
+    select(
+        tables,
+        databases.c.name.label("database_name"),
+        catalogs.c.name.label("catalog_name"),
+        storage_descriptors.c.body.label("descriptor"),
+    )
+    .join(databases, databases.c.id == tables.c.database_id)
+    .join(catalogs, catalogs.c.id == databases.c.catalog_id)
+    .join(storage_descriptors, storage_descriptors.c.id == tables.c.storage_descriptor_id)
+)
+
+
+def _row(row: Row[Any]) -> TableRow:
+    return TableRow(
+        row.id,
+        row.database_id,
+        TableName(row.catalog_name, row.database_name, row.name),
+        row.type,
+        row.owner,
+        row.last_access_time,
+        row.location,
+        row.storage_descriptor_id,
+        bytes(row.descriptor),
+        row.parameters,
+        bytes(row.body),
+        row.version,
+    )
+
+
+def _within(query: Select[Any], name: DatabaseName) -> Select[Any]:
+    return query.where(catalogs.c.name == name.catalog, databases.c.name == name.database)
+
+
+def find(tx: Connection, name: TableName, hold: Hold = Hold.NOT) -> TableRow | None:
+    """The table of that name."""
+    if hold is not Hold.NOT and not _take_hold(tx, name.of_database, hold, name.table):
+        return None
+    query = _within(_JOINED, name.of_database).where(tables.c.name == name.table)
+    row = tx.execute(query).one_or_none()
+    return _row(row) if row else None
+
+
+def _take_hold(tx: Connection, database: DatabaseName, hold: Hold, table: str | None = None) -> bool:
+    """Takes hold of a table's row, or of those of all of a database in the order of their names; whether there is one.
+
+    A statement of its own, before rows are read: one that waited for another change looks at the changed row next to
+    the descriptor it found before, and if the table has another descriptor by then, it finds nothing.
+    """
+    query = _within(
+        select(tables.c.id)
+        .join(databases, databases.c.id == tables.c.database_id)
+        .join(catalogs, catalogs.c.id == databases.c.catalog_id),
+        database,
+    ).order_by(tables.c.name)
+    if table is not None:
+        query = query.where(tables.c.name == table)
+    return bool(tx.execute(query.with_for_update(**lock(hold), of=tables)).all())
+
+
+def find_by_id(tx: Connection, table_id: int, hold: Hold = Hold.NOT) -> TableRow | None:
+    """The table with that id, whatever its name is by now."""
+    if hold is not Hold.NOT:
+        tx.execute(select(tables.c.id).where(tables.c.id == table_id).with_for_update(**lock(hold), of=tables))
+    row = tx.execute(_JOINED.where(tables.c.id == table_id)).one_or_none()
+    return _row(row) if row else None
+
+
+def find_many(tx: Connection, database: DatabaseName, names: Sequence[str]) -> list[TableRow]:
+    """Those of the named tables that exist, in the order of their names."""
+    query = _within(_JOINED, database).where(tables.c.name == func.any(list(names))).order_by(tables.c.name)
+    return [_row(row) for row in tx.execute(query)]
+
+
+def find_all(tx: Connection, database: DatabaseName, hold: Hold = Hold.NOT) -> list[TableRow]:
+    """All tables of a database in the order of their names."""
+    if hold is not Hold.NOT:
+        _take_hold(tx, database, hold)
+    return [_row(row) for row in tx.execute(_within(_JOINED, database).order_by(tables.c.name))]
+
+
+def names(
+    tx: Connection,
+    database: DatabaseName,
+    *,
+    patterns: Sequence[str] | None = None,
+    table_type: str | None = None,
+    condition: ColumnElement[bool] | None = None,
+    limit: int | None = None,
+) -> list[str]:
+    """Names of a database's tables in order: those that match one of the LIKE patterns, of a type, by a condition."""
+    query = _within(
+        select(tables.c.name)
+        .join(databases, databases.c.id == tables.c.database_id)
+        .join(catalogs, catalogs.c.id == databases.c.catalog_id),
+        database,
+    ).order_by(tables.c.name)
+    if patterns is not None:
+        query = query.where(or_(False, *(tables.c.name.ilike(p, escape="\\") for p in patterns)))
+    if table_type is not None:
+        query = query.where(tables.c.type == table_type)
+    if condition is not None:
+        query = query.where(condition)
+    return list(tx.execute(query.limit(limit)).scalars())
+
+
+@dataclass(frozen=True, slots=True)
+class TableSummary:
+    """What get_table_meta tells of a table."""
+
+    name: TableName
+    type: str
+    owner: str | None
+    comment: str | None
+
+
+def summaries(
+    tx: Connection,
+    catalog: str,
+    database_patterns: Sequence[str] | None,
+    table_patterns: Sequence[str] | None,
+    types: Sequence[str] | None,
+) -> list[TableSummary]:
+    """Tables of all databases that match, ordered by database and name."""
+    query = (
+        select(
+            databases.c.name.label("database_name"),
+            tables.c.name,
+            tables.c.type,
+            tables.c.owner,
+            tables.c.parameters["comment"].astext.label("comment"),
+        )
+        .join(databases, databases.c.id == tables.c.database_id)
+        .join(catalogs, catalogs.c.id == databases.c.catalog_id)
+        .where(catalogs.c.name == catalog)
+        .order_by(databases.c.name, tables.c.name)
+    )
+    if database_patterns is not None:
+        query = query.where(or_(False, *(databases.c.name.ilike(p, escape="\\") for p in database_patterns)))
+    if table_patterns is not None:
+        query = query.where(or_(False, *(tables.c.name.ilike(p, escape="\\") for p in table_patterns)))
+    if types is not None:
+        query = query.where(tables.c.type == func.any(list(types)))
+    return [
+        TableSummary(TableName(catalog, row.database_name, row.name), row.type, row.owner, row.comment)
+        for row in tx.execute(query)
+    ]
+
+
+def add(tx: Connection, database_id: int, values: TableValues) -> int:
+    """Adds a table and returns its id. Raises store.Conflict if the name is taken."""
+    statement = insert(tables).returning(tables.c.id)
+    return int(tx.execute(statement, {"database_id": database_id, **values.columns()}).scalar_one())
+
+
+def change(tx: Connection, table_id: int, database_id: int, values: TableValues) -> None:
+    """Replaces what is kept of a table. Raises store.Conflict if its new name is taken."""
+    tx.execute(
+        update(tables)
+        .where(tables.c.id == table_id)
+        .values(database_id=database_id, version=tables.c.version + 1, **values.columns())
+    )
+
+
+def touch(tx: Connection, table_id: int) -> int:
+    """Gives a table a new version, the next number, and returns it: something that belongs to it has changed."""
+    statement = update(tables).where(tables.c.id == table_id).values(version=tables.c.version + 1)
+    return int(tx.execute(statement.returning(tables.c.version)).scalar_one())
+
+
+def remove(tx: Connection, table_ids: Sequence[int]) -> None:
+    """Removes tables with all that belongs to them."""
+    for part in (
+        partitions,
+        column_statistics,
+        partition_events,
+        table_readiness,
+        watermarks,
+        writers,
+    ):
+        tx.execute(delete(part).where(part.c.table_id == func.any(list(table_ids))))
+    publications.discard(tx, table_ids=table_ids)
+    tx.execute(delete(tables).where(tables.c.id == func.any(list(table_ids))))
+
+
+def count(tx: Connection) -> int:
+    """How many tables there are."""
+    return tx.execute(select(func.count()).select_from(tables)).scalar_one()

@@ -1,0 +1,448 @@
+"""Hive's transactions: which are open, which were aborted, what they write.
+
+Ids come from one counter. Whoever opens transactions, or commits one that wrote, holds the counter's row until it
+commits, so a snapshot of the database never shows an id without those below it, and of two commits one is first.
+A row of `transactions` is held before the counter, never after it.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Row,
+    and_,
+    delete,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
+
+from metastore.store.names import TableName
+from metastore.store.schema import (
+    completed_components,
+    counters,
+    replicated_transactions,
+    transaction_components,
+    transaction_write_ids,
+    transactions,
+    write_sets,
+)
+
+WHOLE = ""  # the partition of what concerns the whole table
+_COUNTER = "transaction"
+
+
+class State(IntEnum):
+    """Hive's TxnState."""
+
+    COMMITTED = 1
+    ABORTED = 2
+    OPEN = 3
+
+
+class Operation(IntEnum):
+    """What a transaction does to a table or partition; the numbers of Hive's DataOperationType, and compaction."""
+
+    COMPACT = 0
+    INSERT = 2
+    UPDATE = 3
+    DELETE = 4
+
+
+CHANGES = (Operation.UPDATE, Operation.DELETE)
+"""The operations that conflict with each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionRow:
+    """A transaction. `type` is Hive's TxnType."""
+
+    id: int
+    state: State
+    type: int
+    user: str
+    host: str
+    started_at: datetime
+    heartbeat_at: datetime
+
+
+class Written(NamedTuple):
+    """What a transaction writes: a partition, or the whole of a table."""
+
+    table: TableName
+    partition: str
+    operation: Operation
+    write_id: int | None
+
+
+class Conflict(NamedTuple):
+    """A transaction that was committed first and wrote the same."""
+
+    transaction_id: int
+    commit_id: int
+    table: TableName
+    partition: str
+    operation: Operation
+    committed_operation: Operation
+
+
+# --- the counter ----------------------------------------------------------------------------------------------
+
+
+def take_ids(tx: Connection, count: int) -> range:
+    """The next ids; the counter is held from now on."""
+    statement = (
+        update(counters)
+        .where(counters.c.name == _COUNTER)
+        .values(next=counters.c.next + count)
+        .returning(counters.c.next)
+    )
+    end: int = tx.execute(statement).scalar_one()
+    return range(end - count, end)
+
+
+def hold_counter(tx: Connection) -> int:
+    """Keeps others from opening transactions and from committing what they wrote; the highest id given so far."""
+    query = select(counters.c.next).where(counters.c.name == _COUNTER).with_for_update()
+    return int(tx.execute(query).scalar_one()) - 1
+
+
+def highest_id(tx: Connection) -> int:
+    """The highest id given so far."""
+    return int(tx.execute(select(counters.c.next).where(counters.c.name == _COUNTER)).scalar_one()) - 1
+
+
+def continue_at(tx: Connection, following: int) -> None:
+    """The next transaction gets that id. `hold_counter` comes first."""
+    tx.execute(update(counters).where(counters.c.name == _COUNTER).values(next=following))
+
+
+# --- transactions ---------------------------------------------------------------------------------------------
+
+
+def add(tx: Connection, ids: Iterable[int], *, type: int, user: str, host: str) -> None:
+    """Adds open transactions."""
+    rows = [{"id": each, "state": State.OPEN, "type": type, "user_name": user, "host": host} for each in ids]
+    tx.execute(insert(transactions), rows)
+
+
+def find(tx: Connection, transaction_id: int, *, hold: bool = False) -> TransactionRow | None:
+    """A transaction, unless it never was or is forgotten; nobody else ends it while it is held."""
+    query = select(transactions).where(transactions.c.id == transaction_id)
+    row = tx.execute(query.with_for_update() if hold else query).one_or_none()
+    return _row(row) if row else None
+
+
+def find_many(tx: Connection, ids: Collection[int], *, hold: bool = False) -> list[TransactionRow]:
+    """Those of the transactions that there are, by id."""
+    query = select(transactions).where(transactions.c.id == func.any(list(ids))).order_by(transactions.c.id)
+    return [_row(row) for row in tx.execute(query.with_for_update() if hold else query)]
+
+
+def uncommitted(tx: Connection) -> list[TransactionRow]:
+    """All that are open or aborted, by id."""
+    # The state is a literal, as in the partial index.
+    query = select(transactions).where(transactions.c.state != literal(1, literal_execute=True))
+    return [_row(row) for row in tx.execute(query.order_by(transactions.c.id))]
+
+
+def _row(row: Row[Any]) -> TransactionRow:
+    return TransactionRow(row.id, State(row.state), row.type, row.user_name, row.host, row.started_at, row.heartbeat_at)
+
+
+def heartbeat(tx: Connection, ids: Iterable[int]) -> set[int]:
+    """Notes that the holder of transactions is alive; those of them that are open. They are held."""
+    held = (
+        select(transactions.c.id)
+        .where(transactions.c.id == func.any(list(ids)), transactions.c.state == State.OPEN)
+        .order_by(transactions.c.id)
+        .with_for_update()
+        .cte("held")
+    )
+    statement = (
+        update(transactions)
+        .where(transactions.c.id == held.c.id)
+        .values(heartbeat_at=func.clock_timestamp())
+        .returning(transactions.c.id)
+    )
+    return set(tx.execute(statement).scalars())
+
+
+def expired(tx: Connection, timeout: timedelta, slow_types: Collection[int], slow_timeout: timedelta) -> list[int]:
+    """Takes hold of open transactions without a heartbeat for so long; those of some types have longer.
+
+    It never waits: a transaction that another holds at this moment is alive.
+    """
+    slow = transactions.c.type.in_(list(slow_types))
+    now = func.clock_timestamp()
+    query = (
+        select(transactions.c.id)
+        .where(
+            transactions.c.state == State.OPEN,
+            transactions.c.state != literal(1, literal_execute=True),
+            or_(
+                and_(~slow, transactions.c.heartbeat_at < now - timeout),
+                and_(slow, transactions.c.heartbeat_at < now - slow_timeout),
+            ),
+        )
+        .order_by(transactions.c.id)
+        .with_for_update(skip_locked=True)
+    )
+    return list(tx.execute(query).scalars())
+
+
+def end(tx: Connection, ids: Iterable[int], state: State, *, commit_id: int | None = None) -> None:
+    """Open transactions are committed or aborted from now on. They are held already."""
+    tx.execute(
+        update(transactions)
+        .where(transactions.c.id == func.any(list(ids)), transactions.c.state == State.OPEN)
+        .values(state=state, ended_at=func.clock_timestamp(), commit_id=commit_id)
+    )
+
+
+# --- what they write ------------------------------------------------------------------------------------------
+
+
+def of_table(source: FromClause, name: TableName) -> ColumnElement[bool]:
+    """Whether a row is about that table."""
+    return and_(
+        source.c.catalog == name.catalog,
+        source.c.database_name == name.database,
+        source.c.table_name == name.table,
+    )
+
+
+def add_written(tx: Connection, transaction_id: int, written: Iterable[Written]) -> None:
+    """Notes what a transaction writes."""
+    rows = [
+        {
+            "transaction_id": transaction_id,
+            "catalog": each.table.catalog,
+            "database_name": each.table.database,
+            "table_name": each.table.table,
+            "partition_name": each.partition,
+            "operation": each.operation,
+            "write_id": each.write_id,
+        }
+        for each in written
+    ]
+    if rows:
+        tx.execute(insert(transaction_components), rows)
+
+
+def remove_written_whole(tx: Connection, transaction_id: int, name: TableName) -> None:
+    """Forgets that a transaction writes the whole of a table: its partitions are told now."""
+    tx.execute(
+        delete(transaction_components).where(
+            transaction_components.c.transaction_id == transaction_id,
+            of_table(transaction_components, name),
+            transaction_components.c.partition_name == WHOLE,
+        )
+    )
+
+
+def wrote(tx: Connection, transaction_id: int) -> set[Operation]:
+    """What a transaction did, compaction apart; INSERT also if it only took a write id."""
+    done = (
+        select(transaction_components.c.operation)
+        .distinct()
+        .where(
+            transaction_components.c.transaction_id == transaction_id,
+            transaction_components.c.operation != Operation.COMPACT,
+        )
+    )
+    found = {Operation(each) for each in tx.execute(done).scalars()}
+    ids = select(transaction_write_ids.c.write_id).where(transaction_write_ids.c.transaction_id == transaction_id)
+    if tx.execute(ids.limit(1)).one_or_none() is not None:
+        found.add(Operation.INSERT)
+    return found
+
+
+_committed, _mine = write_sets.alias("committed"), transaction_components.alias("mine")
+
+
+def _same_object(*, whole_takes_all: bool = False) -> ColumnElement[bool]:
+    same = _committed.c.partition_name == _mine.c.partition_name
+    return and_(
+        _committed.c.catalog == _mine.c.catalog,
+        _committed.c.database_name == _mine.c.database_name,
+        _committed.c.table_name == _mine.c.table_name,
+        or_(same, _mine.c.partition_name == WHOLE) if whole_takes_all else same,
+        # They overlap: the other was committed after this one began.
+        _committed.c.commit_id >= _mine.c.transaction_id,
+        _mine.c.operation.in_(CHANGES),
+    )
+
+
+def find_conflict(tx: Connection, transaction_id: int, *, deletes_conflict: bool) -> Conflict | None:
+    """A committed transaction that changed rows of what this one changes, after this one had begun.
+
+    `deletes_conflict`: whether two that only delete are a conflict.
+    """
+    query = (
+        select(
+            _committed,
+            _mine.c.operation.label("my_operation"),
+        )
+        .join(_mine, _same_object())
+        .where(_mine.c.transaction_id == transaction_id)
+        .order_by(_committed.c.commit_id, _committed.c.id)
+        .limit(1)
+    )
+    if not deletes_conflict:
+        query = query.where(or_(_mine.c.operation == Operation.UPDATE, _committed.c.operation == Operation.UPDATE))
+    row = tx.execute(query).one_or_none()
+    if row is None:
+        return None
+    return Conflict(
+        row.transaction_id,
+        row.commit_id,
+        TableName(row.catalog, row.database_name, row.table_name),
+        row.partition_name,
+        Operation(row.my_operation),
+        Operation(row.operation),
+    )
+
+
+def latest_conflict(tx: Connection, transaction_id: int) -> int:
+    """The highest id of a committed transaction that this one conflicts with, 0 for none."""
+    query = (
+        select(func.max(_committed.c.transaction_id))
+        .join(_mine, _same_object(whole_takes_all=True))
+        .where(_mine.c.transaction_id == transaction_id)
+    )
+    return tx.execute(query).scalar_one() or 0
+
+
+def complete(tx: Connection, transaction_id: int, commit_id: int, *, changes_rows: bool) -> None:
+    """What a transaction wrote is committed: kept for compactions, and for those that may conflict with it."""
+    mine = transaction_components
+    own = and_(mine.c.transaction_id == transaction_id, mine.c.operation != Operation.COMPACT)
+    place = ("catalog", "database_name", "table_name", "partition_name")
+    if changes_rows:
+        sets = (
+            select(mine.c.transaction_id, literal(commit_id), *(mine.c[each] for each in place), mine.c.operation)
+            .distinct()
+            .where(own, mine.c.operation.in_(CHANGES))
+        )
+        tx.execute(insert(write_sets).from_select(["transaction_id", "commit_id", *place, "operation"], sets))
+    done = select(
+        mine.c.transaction_id, *(mine.c[each] for each in place), mine.c.write_id, literal(changes_rows)
+    ).where(own)
+    tx.execute(insert(completed_components).from_select(["transaction_id", *place, "write_id", "changes_rows"], done))
+    remove_written(tx, transaction_id)
+
+
+def remove_written(tx: Connection, transaction_id: int) -> None:
+    """Forgets what a transaction writes."""
+    tx.execute(delete(transaction_components).where(transaction_components.c.transaction_id == transaction_id))
+
+
+def changed_after(
+    tx: Connection,
+    name: TableName,
+    *,
+    write_id: int,
+    also: Sequence[int],
+    highest: int,
+    invalid: Sequence[int],
+) -> bool:
+    """Whether rows of a table were updated or deleted since a snapshot of it, as a later snapshot shows it.
+
+    The earlier one had the write ids up to `write_id` but not those in `also`; the later one has the transactions up
+    to `highest` but not those in `invalid`.
+    """
+    done = completed_components
+    query = select(done.c.id).where(
+        of_table(done, name),
+        done.c.changes_rows,
+        or_(done.c.write_id > write_id, done.c.write_id == func.any(list(also))),
+        done.c.transaction_id <= highest,
+        done.c.transaction_id != func.all(list(invalid)),
+    )
+    return tx.execute(query.limit(1)).one_or_none() is not None
+
+
+# --- replication ----------------------------------------------------------------------------------------------
+
+
+def replicated(tx: Connection, policy: str, source_ids: Sequence[int]) -> dict[int, int]:
+    """The transactions that replay others, by the ids of those."""
+    query = select(replicated_transactions.c.source_id, replicated_transactions.c.target_id).where(
+        replicated_transactions.c.policy == policy, replicated_transactions.c.source_id == func.any(list(source_ids))
+    )
+    return {row.source_id: row.target_id for row in tx.execute(query.order_by(replicated_transactions.c.source_id))}
+
+
+def add_replicated(tx: Connection, policy: str, pairs: Iterable[tuple[int, int]]) -> None:
+    """Notes which transactions replay which: pairs of source and target."""
+    rows = [{"policy": policy, "source_id": source, "target_id": target} for source, target in pairs]
+    tx.execute(insert(replicated_transactions), rows)
+
+
+def remove_replicated(tx: Connection, target_ids: Iterable[int]) -> None:
+    """Forgets what transactions replay."""
+    tx.execute(delete(replicated_transactions).where(replicated_transactions.c.target_id == func.any(list(target_ids))))
+
+
+# --- forgetting -----------------------------------------------------------------------------------------------
+
+
+def forget_ended(tx: Connection, keep: timedelta) -> int:
+    """Forgets transactions that no snapshot can tell apart from none, once they ended so long ago; how many.
+
+    Those that were committed before every open one began, and aborted ones that left nothing to clean up. With them
+    go their write ids, which everybody sees as valid from then on.
+    """
+    oldest_open = (
+        select(func.min(transactions.c.id))
+        .where(transactions.c.state == State.OPEN, transactions.c.state != literal(1, literal_execute=True))
+        .scalar_subquery()
+    )
+    floor = tx.execute(
+        select(func.coalesce(oldest_open, counters.c.next)).where(counters.c.name == _COUNTER)
+    ).scalar_one()
+    tx.execute(delete(write_sets).where(write_sets.c.commit_id < floor))
+    wrote = select(transaction_components.c.id).where(transaction_components.c.transaction_id == transactions.c.id)
+    doomed = (
+        select(transactions.c.id)
+        .where(
+            transactions.c.ended_at < func.clock_timestamp() - keep,
+            or_(
+                and_(transactions.c.state == State.COMMITTED, transactions.c.commit_id < floor),
+                and_(transactions.c.state == State.ABORTED, ~wrote.exists()),
+            ),
+        )
+        .with_for_update(skip_locked=True)
+    )
+    ids = list(tx.execute(doomed).scalars())
+    tx.execute(delete(transaction_write_ids).where(transaction_write_ids.c.transaction_id == func.any(ids)))
+    tx.execute(delete(transactions).where(transactions.c.id == func.any(ids)))
+    return len(ids)
+
+
+def merge_completed(tx: Connection) -> None:
+    """Of what was written to one table or partition since the last compaction, keeps what is newest of each kind."""
+    older, newer = completed_components, completed_components.alias("newer")
+    tx.execute(
+        delete(older).where(
+            older.c.catalog == newer.c.catalog,
+            older.c.database_name == newer.c.database_name,
+            older.c.table_name == newer.c.table_name,
+            older.c.partition_name == newer.c.partition_name,
+            older.c.changes_rows == newer.c.changes_rows,
+            or_(
+                older.c.write_id < newer.c.write_id,
+                and_(func.coalesce(older.c.write_id, 0) == func.coalesce(newer.c.write_id, 0), older.c.id < newer.c.id),
+            ),
+        )
+    )

@@ -1,0 +1,82 @@
+"""What the warehouse asks of a storage, and what all storages share: hidden names and the mark of a move."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol, Self
+
+Kind = Literal["file", "directory"]
+
+MOVE_MARK = ".metastore-move"
+"""File in the target of a copying move until its source is gone. Hidden: readers of tables pass over it."""
+
+
+class Directories(Protocol):
+    """Directories of one storage. Paths are the storage's own, without scheme."""
+
+    errors: tuple[type[Exception], ...]
+    """What the methods raise when the storage fails or refuses."""
+
+    def kind(self, path: str) -> Kind | None:
+        """What is at a path, links followed; None for nothing."""
+
+    def is_empty(self, path: str) -> bool:
+        """Whether there is a directory with nothing in it."""
+
+    def is_below(self, path: str, base: str) -> bool:
+        """Whether `path` truly lies strictly below `base`: links on the way count for where they lead."""
+
+    def files(self, path: str) -> set[str]:
+        """The paths from a directory to the files at any depth below it; links are neither followed nor files."""
+
+    def visible_sizes(self, path: str) -> Iterator[int]:
+        """The size in bytes of every file below, hidden names and all below them left out."""
+
+    def make(self, path: str) -> bool:
+        """Makes a directory and its parents; whether this call did."""
+
+    def delete(self, path: str) -> None:
+        """Removes what is at a path and all below it. Links are removed, not followed."""
+
+    def delete_empty(self, path: str) -> bool:
+        """Removes a directory unless something is in it; whether this call did."""
+
+    def delete_empty_tree(self, path: str) -> None:
+        """Removes the directories at and below a path that hold nothing but such directories, as far as it can."""
+
+    def move(self, source: str, target: str) -> bool:
+        """Moves a directory, see `Warehouse.move_directory`; whether this call moved anything."""
+
+    def write_empty_file(self, path: str) -> None:
+        """Makes an empty file, the directories above it too; an existing one stays as it is."""
+
+    def delete_file(self, path: str) -> None:
+        """Removes a file. Nothing there is fine."""
+
+    def move_file(self, source: str, target: str) -> bool:
+        """Moves a file over what is there, see `Warehouse.move_file`; whether this call did."""
+
+
+@dataclass(frozen=True)
+class MoveMark:
+    """What a move writes into its target: where the files come from, and whether all of them have arrived."""
+
+    source: str
+    copied: bool
+
+    def encode(self) -> bytes:
+        return json.dumps({"source": self.source, "copied": self.copied}).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self | None:
+        """None: not a mark."""
+        try:
+            fields = json.loads(data)
+            return cls(source=str(fields["source"]), copied=bool(fields["copied"]))
+        except (ValueError, TypeError, KeyError):
+            return None
+
+
+def is_hidden(name: str) -> bool:
+    """Whether Hive passes over files and directories of this name (its HIDDEN_FILES_PATH_FILTER)."""
+    return name.startswith(("_", "."))

@@ -1,0 +1,213 @@
+"""Directories of the machine's own file system.
+
+Spoken to directly: fsspec's local driver moves by `shutil.move`, which copies in silence where it can't
+rename and goes into a directory that is there already, and it does not tell who made a directory.
+"""
+
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from stat import S_ISDIR
+from typing import Any
+
+from metastore.warehouse.directories import MOVE_MARK, Kind, MoveMark, is_hidden
+
+# To make a directory while others make and remove the same one, or those above it.
+_ATTEMPTS = 100
+
+
+class LocalDirectories:
+    """Directories of the machine's own file system; paths are absolute."""
+
+    # RuntimeError: links in a circle, or a tree deeper than Python calls.
+    errors: tuple[type[Exception], ...] = (OSError, RuntimeError)
+
+    def kind(self, path: str) -> Kind | None:
+        try:
+            mode = Path(path).stat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return "directory" if S_ISDIR(mode) else "file"
+
+    def is_empty(self, path: str) -> bool:
+        try:
+            with os.scandir(path) as entries:
+                return next(entries, None) is None
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def is_below(self, path: str, base: str) -> bool:
+        # The last name is not followed: a link is removed or moved itself, not what it points to.
+        place = Path(path)
+        return Path(base).resolve() in (place.parent.resolve() / place.name).parents
+
+    def files(self, path: str) -> set[str]:
+        found: set[str] = set()
+        pending = [""]
+        while pending:
+            above = pending.pop()
+            with suppress(FileNotFoundError, NotADirectoryError), os.scandir(Path(path, above)) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(f"{above}{entry.name}/")
+                    elif entry.is_file(follow_symlinks=False):
+                        found.add(above + entry.name)
+        return found
+
+    def visible_sizes(self, path: str) -> Iterator[int]:
+        """Links are followed, as Hadoop's local file system does; a directory reached twice counts once."""
+        status = Path(path).stat()
+        if not S_ISDIR(status.st_mode):
+            yield status.st_size
+            return
+        seen = {(status.st_dev, status.st_ino)}
+        pending = [path]
+        while pending:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    if is_hidden(entry.name):
+                        continue
+                    try:
+                        status = entry.stat()
+                    except OSError as error:
+                        if error.errno in (errno.ENOENT, errno.ELOOP):  # just deleted, or a link to nothing
+                            continue
+                        raise
+                    if not S_ISDIR(status.st_mode):
+                        yield status.st_size
+                    elif (status.st_dev, status.st_ino) not in seen:
+                        seen.add((status.st_dev, status.st_ino))
+                        pending.append(entry.path)
+
+    def make(self, path: str) -> bool:
+        directory = Path(path)
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                directory.parent.mkdir(parents=True, exist_ok=True)
+                directory.mkdir()
+                return True
+            except (FileExistsError, FileNotFoundError):
+                if directory.is_dir():
+                    return False
+                if attempts == _ATTEMPTS:
+                    raise
+
+    def delete(self, path: str) -> None:
+        place = Path(path)
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place, onerror=_raise_unless_gone)
+        else:
+            place.unlink(missing_ok=True)
+
+    def delete_empty(self, path: str) -> bool:
+        try:
+            Path(path).rmdir()
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR):
+                return False
+            raise
+        return True
+
+    def delete_empty_tree(self, path: str) -> None:
+        for directory, _, _ in os.walk(path, topdown=False):
+            self.delete_empty(directory)
+
+    def move(self, source: str, target: str) -> bool:
+        origin, goal = Path(source), Path(target)
+        mark = goal / MOVE_MARK
+        ours = _read_mark(mark) == MoveMark(source, copied=True)
+        if not os.path.lexists(origin):
+            if ours:
+                mark.unlink()
+            return ours
+        if not origin.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "a file, not a directory", source)
+        if os.path.lexists(origin / MOVE_MARK):
+            raise OSError(errno.EBUSY, "an earlier move to it is unfinished", source)
+        if not ours:
+            if os.path.lexists(goal) and not _is_empty_directory(goal):
+                raise FileExistsError(errno.EEXIST, "something else is there", target)
+            goal.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                _replace(origin, goal)
+                return True
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+            _copy_to_other_device(origin, goal)
+        self.delete(source)
+        mark.unlink(missing_ok=True)
+        return True
+
+    def write_empty_file(self, path: str) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).touch()
+
+    def delete_file(self, path: str) -> None:
+        Path(path).unlink(missing_ok=True)
+
+    def move_file(self, source: str, target: str) -> bool:
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            Path(source).replace(target)
+        except FileNotFoundError:
+            if os.path.lexists(target):
+                return False
+            raise
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            hidden = Path(target).with_name(f".{Path(target).name}{MOVE_MARK}")
+            shutil.copy2(source, hidden)
+            hidden.replace(target)
+            Path(source).unlink(missing_ok=True)
+        return True
+
+
+def _raise_unless_gone(_function: object, _path: str, failure: tuple[Any, BaseException, Any]) -> None:
+    """Others may be deleting the same tree: what they were quicker with is done."""
+    if not isinstance(failure[1], FileNotFoundError):
+        raise failure[1]
+
+
+def _copy_to_other_device(origin: Path, goal: Path) -> None:
+    """Copies beside the target, then renames: the target is there whole, with its mark, or not at all."""
+    move = hashlib.sha256(f"{origin}\0{goal}".encode()).hexdigest()[:32]
+    copy = goal.parent / f"{MOVE_MARK}-{move}"
+    try:
+        if copy.exists():  # of an earlier attempt, who knows how complete
+            shutil.rmtree(copy)
+        shutil.copytree(origin, copy, symlinks=True)
+        (copy / MOVE_MARK).write_bytes(MoveMark(str(origin), copied=True).encode())
+        os.sync()  # the copy is on disk before the source goes
+        _replace(copy, goal)
+    except OSError:
+        shutil.rmtree(copy, ignore_errors=True)
+        raise
+
+
+def _is_empty_directory(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+
+
+def _replace(source: Path, target: Path) -> None:
+    """Renames a directory, over one that is empty if need be: others may be making that at this very moment."""
+    try:
+        source.rename(target)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.ENOTDIR):
+            raise FileExistsError(errno.EEXIST, "something else is there", str(target)) from None
+        raise
+
+
+def _read_mark(path: Path) -> MoveMark | None:
+    try:
+        return MoveMark.decode(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None

@@ -1,0 +1,376 @@
+"""The warehouse: where databases, tables and partitions lie, and what is done to their directories."""
+
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from metastore.warehouse.directories import Directories
+from metastore.warehouse.errors import WarehouseError
+from metastore.warehouse.locations import Location
+from metastore.warehouse.schemes import DEFAULT_SCHEMES, SCHEMES, canonical, check, open_directories
+
+log = structlog.get_logger(__name__)
+
+_DEFAULT_DATABASE = "default"
+_DATABASE_SUFFIX = ".db"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The files of a table or partition, as Hive's quick statistics count them: numFiles and totalSize.
+
+    `erasure_coded_files` is Hive 4's numFilesErasureCoded. No driver tells, so it is always 0, as on any
+    storage but HDFS.
+    """
+
+    files: int = 0
+    bytes: int = 0
+    erasure_coded_files: int = 0
+
+
+class Warehouse:
+    """Directories of databases, tables and partitions, on every storage that locations name.
+
+    Locations go in and come out as Hadoop writes qualified paths: `file:/a/b`, `s3a://bucket/a/b`, nothing
+    encoded. Safe to share between threads; keeps no connections of its own. Every method raises
+    WarehouseError for a location that can't be used, and when the storage fails.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        external_root: str | None = None,
+        options: Mapping[str, Mapping[str, Any]] | None = None,
+        schemes: Collection[str] = DEFAULT_SCHEMES,
+    ) -> None:
+        """Takes the directory of managed tables, and that of external ones if it is another.
+
+        Both are URIs or paths of the file system. `options` are fsspec's storage options by scheme (`s3a`) or
+        by fsspec's name for it (`s3`); timeouts are among them. `schemes` are those that locations may have.
+        """
+        self._schemes = frozenset(schemes)
+        self._options = options or {}
+        for scheme in [*self._schemes, *self._options]:
+            if scheme not in SCHEMES:
+                raise WarehouseError(f"{scheme!r} is no storage of a warehouse: use {', '.join(SCHEMES)}")
+        self._root = self._root_of(root)
+        self._external_root = self._root if external_root is None else self._root_of(external_root)
+
+    # Where things lie
+
+    def qualify(self, location: str) -> str:
+        """The location as Hive's metastore keeps it: with scheme and authority, normalised.
+
+        What a location does not say is the warehouse root's. Schemes that the warehouse was not told to use
+        are refused.
+        """
+        return str(self._qualified(location))
+
+    def database_location(self, name: str) -> str:
+        """Where a database's managed tables go: `<root>/<name>.db`, for `default` the root itself."""
+        return str(_of_database(self._root, name))
+
+    def external_database_location(self, name: str) -> str:
+        """Where a database's external tables go: as `database_location`, below the external root."""
+        return str(_of_database(self._external_root, name))
+
+    def table_location(self, database_location: str, table: str) -> str:
+        """A table's default location. What is no letter, digit or `_` becomes `-<code>-`, as in Hive."""
+        return str(self._qualified(database_location).join(_encoded(table.lower())))
+
+    def partition_location(self, table_location: str, partition_name: str) -> str:
+        """A partition's default location. The name is Hive's, its values escaped: `ds=2024-01-01/hr=0`."""
+        return str(self._qualified(table_location).join(partition_name))
+
+    def relative_to(self, location: str, base: str) -> str | None:
+        """The path from `base` to `location`, None unless it lies strictly below, name by name."""
+        return self._completed(location).relative_to(self._completed(base))
+
+    def join(self, base: str, relative: str) -> str:
+        """The inverse of `relative_to`. Refuses an absolute `relative` and one with `..`."""
+        return str(self._completed(base).join(relative))
+
+    def parent(self, location: str) -> str | None:
+        """The directory a location lies in, None for the root of its storage."""
+        parent = self._completed(location).parent
+        return None if parent is None else str(parent)
+
+    def same_storage(self, location: str, other: str) -> bool:
+        """Whether both are in one bucket, or on one file system: only then `move_directory` moves data."""
+        return _same_storage(self._qualified(location), self._qualified(other))
+
+    # What is there
+
+    def exists(self, location: str) -> bool:
+        """Whether anything is there. On object stores a directory exists while something is in it."""
+        with self._at(location, "look at") as (directories, path):
+            return directories.kind(path) is not None
+
+    def is_directory(self, location: str) -> bool:
+        """Whether a directory is there, links followed."""
+        with self._at(location, "look at") as (directories, path):
+            return directories.kind(path) == "directory"
+
+    def is_empty(self, location: str) -> bool:
+        """Whether a directory is there with nothing at all in it, hidden files included."""
+        with self._at(location, "look at") as (directories, path):
+            return directories.is_empty(path)
+
+    def content_summary(self, location: str) -> Summary:
+        """Counts files and bytes as Hive does for its quick statistics.
+
+        All files below count, at any depth, except those whose name or whose directory's name below the
+        location begins with `_` or `.`; a file at the location itself is one. Directories don't count. As in
+        Hive, nothing is found where nothing is, and nothing, rather than an error or half the truth, where
+        something can't be listed; a warning is logged then.
+        """
+        with self._at(location, "count the files of") as (directories, path):
+            files = size = 0
+            try:
+                if directories.kind(path) is not None:
+                    for bytes_of_file in directories.visible_sizes(path):
+                        files += 1
+                        size += bytes_of_file
+            except directories.errors as error:
+                log.warning("files can't be counted", location=location, error=str(error))
+                return Summary()
+            return Summary(files, size)
+
+    def files(self, location: str, within: str) -> set[str]:
+        """The paths from a directory to the files at any depth below it; none where nothing is.
+
+        Links are neither followed nor files. Raises WarehouseError if the directory does not truly lie below `within`,
+        links on the way followed.
+        """
+        place, base = self._qualified(location), self._qualified(within)
+        action = f"list {place}"
+        with self._opened(place, action) as (directories, path):
+            # Of a path itself the last name isn't followed, so look at what would be in it.
+            if not self._is_below(place.join("any"), base, directories):
+                raise WarehouseError(f"cannot {action}: it does not lie within {base}")
+            return directories.files(path)
+
+    # What is done to it
+
+    def make_directory(self, location: str) -> bool:
+        """Makes a directory and those above it; whether this call did.
+
+        Of several callers at once exactly one gets True on a local file system, elsewhere it may be more. To
+        undo it use `delete_empty_directory`, which spares what others have put there. On S3 and Google a
+        placeholder is written as Hadoop's connectors do. On Azure nothing is: a directory comes into being
+        with its first file. Buckets are never made.
+        """
+        try:
+            with self._at(location, "make the directory") as (directories, path):
+                return directories.make(path)
+        except WarehouseError as error:
+            # Hive's words, which its clients look for.
+            raise WarehouseError(f"{location} is not a directory or unable to create one: {error}") from error
+
+    def delete_directory(self, location: str, within: str | None = None) -> None:
+        """Deletes what is at a location and all below it. Nothing there is fine.
+
+        Links are deleted, never followed. With `within`, a location is refused unless it is `within` or truly
+        lies below it, links on the way followed. The warehouse's roots and what contains them are refused
+        always. Not atomic: after a failure call it again. There is no trash, as in Hive by default.
+        """
+        place = self._qualified(location)
+        action = f"delete {place}"
+        with self._opened(place, action) as (directories, path):
+            if within is not None:
+                base = self._qualified(within)
+                if canonical(place) != canonical(base) and not self._is_below(place, base, directories):
+                    raise WarehouseError(f"cannot {action}: it does not lie within {base}")
+            self._refuse_roots(place, directories, action)
+            directories.delete(path)
+
+    def delete_empty_directory(self, location: str) -> bool:
+        """Deletes a directory if nothing at all is in it, hidden files included; whether this call did.
+
+        On HDFS a file that is written in the same moment may be lost, elsewhere not. The warehouse's roots
+        and what contains them are refused.
+        """
+        place = self._qualified(location)
+        action = f"delete {place}"
+        with self._opened(place, action) as (directories, path):
+            self._refuse_roots(place, directories, action)
+            return directories.delete_empty(path)
+
+    def delete_empty_tree(self, location: str) -> None:
+        """Deletes a directory and those below it as far as there is nothing else in them. Roots are refused.
+
+        On object stores, which have no empty directories, it deletes placeholders at the location itself alone.
+        """
+        place = self._qualified(location)
+        action = f"delete {place}"
+        with self._opened(place, action) as (directories, path):
+            self._refuse_roots(place, directories, action)
+            directories.delete_empty_tree(path)
+
+    def move_directory(self, source: str, target: str) -> bool:
+        """Moves a directory to where nothing is yet. After a failure or a crash, call it again.
+
+        True: this call moved something, or finished what an earlier one began. False: there is no source, so
+        an earlier call had done it all, or there never was anything to move.
+
+        On local file systems and HDFS it is one rename, all or nothing. Where there is no rename (object
+        stores; two devices of one machine), files are copied, compared by size, and only then deleted at the
+        source. Until the last one is gone a hidden file in the target, `.metastore-move`, names the source
+        and says whether all has arrived. It is how a later call knows the target for its own left-over and
+        where to go on: with copying what is not there yet, or, once all had arrived, with deleting. A target
+        without that file, or with another source's, is refused.
+
+        The caller sees to it that one call at a time moves a given pair, and that nobody writes to either
+        place before it is done: what appears at the source in the meantime is taken for a left-over.
+
+        Raises WarehouseError: the target is taken, the source is a file, the two are on different storages,
+        one contains the other, or the source is or contains a root of the warehouse.
+        """
+        origin, goal = self._qualified(source), self._qualified(target)
+        action = f"move {origin} to {goal}"
+        if not _same_storage(origin, goal):
+            raise WarehouseError(f"cannot {action}: they are on different storages. Copy the data instead")
+        one, other = canonical(origin), canonical(goal)
+        if one == other or one.relative_to(other) or other.relative_to(one):
+            raise WarehouseError(f"cannot {action}: one contains the other")
+        with self._opened(origin, action) as (directories, path):
+            self._refuse_roots(origin, directories, action)
+            _, goal_path = open_directories(goal, self._options)
+            return directories.move(path, goal_path)
+
+    def write_empty_file(self, location: str) -> None:
+        """Makes an empty file, the directories above it too; an existing one stays as it is."""
+        with self._at(location, "write") as (directories, path):
+            directories.write_empty_file(path)
+
+    def delete_file(self, location: str) -> None:
+        """Deletes a file. Nothing there is fine."""
+        with self._at(location, "delete") as (directories, path):
+            directories.delete_file(path)
+
+    def move_file(self, source: str, target: str) -> bool:
+        """Moves a file, over one that is there. After a failure or a crash, call it again.
+
+        False: an earlier call had done it. Raises WarehouseError also if the file is at neither place.
+        """
+        origin, goal = self._qualified(source), self._qualified(target)
+        action = f"move {origin} to {goal}"
+        if not _same_storage(origin, goal):
+            raise WarehouseError(f"cannot {action}: they are on different storages")
+        with self._opened(origin, action) as (directories, path):
+            _, goal_path = open_directories(goal, self._options)
+            return directories.move_file(path, goal_path)
+
+    def _refuse_roots(self, place: Location, directories: Directories, action: str) -> None:
+        if place.parent is None:
+            raise WarehouseError(f"cannot {action}: it is the root of a storage")
+        for root in (self._root, self._external_root):
+            if canonical(place) == canonical(root) or self._is_below(root, place, directories):
+                raise WarehouseError(f"cannot {action}: the warehouse {root} is there")
+
+    def _is_below(self, place: Location, base: Location, directories: Directories) -> bool:
+        """Whether a place truly lies below another; `directories` is the storage of one of them."""
+        if not _same_storage(place, base):
+            return False
+        _, path = open_directories(place, self._options)
+        _, base_path = open_directories(base, self._options)
+        return directories.is_below(path, base_path)
+
+    def _root_of(self, root: str) -> Location:
+        scheme, colon, _ = root.partition(":")
+        if not colon or "/" in scheme:
+            root = f"file:{Path(root).absolute()}" if root else root
+        location = Location.parse(root)
+        self._check(location)
+        return location
+
+    def _completed(self, location: str) -> Location:
+        place = Location.parse(location)
+        if place.authority or place.scheme not in ("", self._root.scheme):
+            return place
+        return Location(self._root.scheme, self._root.authority, place.path)
+
+    def _qualified(self, location: str) -> Location:
+        place = self._completed(location)
+        self._check(place)
+        return place
+
+    def _check(self, place: Location) -> None:
+        if place.scheme not in self._schemes:
+            allowed = ", ".join(sorted(self._schemes))
+            raise WarehouseError(f"cannot use {place}: its scheme is not one of those in use, {allowed}")
+        check(place)
+
+    @contextmanager
+    def _at(self, location: str, verb: str) -> Iterator[tuple[Directories, str]]:
+        place = self._qualified(location)
+        with self._opened(place, f"{verb} {place}") as opened:
+            yield opened
+
+    @contextmanager
+    def _opened(self, place: Location, action: str) -> Iterator[tuple[Directories, str]]:
+        """The storage and path of a location. Translates what the storage raises meanwhile."""
+        errors: tuple[type[Exception], ...] = (Exception,)  # of drivers that connect when they are made
+        try:
+            directories, path = open_directories(place, self._options)
+            errors = directories.errors
+            yield directories, path
+        except WarehouseError:
+            raise
+        except errors as error:
+            raise WarehouseError(f"cannot {action}: {_reason(error)}. {_advice(error, place)}") from error
+
+
+def _same_storage(location: Location, other: Location) -> bool:
+    one, two = canonical(location), canonical(other)
+    return (one.scheme, one.authority) == (two.scheme, two.authority)
+
+
+def _of_database(root: Location, name: str) -> Location:
+    name = name.lower()
+    if name == _DEFAULT_DATABASE:
+        return root
+    if not name or "/" in name:
+        raise WarehouseError(f"cannot find a place for the database {name!r}: give a name without '/'")
+    return root.join(name + _DATABASE_SUFFIX)
+
+
+def _encoded(table: str) -> str:
+    """A table's name as Hive's encodeTableName writes it, which goes by Java's UTF-16 units."""
+    if table.isascii() and table.replace("_", "").isalnum():
+        return table
+    units = table.encode("utf-16-be", "surrogatepass")
+    codes = [int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2)]
+    return "".join(chr(code) if _is_word(chr(code)) else f"-{code}-" for code in codes)
+
+
+def _is_word(character: str) -> bool:
+    category = unicodedata.category(character)
+    return character == "_" or category[0] == "L" or category == "Nd"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[0].lower() + error.strerror[1:]
+    if isinstance(error, FileNotFoundError):  # some drivers give the path alone
+        return f"not found: {error}"
+    return str(error) or type(error).__name__
+
+
+def _advice(error: Exception, place: Location) -> str:
+    match error:
+        case PermissionError():
+            return "Check what the user that the server runs as may do there"
+        case FileExistsError() | NotADirectoryError():
+            return "Choose another location, or move away what is there"
+        case FileNotFoundError():
+            return "Check that its bucket, or the directory above it, is there"
+        case _ if place.scheme == "file":
+            return "Check the disk, then try again"
+        case _:
+            return f"Check the storage and the options given for {place.scheme}:, then try again"

@@ -1,0 +1,30 @@
+"""Generated from thrift_idl/hudi_metaserver.thrift by tools/generate_types.py. Do not edit."""
+
+from metastore.wire.method import Method as m
+from metastore.wire.struct import fields as f
+from metastore.wire.generated.hudi_metaserver_types import (
+    HoodieInstantChangeResult,
+    THoodieInstant,
+    Table,
+)
+
+METHODS: tuple[m, ...] = (
+    m('createDatabase', f(None, (1, 'db', 11, 'UTF8')),
+      f()),
+    m('createNewInstantTime', f(None, (1, 'db', 11, 'UTF8'), (2, 'tb', 11, 'UTF8')),
+      f((0, 'success', 11, 'UTF8'))),
+    m('createNewInstantWithTime', f(None, (1, 'db', 11, 'UTF8'), (2, 'tb', 11, 'UTF8'), (3, 'instant', 12, [THoodieInstant, None]), (4, 'content', 11, 'BINARY')),
+      f((0, 'success', 12, [HoodieInstantChangeResult, None]))),
+    m('createTable', f(None, (1, 'table', 12, [Table, None])),
+      f()),
+    m('deleteInstant', f(None, (1, 'db', 11, 'UTF8'), (2, 'tb', 11, 'UTF8'), (3, 'instant', 12, [THoodieInstant, None])),
+      f((0, 'success', 12, [HoodieInstantChangeResult, None]))),
+    m('getInstantMetadata', f(None, (1, 'db', 11, 'UTF8'), (2, 'tb', 11, 'UTF8'), (3, 'instant', 12, [THoodieInstant, None])),
+      f((0, 'success', 11, 'BINARY'))),
+    m('getTable', f(None, (1, 'db', 11, 'UTF8'), (2, 'tb', 11, 'UTF8')),
+      f((0, 'success', 12, [Table, None]))),
+    m('listInstants', f(None, (1, 'db', 11, 'UTF8'), (2, 'tb', 11, 'UTF8'), (3, 'num', 8, None)),
+      f((0, 'success', 15, (12, [THoodieInstant, None], False)))),
+    m('transitionInstantState', f(None, (1, 'db', 11, 'UTF8'), (2, 'tb', 11, 'UTF8'), (3, 'fromInstant', 12, [THoodieInstant, None]), (4, 'toInstant', 12, [THoodieInstant, None]), (5, 'metadata', 11, 'BINARY')),
+      f((0, 'success', 12, [HoodieInstantChangeResult, None]))),
+)

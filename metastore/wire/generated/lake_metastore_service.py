@@ -1,0 +1,60 @@
+"""Generated from thrift_idl/lake_metastore.thrift by tools/generate_types.py. Do not edit."""
+
+from metastore.wire.method import Method as m
+from metastore.wire.struct import fields as f
+from metastore.wire.generated.hive_metastore_types import (
+    InvalidOperationException,
+    MetaException,
+    NoSuchObjectException,
+)
+from metastore.wire.generated.lake_metastore_types import (
+    BeginBatchRequest,
+    BeginBatchResponse,
+    CommitPartitionsRequest,
+    CommitPartitionsResponse,
+    DeadEvent,
+    EventGroup,
+    EventPositions,
+    EventsGone,
+    ListPartitionsRequest,
+    ListPartitionsResponse,
+    ReadEventsRequest,
+    ReadEventsResponse,
+    ReopenPartitionsRequest,
+    ReopenPartitionsResponse,
+    ReportBatchRequest,
+    ReportBatchResponse,
+    RoutePartitionsRequest,
+    RoutePartitionsResponse,
+    TableReference,
+    Watermark,
+)
+
+METHODS: tuple[m, ...] = (
+    m('lake_list_partitions', f(None, (1, 'request', 12, [ListPartitionsRequest, None])),
+      f((0, 'success', 12, [ListPartitionsResponse, None]), (1, 'o1', 12, [NoSuchObjectException, None]), (2, 'o2', 12, [MetaException, None]))),
+    m('lake_commit_partitions', f(None, (1, 'request', 12, [CommitPartitionsRequest, None])),
+      f((0, 'success', 12, [CommitPartitionsResponse, None]), (1, 'o1', 12, [NoSuchObjectException, None]), (2, 'o2', 12, [InvalidOperationException, None]), (3, 'o3', 12, [MetaException, None]))),
+    m('lake_reopen_partitions', f(None, (1, 'request', 12, [ReopenPartitionsRequest, None])),
+      f((0, 'success', 12, [ReopenPartitionsResponse, None]), (1, 'o1', 12, [NoSuchObjectException, None]), (2, 'o2', 12, [InvalidOperationException, None]), (3, 'o3', 12, [MetaException, None]))),
+    m('lake_get_watermark', f(None, (1, 'table', 12, [TableReference, None])),
+      f((0, 'success', 12, [Watermark, None]), (1, 'o1', 12, [NoSuchObjectException, None]), (2, 'o2', 12, [MetaException, None]))),
+    m('lake_begin_batch', f(None, (1, 'request', 12, [BeginBatchRequest, None])),
+      f((0, 'success', 12, [BeginBatchResponse, None]), (1, 'o1', 12, [NoSuchObjectException, None]), (2, 'o2', 12, [InvalidOperationException, None]), (3, 'o3', 12, [MetaException, None]))),
+    m('lake_route_partitions', f(None, (1, 'request', 12, [RoutePartitionsRequest, None])),
+      f((0, 'success', 12, [RoutePartitionsResponse, None]), (1, 'o1', 12, [NoSuchObjectException, None]), (2, 'o2', 12, [InvalidOperationException, None]), (3, 'o3', 12, [MetaException, None]))),
+    m('lake_report_batch', f(None, (1, 'request', 12, [ReportBatchRequest, None])),
+      f((0, 'success', 12, [ReportBatchResponse, None]), (1, 'o1', 12, [NoSuchObjectException, None]), (2, 'o2', 12, [InvalidOperationException, None]), (3, 'o3', 12, [MetaException, None]))),
+    m('lake_read_events', f(None, (1, 'request', 12, [ReadEventsRequest, None])),
+      f((0, 'success', 12, [ReadEventsResponse, None]), (1, 'o1', 12, [EventsGone, None]), (2, 'o2', 12, [InvalidOperationException, None]), (3, 'o3', 12, [MetaException, None]))),
+    m('lake_event_positions', f(None, (1, 'group', 11, 'UTF8'), (2, 'since', 10, None)),
+      f((0, 'success', 12, [EventPositions, None]), (1, 'o1', 12, [MetaException, None]))),
+    m('lake_event_groups', f(),
+      f((0, 'success', 15, (12, [EventGroup, None], False)), (1, 'o1', 12, [MetaException, None]))),
+    m('lake_acknowledge_events', f(None, (1, 'group', 11, 'UTF8'), (2, 'position', 10, None), (3, 'reset', 2, None)),
+      f(None, (1, 'o1', 12, [InvalidOperationException, None]), (2, 'o2', 12, [MetaException, None]))),
+    m('lake_dead_events', f(None, (1, 'outlet', 11, 'UTF8')),
+      f((0, 'success', 15, (12, [DeadEvent, None], False)), (1, 'o1', 12, [MetaException, None]))),
+    m('lake_resend_events', f(None, (1, 'outlet', 11, 'UTF8'), (2, 'numbers', 15, (10, None, False))),
+      f((0, 'success', 15, (10, None, False)), (1, 'o1', 12, [InvalidOperationException, None]), (2, 'o2', 12, [MetaException, None]))),
+)

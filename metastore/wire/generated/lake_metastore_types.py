@@ -1,0 +1,387 @@
+"""Generated from thrift_idl/lake_metastore.thrift by tools/generate_types.py. Do not edit."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+from metastore.wire.struct import ExceptionStruct, Spec, Struct, link
+from metastore.wire.struct import fields as f
+
+
+class TableReference(Struct):
+    __slots__ = ('catalog', 'database', 'table', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('database', 'table',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, catalog: str | None = None, database: str | None = None, table: str | None = None) -> None:
+        self.catalog = catalog
+        self.database = database
+        self.table = table
+
+
+class PartitionState(Struct):
+    __slots__ = ('name', 'values', 'ready', 'commitTime', 'openedTime', 'committedBy', 'createTime', 'location', 'partitionTime', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('name', 'values', 'ready',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, name: str | None = None, values: list[str] | None = None, ready: bool | None = None, commitTime: int | None = None, openedTime: int | None = None, committedBy: str | None = None, createTime: int | None = None, location: str | None = None, partitionTime: int | None = None) -> None:
+        self.name = name
+        self.values = values
+        self.ready = ready
+        self.commitTime = commitTime
+        self.openedTime = openedTime
+        self.committedBy = committedBy
+        self.createTime = createTime
+        self.location = location
+        self.partitionTime = partitionTime
+
+
+class ListPartitionsRequest(Struct):
+    __slots__ = ('table', 'filter', 'includeUncommitted', 'limit', 'after', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, filter: str | None = None, includeUncommitted: bool | None = None, limit: int | None = None, after: str | None = None) -> None:
+        self.table = table
+        self.filter = filter
+        self.includeUncommitted = includeUncommitted
+        self.limit = limit
+        self.after = after
+
+
+class ListPartitionsResponse(Struct):
+    __slots__ = ('partitions', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('partitions',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, partitions: list[PartitionState] | None = None) -> None:
+        self.partitions = partitions
+
+
+class CommitPartitionsRequest(Struct):
+    __slots__ = ('table', 'names', 'filter', 'committedBy', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, names: list[str] | None = None, filter: str | None = None, committedBy: str | None = None) -> None:
+        self.table = table
+        self.names = names
+        self.filter = filter
+        self.committedBy = committedBy
+
+
+class CommitPartitionsResponse(Struct):
+    __slots__ = ('committed', 'alreadyReady', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('committed', 'alreadyReady',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, committed: list[str] | None = None, alreadyReady: list[str] | None = None) -> None:
+        self.committed = committed
+        self.alreadyReady = alreadyReady
+
+
+class ReopenPartitionsRequest(Struct):
+    __slots__ = ('table', 'names', 'filter', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, names: list[str] | None = None, filter: str | None = None) -> None:
+        self.table = table
+        self.names = names
+        self.filter = filter
+
+
+class ReopenPartitionsResponse(Struct):
+    __slots__ = ('reopened', 'alreadyUncommitted', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('reopened', 'alreadyUncommitted',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, reopened: list[str] | None = None, alreadyUncommitted: list[str] | None = None) -> None:
+        self.reopened = reopened
+        self.alreadyUncommitted = alreadyUncommitted
+
+
+class SourceProgress(Struct):
+    __slots__ = ('chain', 'source', 'watermark', 'reportedAt', 'idle', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('chain', 'source', 'watermark', 'reportedAt', 'idle',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, chain: str | None = None, source: str | None = None, watermark: int | None = None, reportedAt: int | None = None, idle: bool | None = None) -> None:
+        self.chain = chain
+        self.source = source
+        self.watermark = watermark
+        self.reportedAt = reportedAt
+        self.idle = idle
+
+
+class LateRows(Struct):
+    __slots__ = ('rerouted', 'reopened', 'dropped', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('rerouted', 'reopened', 'dropped',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, rerouted: int | None = None, reopened: int | None = None, dropped: int | None = None) -> None:
+        self.rerouted = rerouted
+        self.reopened = reopened
+        self.dropped = dropped
+
+
+class Watermark(Struct):
+    __slots__ = ('watermark', 'commitMode', 'sources', 'late', 'uncommitted', 'oldestUncommitted', 'delay', 'interval', 'latePolicy', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('commitMode', 'sources', 'late', 'uncommitted',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, watermark: int | None = None, commitMode: str | None = None, sources: list[SourceProgress] | None = None, late: LateRows | None = None, uncommitted: int | None = None, oldestUncommitted: str | None = None, delay: int | None = None, interval: int | None = None, latePolicy: str | None = None) -> None:
+        self.watermark = watermark
+        self.commitMode = commitMode
+        self.sources = sources
+        self.late = late
+        self.uncommitted = uncommitted
+        self.oldestUncommitted = oldestUncommitted
+        self.delay = delay
+        self.interval = interval
+        self.latePolicy = latePolicy
+
+
+class BeginBatchRequest(Struct):
+    __slots__ = ('table', 'writer', 'batch', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table', 'writer', 'batch',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, writer: str | None = None, batch: int | None = None) -> None:
+        self.table = table
+        self.writer = writer
+        self.batch = batch
+
+
+class BeginBatchResponse(Struct):
+    __slots__ = ('accepted', 'stagingLocation', 'attempt', 'watermark', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('accepted',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, accepted: bool | None = None, stagingLocation: str | None = None, attempt: str | None = None, watermark: int | None = None) -> None:
+        self.accepted = accepted
+        self.stagingLocation = stagingLocation
+        self.attempt = attempt
+        self.watermark = watermark
+
+
+class RoutePartitionsRequest(Struct):
+    __slots__ = ('table', 'names', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table', 'names',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, names: list[str] | None = None) -> None:
+        self.table = table
+        self.names = names
+
+
+class Route(Struct):
+    __slots__ = ('name', 'target', 'late', 'action', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('name', 'target', 'late', 'action',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, name: str | None = None, target: str | None = None, late: bool | None = None, action: str | None = None) -> None:
+        self.name = name
+        self.target = target
+        self.late = late
+        self.action = action
+
+
+class RoutePartitionsResponse(Struct):
+    __slots__ = ('routes', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('routes',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, routes: list[Route] | None = None) -> None:
+        self.routes = routes
+
+
+class StagedFile(Struct):
+    __slots__ = ('path', 'partition', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('path', 'partition',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, path: str | None = None, partition: str | None = None) -> None:
+        self.path = path
+        self.partition = partition
+
+
+class ReportBatchRequest(Struct):
+    __slots__ = ('table', 'writer', 'batch', 'chain', 'eventTimes', 'attempt', 'files', 'partitions', 'reopen', 'late', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table', 'writer', 'batch',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, writer: str | None = None, batch: int | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, attempt: str | None = None, files: list[StagedFile] | None = None, partitions: list[str] | None = None, reopen: list[str] | None = None, late: LateRows | None = None) -> None:
+        self.table = table
+        self.writer = writer
+        self.batch = batch
+        self.chain = chain
+        self.eventTimes = eventTimes
+        self.attempt = attempt
+        self.files = files
+        self.partitions = partitions
+        self.reopen = reopen
+        self.late = late
+
+
+class ReportBatchResponse(Struct):
+    __slots__ = ('accepted', 'repeated', 'alreadyReady', 'watermark', 'committed', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('accepted', 'repeated', 'alreadyReady', 'committed',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, accepted: bool | None = None, repeated: bool | None = None, alreadyReady: list[str] | None = None, watermark: int | None = None, committed: list[str] | None = None) -> None:
+        self.accepted = accepted
+        self.repeated = repeated
+        self.alreadyReady = alreadyReady
+        self.watermark = watermark
+        self.committed = committed
+
+
+class EventRecord(Struct):
+    __slots__ = ('number', 'type', 'time', 'user', 'connection', 'catalog', 'database', 'table', 'payload', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('number', 'type', 'time', 'payload',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, number: int | None = None, type: str | None = None, time: int | None = None, user: str | None = None, connection: str | None = None, catalog: str | None = None, database: str | None = None, table: str | None = None, payload: str | None = None) -> None:
+        self.number = number
+        self.type = type
+        self.time = time
+        self.user = user
+        self.connection = connection
+        self.catalog = catalog
+        self.database = database
+        self.table = table
+        self.payload = payload
+
+
+class ReadEventsRequest(Struct):
+    __slots__ = ('after', 'limit', 'tables', 'types', 'maxWait', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('after',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, after: int | None = None, limit: int | None = None, tables: list[str] | None = None, types: list[str] | None = None, maxWait: int | None = None) -> None:
+        self.after = after
+        self.limit = limit
+        self.tables = tables
+        self.types = types
+        self.maxWait = maxWait
+
+
+class ReadEventsResponse(Struct):
+    __slots__ = ('events', 'position', 'last', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('events', 'position', 'last',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, events: list[EventRecord] | None = None, position: int | None = None, last: int | None = None) -> None:
+        self.events = events
+        self.position = position
+        self.last = last
+
+
+class EventPositions(Struct):
+    __slots__ = ('oldest', 'last', 'group', 'since', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('oldest', 'last',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, oldest: int | None = None, last: int | None = None, group: int | None = None, since: int | None = None) -> None:
+        self.oldest = oldest
+        self.last = last
+        self.group = group
+        self.since = since
+
+
+class EventGroup(Struct):
+    __slots__ = ('name', 'position', 'updatedAt', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('name', 'position', 'updatedAt',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, name: str | None = None, position: int | None = None, updatedAt: int | None = None) -> None:
+        self.name = name
+        self.position = position
+        self.updatedAt = updatedAt
+
+
+class DeadEvent(Struct):
+    __slots__ = ('outlet', 'number', 'error', 'attempts', 'failedAt', 'resend', 'type', 'catalog', 'database', 'table', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('outlet', 'number', 'error', 'attempts', 'failedAt', 'resend',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, outlet: str | None = None, number: int | None = None, error: str | None = None, attempts: int | None = None, failedAt: int | None = None, resend: bool | None = None, type: str | None = None, catalog: str | None = None, database: str | None = None, table: str | None = None) -> None:
+        self.outlet = outlet
+        self.number = number
+        self.error = error
+        self.attempts = attempts
+        self.failedAt = failedAt
+        self.resend = resend
+        self.type = type
+        self.catalog = catalog
+        self.database = database
+        self.table = table
+
+
+class EventsGone(ExceptionStruct):
+    __slots__ = ('message', 'oldest', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, message: str | None = None, oldest: int | None = None) -> None:
+        self.message = message
+        self.oldest = oldest
+
+
+TableReference.thrift_spec = f(None, (1, 'catalog', 11, 'UTF8'), (2, 'database', 11, 'UTF8'), (3, 'table', 11, 'UTF8'))
+PartitionState.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'values', 15, (11, 'UTF8', False)), (3, 'ready', 2, None), (4, 'commitTime', 10, None), (5, 'openedTime', 10, None), (6, 'committedBy', 11, 'UTF8'), (7, 'createTime', 10, None), (8, 'location', 11, 'UTF8'), (9, 'partitionTime', 10, None))
+ListPartitionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'filter', 11, 'UTF8'), (3, 'includeUncommitted', 2, None), (4, 'limit', 8, None), (5, 'after', 11, 'UTF8'))
+ListPartitionsResponse.thrift_spec = f(None, (1, 'partitions', 15, (12, [PartitionState, None], False)))
+CommitPartitionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'names', 15, (11, 'UTF8', False)), (3, 'filter', 11, 'UTF8'), (4, 'committedBy', 11, 'UTF8'))
+CommitPartitionsResponse.thrift_spec = f(None, (1, 'committed', 15, (11, 'UTF8', False)), (2, 'alreadyReady', 15, (11, 'UTF8', False)))
+ReopenPartitionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'names', 15, (11, 'UTF8', False)), (3, 'filter', 11, 'UTF8'))
+ReopenPartitionsResponse.thrift_spec = f(None, (1, 'reopened', 15, (11, 'UTF8', False)), (2, 'alreadyUncommitted', 15, (11, 'UTF8', False)))
+SourceProgress.thrift_spec = f(None, (1, 'chain', 11, 'UTF8'), (2, 'source', 11, 'UTF8'), (3, 'watermark', 10, None), (4, 'reportedAt', 10, None), (5, 'idle', 2, None))
+LateRows.thrift_spec = f(None, (1, 'rerouted', 10, None), (2, 'reopened', 10, None), (3, 'dropped', 10, None))
+Watermark.thrift_spec = f(None, (1, 'watermark', 10, None), (2, 'commitMode', 11, 'UTF8'), (3, 'sources', 15, (12, [SourceProgress, None], False)), (4, 'late', 12, [LateRows, None]), (5, 'uncommitted', 10, None), (6, 'oldestUncommitted', 11, 'UTF8'), (7, 'delay', 10, None), (8, 'interval', 10, None), (9, 'latePolicy', 11, 'UTF8'))
+BeginBatchRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'writer', 11, 'UTF8'), (3, 'batch', 10, None))
+BeginBatchResponse.thrift_spec = f(None, (1, 'accepted', 2, None), (2, 'stagingLocation', 11, 'UTF8'), (3, 'attempt', 11, 'UTF8'), (4, 'watermark', 10, None))
+RoutePartitionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'names', 15, (11, 'UTF8', False)))
+Route.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'target', 11, 'UTF8'), (3, 'late', 2, None), (4, 'action', 11, 'UTF8'))
+RoutePartitionsResponse.thrift_spec = f(None, (1, 'routes', 15, (12, [Route, None], False)))
+StagedFile.thrift_spec = f(None, (1, 'path', 11, 'UTF8'), (2, 'partition', 11, 'UTF8'))
+ReportBatchRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'writer', 11, 'UTF8'), (3, 'batch', 10, None), (4, 'chain', 11, 'UTF8'), (5, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (6, 'attempt', 11, 'UTF8'), (7, 'files', 15, (12, [StagedFile, None], False)), (8, 'partitions', 15, (11, 'UTF8', False)), (9, 'reopen', 15, (11, 'UTF8', False)), (10, 'late', 12, [LateRows, None]))
+ReportBatchResponse.thrift_spec = f(None, (1, 'accepted', 2, None), (2, 'repeated', 2, None), (3, 'alreadyReady', 15, (11, 'UTF8', False)), (4, 'watermark', 10, None), (5, 'committed', 15, (11, 'UTF8', False)))
+EventRecord.thrift_spec = f(None, (1, 'number', 10, None), (2, 'type', 11, 'UTF8'), (3, 'time', 10, None), (4, 'user', 11, 'UTF8'), (5, 'connection', 11, 'UTF8'), (6, 'catalog', 11, 'UTF8'), (7, 'database', 11, 'UTF8'), (8, 'table', 11, 'UTF8'), (9, 'payload', 11, 'UTF8'))
+ReadEventsRequest.thrift_spec = f(None, (1, 'after', 10, None), (2, 'limit', 8, None), (3, 'tables', 15, (11, 'UTF8', False)), (4, 'types', 15, (11, 'UTF8', False)), (5, 'maxWait', 10, None))
+ReadEventsResponse.thrift_spec = f(None, (1, 'events', 15, (12, [EventRecord, None], False)), (2, 'position', 10, None), (3, 'last', 10, None))
+EventPositions.thrift_spec = f(None, (1, 'oldest', 10, None), (2, 'last', 10, None), (3, 'group', 10, None), (4, 'since', 10, None))
+EventGroup.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'position', 10, None), (3, 'updatedAt', 10, None))
+DeadEvent.thrift_spec = f(None, (1, 'outlet', 11, 'UTF8'), (2, 'number', 10, None), (3, 'error', 11, 'UTF8'), (4, 'attempts', 8, None), (5, 'failedAt', 10, None), (6, 'resend', 2, None), (7, 'type', 11, 'UTF8'), (8, 'catalog', 11, 'UTF8'), (9, 'database', 11, 'UTF8'), (10, 'table', 11, 'UTF8'))
+EventsGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldest', 10, None))
+
+for _cls in (
+    TableReference,
+    PartitionState,
+    ListPartitionsRequest,
+    ListPartitionsResponse,
+    CommitPartitionsRequest,
+    CommitPartitionsResponse,
+    ReopenPartitionsRequest,
+    ReopenPartitionsResponse,
+    SourceProgress,
+    LateRows,
+    Watermark,
+    BeginBatchRequest,
+    BeginBatchResponse,
+    RoutePartitionsRequest,
+    Route,
+    RoutePartitionsResponse,
+    StagedFile,
+    ReportBatchRequest,
+    ReportBatchResponse,
+    EventRecord,
+    ReadEventsRequest,
+    ReadEventsResponse,
+    EventPositions,
+    EventGroup,
+    DeadEvent,
+    EventsGone,
+):
+    link(_cls.thrift_spec)

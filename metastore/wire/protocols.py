@@ -1,0 +1,175 @@
+"""The protocols that one port speaks: which one a client chose, its messages, and the replies to them.
+
+A client says nothing about its protocol, but the first bytes of its first message tell:
+
+    80 01 …                     binary, strict
+    00 00 00 length name        binary, old style
+    82 …                        compact
+    length, then one of these   the same in a frame
+
+Inside the server a request's arguments, and a reply's body, are a struct in the binary protocol.
+"""
+
+import re
+from collections.abc import Generator, Iterable
+from typing import NamedTuple
+
+from metastore.wire import binary, compact
+from metastore.wire.binary import Message
+from metastore.wire.scanner import MAX_NAME_BYTES, BinaryScanner, Limits, Rejected, Scanner
+
+_FRAME_HEADER = 4
+_LONGEST_FRAME = (1 << 31) - 1
+_HTTP = re.compile(rb"(GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT|TRACE|PRI) ")
+_SASL_STATES = (1, 2)  # "start" and "ok" of Thrift's SASL negotiation
+_MECHANISM = re.compile(rb"[A-Z]")
+_NAME = re.compile(rb"[A-Za-z_]")
+
+
+class Protocol(NamedTuple):
+    """What a connection speaks. Binary messages may be strict or old style, each for itself."""
+
+    framed: bool
+    compact: bool
+
+    def __str__(self) -> str:
+        return ("framed " if self.framed else "") + ("compact" if self.compact else "binary")
+
+
+class Request(NamedTuple):
+    """A client's message. In `data`, from `header.body` on, are the arguments in the binary protocol."""
+
+    header: Message
+    data: bytes
+    strict: bool
+
+
+def detect(data: bytes | bytearray) -> Protocol | None:
+    """The protocol of a connection that began with these bytes; None while there are too few to tell.
+
+    Raises Rejected for what is no Thrift, and says what it seems to be.
+    """
+    if not data:
+        return None
+    if data[0] in (0x80, compact.FIRST_BYTE):
+        return Protocol(framed=False, compact=data[0] == compact.FIRST_BYTE)
+    if data[0] >= 0x08:  # as a length: 128 MB at least
+        raise Rejected("not_thrift", _guess(data))
+    if len(data) < 5:
+        return None
+    if data[4] in (0x80, compact.FIRST_BYTE, 0x00):
+        return Protocol(framed=True, compact=data[4] == compact.FIRST_BYTE)
+    if data[0] in _SASL_STATES and data[1:4] == b"\0\0\0" and (len(data) == 5 or _MECHANISM.match(data, 5)):
+        raise Rejected("sasl", "client expects SASL or Kerberos, which this server doesn't speak")
+    if int.from_bytes(data[:4]) > MAX_NAME_BYTES or not _NAME.match(data, 4):
+        raise Rejected("not_thrift", _guess(data))
+    return Protocol(framed=False, compact=False)
+
+
+def _guess(data: bytes | bytearray) -> str:
+    if _HTTP.match(data):
+        return "looks like HTTP; this port speaks Thrift"
+    if data[0] == 0x16 and data[1:2] in (b"", b"\x03"):
+        return "looks like TLS; this port speaks plain Thrift"
+    return f"not Thrift: begins with {bytes(data[:16])!r}"
+
+
+class Inbox:
+    """Gathers the bytes of one connection and cuts them into messages."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.protocol: Protocol | None = None
+        self._limits = limits
+        self._buffer = bytearray()
+        self._scanner: Scanner | None = None
+
+    def __len__(self) -> int:
+        """Bytes that arrived and were not taken yet."""
+        return len(self._buffer)
+
+    def add(self, data: bytes) -> None:
+        self._buffer += data
+
+    def clear(self) -> None:
+        self._scanner = None
+        self._buffer = bytearray()
+
+    def take(self) -> bytes | None:
+        """The next whole message, frame included; None while it has not arrived. Raises Rejected."""
+        buffer = self._buffer
+        if not buffer:
+            return None
+        if self.protocol is None:
+            self.protocol = detect(buffer)
+            if self.protocol is None:
+                return None
+        if self._scanner is None:
+            kind = compact.CompactScanner if self.protocol.compact else BinaryScanner
+            self._scanner = kind(self._limits, _FRAME_HEADER if self.protocol.framed else 0)
+        end = self._framed(self._scanner) if self.protocol.framed else self._scanner.scan(buffer)
+        if end is None:
+            return None
+        self._scanner = None
+        if end == len(buffer):
+            message = bytes(buffer)
+            self._buffer = bytearray()
+        else:
+            with memoryview(buffer) as view:
+                message = bytes(view[:end])
+            del buffer[:end]
+        return message
+
+    def _framed(self, scanner: Scanner) -> int | None:
+        """The end of a frame that arrived and is filled by one message."""
+        buffer = self._buffer
+        if len(buffer) < _FRAME_HEADER:
+            return None
+        length = int.from_bytes(buffer[:_FRAME_HEADER], signed=True)
+        if not 0 < length <= self._limits.message_bytes:
+            limit = self._limits.message_bytes
+            raise Rejected("message_size", f"frame of {length} bytes; the limit is {limit}")
+        frame_end = _FRAME_HEADER + length
+        end = scanner.scan(buffer)
+        if end is None and len(buffer) < frame_end:
+            return None
+        if end != frame_end:
+            raise Rejected("malformed", f"frame of {length} bytes is not one message")
+        return end
+
+
+def request(protocol: Protocol, message: bytes, limits: Limits) -> Request:
+    """Reads a message that an inbox gave out. Raises Rejected."""
+    if protocol.framed:
+        message = message[_FRAME_HEADER:]
+    try:
+        if protocol.compact:
+            header = compact.read_message_header(message)
+            arguments = compact.to_binary(message, header.body, limits.message_bytes)
+            return Request(header._replace(body=0), arguments, strict=True)
+        return Request(binary.read_message_header(message), message, strict=message[0] == 0x80)
+    except UnicodeDecodeError:
+        raise Rejected("malformed", "method name is not UTF-8") from None
+
+
+def reply(protocol: Protocol, to: Request, kind: int, body: Iterable[bytes]) -> Generator[bytes, None, None]:
+    """The reply to a request as its connection expects it, in pieces.
+
+    `kind` is REPLY or EXCEPTION of `metastore.wire.binary`, `body` a struct in the binary protocol. On an
+    unframed binary connection it leaves as it comes. Otherwise it is gathered first: a frame begins with its
+    length, and what is to be translated must be whole.
+    """
+    name, sequence = to.header.name, to.header.sequence
+    if protocol.compact:
+        pieces = [compact.message_header(name, kind, sequence), compact.to_compact(b"".join(body))]
+    elif protocol.framed:
+        pieces = [binary.message_header(name, kind, sequence, strict=to.strict), *body]
+    else:
+        yield binary.message_header(name, kind, sequence, strict=to.strict)
+        yield from body
+        return
+    if protocol.framed:
+        length = sum(map(len, pieces))
+        if length > _LONGEST_FRAME:
+            raise OverflowError(f"a reply of {length} bytes doesn't fit into a frame")
+        yield length.to_bytes(_FRAME_HEADER)
+    yield from pieces

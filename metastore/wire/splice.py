@@ -1,0 +1,129 @@
+"""Partitions and tables as they are kept and as they go out: encoded pieces, joined without decoding.
+
+In the binary protocol a struct's fields may come in any order, so a partition is the concatenation of
+
+    database's, table's and catalog's name      the same for the whole list
+    the partition's own fields                   kept with the partition
+    the beginning of `sd`, and its location      the location is kept relative to the table's
+    the rest of `sd`                             kept once per distinct storage descriptor
+    two STOP bytes                               the ends of `sd` and of the partition
+"""
+
+import struct
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from thrift.Thrift import TType
+
+from metastore.wire.binary import STOP, decode_preserving, encode_fields
+from metastore.wire.hive import Partition, PartitionSpec, StorageDescriptor, Table
+
+PIECE_BYTES = 1 << 20
+NO_DESCRIPTOR = 0  # the id of what a partition of a view may lack
+
+_SD_BEGIN = b"\x0c\x00\x06"  # field 6 of Partition, a struct
+_LOCATION_BEGIN = b"\x0b\x00\x02"  # field 2 of StorageDescriptor, a string
+_LIST_OF_STRUCTS = b"\x0c"
+
+
+class StoredPartition(NamedTuple):
+    """What the reading of one partition needs: its bytes, where it lies, and which descriptor it shares."""
+
+    body: bytes
+    path: str | None
+    location: str | None
+    storage_descriptor_id: int
+
+
+def descriptor_body(descriptor: StorageDescriptor) -> bytes:
+    """What is kept of a descriptor: everything but the location, without STOP."""
+    return encode_fields(descriptor.replace(location=None))
+
+
+def descriptor(body: bytes, location: str | None) -> StorageDescriptor:
+    """The descriptor again."""
+    value = decode_preserving(StorageDescriptor, body + STOP)
+    value.location = location
+    return value
+
+
+def partition_body(partition: Partition) -> bytes:
+    """What is kept of a partition: everything but the names it shares and its descriptor, without STOP."""
+    return encode_fields(partition.replace(dbName=None, tableName=None, catName=None, sd=None))
+
+
+def table_body(table: Table) -> bytes:
+    """What is kept of a table beside the columns of its row, with STOP."""
+    kept = table.replace(
+        dbName=None, tableName=None, catName=None, sd=None, parameters=None, owner=None, tableType=None,
+        lastAccessTime=None, id=None,
+    )  # fmt: skip
+    return encode_fields(kept) + STOP
+
+
+class PartitionEncoder:
+    """Encodes the partitions of one table from what is kept of them."""
+
+    def __init__(
+        self,
+        catalog: str,
+        database: str,
+        table: str,
+        table_location: str | None,
+        descriptors: Mapping[int, bytes],
+    ) -> None:
+        """`descriptors`: the kept bodies of every storage descriptor that the partitions name."""
+        self._prefix = encode_fields(Partition(dbName=database, tableName=table, catName=catalog))
+        self._base = (table_location or "").encode() + b"/"
+        self._tails = {number: body + STOP + STOP for number, body in descriptors.items()}
+
+    def partition(self, stored: StoredPartition) -> bytes:
+        """One Partition struct."""
+        body, path, location, descriptor_id = stored
+        if descriptor_id == NO_DESCRIPTOR:
+            return self._prefix + body + STOP
+        if path is not None:
+            where = self._base + path.encode() if path else self._base[:-1]
+        elif location is not None:
+            where = location.encode()
+        else:
+            return b"".join((self._prefix, body, _SD_BEGIN, self._tails[descriptor_id]))
+        length = struct.pack(">i", len(where))
+        return b"".join((self._prefix, body, _SD_BEGIN, _LOCATION_BEGIN, length, where, self._tails[descriptor_id]))
+
+    def decoded(self, stored: StoredPartition) -> Partition:
+        """One partition as an object."""
+        return decode_preserving(Partition, self.partition(stored))
+
+    def pieces(self, partitions: Iterable[StoredPartition]) -> Iterator[bytes]:
+        """The structs of many partitions, joined into pieces of about a megabyte."""
+        gathered: list[bytes] = []
+        size = 0
+        for stored in partitions:
+            encoded = self.partition(stored)
+            gathered.append(encoded)
+            size += len(encoded)
+            if size >= PIECE_BYTES:
+                yield b"".join(gathered)
+                gathered, size = [], 0
+        if gathered:
+            yield b"".join(gathered)
+
+
+def list_of_structs(count: int) -> bytes:
+    """The beginning of a list value of `count` structs."""
+    return _LIST_OF_STRUCTS + struct.pack(">i", count)
+
+
+def in_struct(field: int, pieces: Iterable[bytes], *rest: bytes) -> Generator[bytes, None, None]:
+    """A struct whose field `field` is an encoded list; `rest` are further encoded fields."""
+    yield struct.pack(">bh", TType.LIST, field)
+    yield from pieces
+    yield b"".join(rest) + STOP
+
+
+def composing_spec(about: PartitionSpec, pieces: Iterable[bytes]) -> Generator[bytes, None, None]:
+    """A list of one PartitionSpec that holds an encoded list of partitions."""
+    yield list_of_structs(1) + encode_fields(about) + struct.pack(">bh", TType.STRUCT, 5)
+    yield from in_struct(1, pieces)
+    yield STOP

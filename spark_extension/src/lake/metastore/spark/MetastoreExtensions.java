@@ -1,0 +1,24 @@
+package lake.metastore.spark;
+
+import org.apache.spark.sql.SparkSessionExtensions;
+import scala.Function1;
+import scala.runtime.BoxedUnit;
+
+/**
+ * What a Spark session gets with {@code spark.sql.extensions=lake.metastore.spark.MetastoreExtensions}: the hint
+ * {@code includeUnCommit}, and reads of tables whose partitions Spark lists by itself limited to ready partitions.
+ *
+ * <p>One jar serves Scala 2.12 (Spark 3.5) and 2.13 (Spark 4). What differs between them is not linked to: a method
+ * that has {@code Seq} in its signature is reached through Scala's generic access to case classes, and constructors
+ * through reflection.
+ */
+public final class MetastoreExtensions implements Function1<SparkSessionExtensions, BoxedUnit> {
+    @Override
+    public BoxedUnit apply(SparkSessionExtensions extensions) {
+        extensions.injectParser((session, parser) -> HintParser.wrap(parser));
+        extensions.injectResolutionRule(session -> new ScopeRule(new Relations(session)));
+        extensions.injectPostHocResolutionRule(session -> new ReadyRule(new Relations(session)));
+        extensions.injectCheckRule(session -> new WriteCheck());
+        return BoxedUnit.UNIT;
+    }
+}

@@ -1,0 +1,37 @@
+package lake.metastore.spark;
+
+import java.util.function.UnaryOperator;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import scala.Product;
+
+/** Changing plans without what differs between Scala's lines. Unchanged parts stay the same objects. */
+final class Plans {
+    private Plans() {}
+
+    /** A node with the plans of the subqueries in its own expressions changed. */
+    static LogicalPlan mapSubqueries(LogicalPlan node, UnaryOperator<LogicalPlan> change) {
+        return node.mapExpressions(expression -> mapSubqueries(expression, change));
+    }
+
+    private static Expression mapSubqueries(Expression expression, UnaryOperator<LogicalPlan> change) {
+        Expression mapped = expression.mapChildren(child -> mapSubqueries(child, change));
+        if (!(mapped instanceof SubqueryExpression)) {
+            return mapped;
+        }
+        SubqueryExpression subquery = (SubqueryExpression) mapped;
+        LogicalPlan plan = subquery.plan();
+        LogicalPlan changed = change.apply(plan);
+        return changed == plan ? subquery : subquery.withNewPlan(changed);
+    }
+
+    /** The elements of a case class, one of them replaced. */
+    static Object[] with(Product product, int index, Object element) {
+        Object[] elements = new Object[product.productArity()];
+        for (int i = 0; i < elements.length; i++) {
+            elements[i] = i == index ? element : product.productElement(i);
+        }
+        return elements;
+    }
+}

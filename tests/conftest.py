@@ -1,0 +1,104 @@
+"""Fixtures for every test: servers, databases, and which server the client suite runs against."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import reference
+from tests.support.postgres import Postgres
+from tests.support.server import MetastoreServer
+from tests.support.target import Target
+
+TARGETS = {"ours": ["ours"], "hive": ["hive"], "both": ["ours", "hive"]}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--target",
+        choices=sorted(TARGETS),
+        default=os.environ.get("METASTORE_TEST_TARGET"),
+        help="which server tests run against that can run against either: ours, Hive's own, or both in turn "
+        "(default: the client suite against both, others against ours; also METASTORE_TEST_TARGET)",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "target" in metafunc.fixturenames:
+        usual = "both" if "client_suite" in metafunc.definition.path.parts else "ours"
+        names = TARGETS[metafunc.config.getoption("--target") or usual]
+        if metafunc.definition.get_closest_marker("hive4"):  # the Hive that we can run is 2.3
+            names = [name for name in names if name != "hive"]
+        marks = {"ours": (), "hive": (pytest.mark.hive,)}
+        parameters = [pytest.param(name, marks=marks[name], id=name) for name in names]
+        metafunc.parametrize("target", parameters, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def metastore_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
+    """Our server on its embedded default, shared by all tests."""
+    with MetastoreServer(tmp_path_factory.mktemp("server") / "data") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hive_reference(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[reference.HiveReference]":
+    """Hive's own metastore server, shared by all tests; skips where it can't run."""
+    if (reason := reference.missing()) is not None:
+        pytest.skip(reason)
+    with reference.HiveReference(tmp_path_factory.mktemp("hive")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def target(request: pytest.FixtureRequest) -> Target:
+    """The server that the client suite runs against."""
+    fixture = {"ours": "metastore_server", "hive": "hive_reference"}[request.param]
+    server = request.getfixturevalue(fixture)
+    return Target(request.param, server.host, server.port, server.log)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """A Postgres server without databases of ours."""
+    server = Postgres(tmp_path_factory.mktemp("postgres") / "data")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres) -> Iterator[str]:
+    """The SQLAlchemy URL of an empty Postgres database that is this test's alone."""
+    with postgres.fresh_database() as url:
+        yield url
+
+
+LOG_SIZE = pytest.StashKey[dict[Path, int]]()
+
+
+def _logs(item: pytest.Item) -> set[Path]:
+    """The log files of the servers that a test uses."""
+    values = getattr(item, "funcargs", {}).values()
+    logs = (getattr(value, "log", None) for value in values)
+    return {log for log in logs if isinstance(log, Path) and log.exists()}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    item.stash[LOG_SIZE] = {log: log.stat().st_size for log in _logs(item)}
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Shows, with a failure, what the servers logged during the test."""
+    report = yield
+    if report.failed and call.when == "call":
+        for log, size in item.stash.get(LOG_SIZE, {}).items():
+            with log.open("rb") as file:
+                file.seek(size)
+                text = file.read(20_000).decode(errors="replace")
+            if text:
+                report.sections.append((f"log of {log.name}", text))
+    return report

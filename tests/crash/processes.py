@@ -1,0 +1,46 @@
+"""The processes of a server that a test started: which they are, and their sudden death."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+
+import psutil
+
+from tests.support.server import MetastoreServer
+
+
+def everything(server: MetastoreServer) -> list[psutil.Process]:
+    """Supervisor, workers, the embedded Postgres and its backends."""
+    supervisor = psutil.Process(server.pid)
+    return [supervisor, *supervisor.children(recursive=True)]
+
+
+def workers(server: MetastoreServer) -> list[psutil.Process]:
+    return [child for child in psutil.Process(server.pid).children() if child.name() != "postgres"]
+
+
+def postmaster(server: MetastoreServer) -> psutil.Process:
+    """The first process of the embedded Postgres."""
+    (found,) = (child for child in psutil.Process(server.pid).children() if child.name() == "postgres")
+    return found
+
+
+def clients_of(worker: psutil.Process) -> set[int]:
+    """The ports from which a worker's clients are connected to it."""
+    connections = worker.net_connections("tcp")
+    return {each.raddr.port for each in connections if each.status == psutil.CONN_ESTABLISHED}
+
+
+def kill(processes: Iterable[psutil.Process]) -> None:
+    """SIGKILL to each, in that order."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    """Returns once the condition holds. Raises AssertionError if it doesn't for so long."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(0.02)

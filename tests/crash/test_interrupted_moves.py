@@ -1,0 +1,243 @@
+"""A change is committed, and the server dies before it has moved or deleted the data.
+
+The next housekeeping makes it good; but others may be quicker, and must find things as if it had been done.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from metastore.services import Metastore
+from metastore.services.moves import Mover
+from metastore.services.visibility import Scope
+from tests.support import builders
+from tests.support.target import local_path
+
+DB = "d"
+FILE = "data"
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+Dying = Callable[[], AbstractContextManager[None]]
+
+
+@pytest.fixture
+def dying(monkeypatch: pytest.MonkeyPatch) -> Dying:
+    """The server dies in this block, right after the commit."""
+
+    def die(self: Mover, *_: object) -> None:
+        raise Died
+
+    @contextmanager
+    def block() -> Iterator[None]:
+        with monkeypatch.context() as patch, pytest.raises(Died):
+            patch.setattr(Mover, "carry_out", die)
+            yield
+
+    return block
+
+
+@pytest.fixture
+def tables(metastore: Metastore) -> "Tables":
+    metastore.databases.create(builders.database(DB))
+    return Tables(metastore)
+
+
+class Tables:
+    """Tables partitioned by `ds`, each with a file that says whose it is."""
+
+    def __init__(self, metastore: Metastore) -> None:
+        self._metastore = metastore
+
+    def directory(self, name: str) -> Path:
+        table = self._metastore.tables.get(DB, name)
+        assert table.sd is not None and table.sd.location is not None
+        return local_path(table.sd.location)
+
+    def create(self, name: str) -> None:
+        self._metastore.tables.create(builders.table(DB, name, keys=("ds",)), {})
+
+    def create_with_data(self, name: str, *values: str) -> None:
+        self.create(name)
+        (self.directory(name) / FILE).write_text(f"of {name}")
+        for value in values:
+            self.add(name, value)
+            (self.directory(name) / f"ds={value}" / FILE).write_text(f"of {value}")
+
+    def add(self, name: str, value: str) -> None:
+        self._metastore.partitions.add(DB, name, [builders.partition(DB, name, value)], {})
+
+    def rename(self, name: str, new: str) -> None:
+        table = self._metastore.tables.get(DB, name)
+        self._metastore.tables.alter(DB, name, table.replace(tableName=new), {})
+
+    def rename_partition(self, name: str, value: str, new: str) -> None:
+        self._metastore.partitions.rename(DB, name, [value], builders.partition(DB, name, new), {})
+
+    def drop(self, name: str) -> None:
+        self._metastore.tables.drop(DB, name, delete_data=True)
+
+    def drop_partition(self, name: str, value: str) -> None:
+        self._metastore.partitions.drop(DB, name, values=[value], delete_data=True)
+
+    def files(self, name: str) -> dict[str, str]:
+        """What is in the table's directory: the text of each file, by its path. The directories must be there."""
+        directory = self.directory(name)
+        assert directory.is_dir()
+        for partition in self._metastore.partition_reads.names(Scope.READY, DB, name):
+            assert (directory / partition).is_dir()
+        return {str(p.relative_to(directory)): p.read_text() for p in directory.rglob("*") if p.is_file()}
+
+
+def test_housekeeping_finishes_it(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a", "1")
+    with dying():
+        tables.rename("a", "b")
+    metastore.housekeeping.run()
+    assert tables.files("b") == {FILE: "of a", f"ds=1/{FILE}": "of 1"}
+
+
+def test_renamed_again(tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a")
+    with dying():
+        tables.rename("a", "b")
+    tables.rename("b", "c")
+    assert tables.files("c") == {FILE: "of a"}
+
+
+def test_renamed_twice_before_anybody_moves_anything(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a")
+    with dying():
+        tables.rename("a", "b")
+    with dying():
+        tables.rename("b", "c")
+    metastore.housekeeping.run()
+    assert tables.files("c") == {FILE: "of a"}
+
+
+def test_old_name_is_given_to_another_table(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a")
+    with dying():
+        tables.rename("a", "b")
+    tables.create("a")
+    metastore.housekeeping.run()
+    assert tables.files("a") == {}
+    assert tables.files("b") == {FILE: "of a"}
+
+
+def test_renamed_table_is_dropped(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a")
+    with dying():
+        tables.rename("a", "b")
+    tables.drop("b")
+    tables.create("a")
+    tables.create("b")
+    metastore.housekeeping.run()
+    assert tables.files("a") == tables.files("b") == {}
+
+
+def test_renamed_table_gets_a_partition(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a", "1")
+    with dying():
+        tables.rename("a", "b")
+    tables.add("b", "2")
+    metastore.housekeeping.run()
+    assert tables.files("b") == {FILE: "of a", f"ds=1/{FILE}": "of 1"}
+
+
+def test_table_of_a_renamed_partition_is_renamed(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a", "1")
+    with dying():
+        tables.rename_partition("a", "1", "2")
+    tables.rename("a", "b")
+    metastore.housekeeping.run()
+    assert tables.files("b") == {FILE: "of a", f"ds=2/{FILE}": "of 1"}
+
+
+def test_values_of_a_renamed_partition_are_used_again(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a", "1")
+    with dying():
+        tables.rename_partition("a", "1", "2")
+    tables.add("a", "1")
+    metastore.housekeeping.run()
+    assert tables.files("a") == {FILE: "of a", f"ds=2/{FILE}": "of 1"}
+
+
+def test_renamed_partition_is_dropped(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a", "1")
+    with dying():
+        tables.rename_partition("a", "1", "2")
+    tables.drop_partition("a", "2")
+    metastore.housekeeping.run()
+    assert tables.files("a") == {FILE: "of a"}
+
+
+def test_one_move_that_fails_keeps_none_of_the_others(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a")
+    tables.create_with_data("x")
+    with dying():
+        tables.rename("a", "b")
+    obstacle = tables.directory("b")
+    obstacle.write_text("somebody else's")
+    with dying():
+        tables.rename("x", "y")
+    metastore.housekeeping.run()
+    assert tables.files("y") == {FILE: "of x"}
+    assert obstacle.read_text() == "somebody else's"
+    obstacle.unlink()
+    metastore.housekeeping.run()
+    assert tables.files("b") == {FILE: "of a"}
+
+
+def test_dropped_table_is_made_again(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a", "1")
+    with dying():
+        tables.drop("a")
+    tables.create("a")
+    assert tables.files("a") == {}
+    metastore.housekeeping.run()
+    assert tables.files("a") == {}
+
+
+def test_table_is_renamed_to_a_dropped_one_s_name(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a")
+    tables.create_with_data("b")
+    with dying():
+        tables.drop("a")
+    tables.rename("b", "a")
+    metastore.housekeeping.run()
+    assert tables.files("a") == {FILE: "of b"}
+
+
+def test_dropped_partition_is_made_again(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a", "1", "2")
+    with dying():
+        tables.drop_partition("a", "1")
+    tables.add("a", "1")
+    metastore.housekeeping.run()
+    assert tables.files("a") == {FILE: "of a", f"ds=2/{FILE}": "of 2"}
+
+
+def test_dropped_database_is_made_again(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a")
+    with dying():
+        metastore.databases.drop(DB, delete_data=True, cascade=True)
+    metastore.databases.create(builders.database(DB))
+    tables.create("a")
+    metastore.housekeeping.run()
+    assert tables.files("a") == {}
+
+
+def test_what_was_dropped_goes_with_the_next_housekeeping(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a")
+    directory = tables.directory("a")
+    with dying():
+        tables.drop("a")
+    assert directory.exists()
+    metastore.housekeeping.run()
+    assert not directory.exists()

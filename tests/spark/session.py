@@ -1,0 +1,128 @@
+"""A Spark session in a process of its own, driven from a test."""
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Self
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(__file__).with_name("programs") / "session.py"
+
+#: The Spark lines that tests run, and the interpreter that has each: the tests' own has Spark 4.
+LINES = {"3.5": ROOT / ".venv-spark35/bin/python", "4": Path(sys.executable)}
+
+
+class SparkError(Exception):
+    """A statement failed in Spark; the text begins with the name of Spark's exception."""
+
+
+class SparkSession:
+    """A Spark session of one line on one metastore. Its log is `log`; close it when done."""
+
+    program = PROGRAM
+    #: Further options of the program.
+    options: tuple[str, ...] = ()
+
+    def __init__(self, line: str, uri: str, warehouse: str, directory: Path, **settings: str) -> None:
+        """Starts Spark and waits until it is there. `settings` are Spark's, with underscores for their dots."""
+        self.line = line
+        self.log = directory / "spark.log"
+        scratch = directory / "scratch"
+        scratch.mkdir(parents=True)
+        foreign = ("SPARK_", "PYSPARK_", "HADOOP_", "HIVE_")
+        command = [str(LINES[line]), str(self.program), "--uri", uri, "--warehouse", warehouse]
+        command += ["--scratch", str(scratch), *self.options]
+        command += ["--settings", json.dumps({k.replace("_", "."): v for k, v in settings.items()})]
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=directory,
+                env={key: value for key, value in os.environ.items() if not key.startswith(foreign)},
+            )
+        self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+        self.version: str = self._answer()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._answers.put(line)
+        self._answers.put(None)
+
+    def _answer(self, timeout: float = 180.0) -> Any:
+        try:
+            line = self._answers.get(timeout=timeout)
+        except queue.Empty:
+            raise TimeoutError(f"Spark {self.line} did not answer within {timeout} s") from None
+        if line is None:
+            end = self.log.read_text(errors="replace")[-4000:]
+            raise RuntimeError(f"Spark {self.line} ended with {self._process.wait()}:\n{end}")
+        answer = json.loads(line)
+        if "error" in answer:
+            message = answer["message"].split("JVM stacktrace")[0].strip()
+            raise SparkError(f"{answer['error']}: {message}")
+        return answer["result"]
+
+    def _ask(self, request: dict[str, str]) -> Any:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def sql(self, statement: str) -> list[list[Any]]:
+        """The rows a statement answers; decimals, dates and times as text. Raises SparkError."""
+        return self._ask({"sql": statement})
+
+    def python(self, code: str) -> Any:
+        """What `code` leaves in `result`; it finds the session as `spark`. Raises SparkError."""
+        return self._ask({"python": code})
+
+    def value(self, query: str) -> Any:
+        """The one value a query answers."""
+        return self.sql(query)[0][0]
+
+    def column(self, query: str, index: int = 0) -> list[Any]:
+        """One column of what a query answers."""
+        return [row[index] for row in self.sql(query)]
+
+    def describe(self, table: str, partition: str = "") -> dict[str, str]:
+        """DESCRIBE TABLE EXTENDED by its first column; of a partition, its own facts before the table's."""
+        described: dict[str, str] = {}
+        for row in self.sql(f"DESCRIBE TABLE EXTENDED {table} {partition}"):
+            described.setdefault(row[0], row[1])
+        return described
+
+    def partitions(self, table: str, spec: str = "") -> list[str]:
+        return self.column(f"SHOW PARTITIONS {table} {spec}")
+
+    def properties(self, table: str) -> dict[str, str]:
+        return dict(self.sql(f"SHOW TBLPROPERTIES {table}"))
+
+    def directories_read(self, query: str) -> set[str]:
+        """The last parts of the directories whose files a query reads, as `key=value/key=value`."""
+        files = self.python(f"result = spark.sql({query!r}).inputFiles()")
+        return {"/".join(part for part in file.split("/")[:-1] if "=" in part) for file in files}
+
+    def close(self) -> None:
+        """Stops Spark and its JVM."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

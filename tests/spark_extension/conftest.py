@@ -1,0 +1,146 @@
+"""A session of each Spark line with the extension, as `metastore.spark.configure` makes it."""
+
+import itertools
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from metastore.spark import jar
+from tests.spark.conftest import require
+from tests.spark.session import LINES, ROOT, SparkSession
+from tests.spark_extension.lake import Lake
+from tests.support.server import MetastoreServer
+
+NUMBERS = itertools.count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+
+
+class ConfiguredSession(SparkSession):
+    """A session that `configure` made, with a given jar. A Thrift JDBC server started in it gets `jdbc_port`."""
+
+    program = ROOT / "tests/spark/programs/configured.py"
+
+    def __init__(self, line: str, lake: Lake, jar: Path, directory: Path) -> None:
+        self.options = ("--jar", str(jar))
+        self.jdbc_port = free_port()
+        # Compiling takes longer than running tiny queries.
+        settings = {
+            "spark_sql_codegen_wholeStage": "false",
+            "spark_sql_adaptive_enabled": "false",
+            "spark_hadoop_hive_server2_thrift_bind_host": "127.0.0.1",
+            "spark_hadoop_hive_server2_thrift_port": str(self.jdbc_port),
+        }
+        super().__init__(line, lake.server.uri, str(lake.warehouse), directory, **settings)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def spark_of(line: str) -> Path:
+    """Where a line's PySpark has its Spark."""
+    require(line)
+    (package,) = LINES[line].parents[1].glob("lib/python*/site-packages/pyspark")
+    return package
+
+
+@pytest.fixture(scope="session")
+def released_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The jar as a released wheel has it: compiled against Spark 3.5."""
+    built = tmp_path_factory.mktemp("jar") / "lake-metastore-spark.jar"
+    jar.build(ROOT / "spark_extension/src", spark_of("3.5"), built)
+    return built
+
+
+@pytest.fixture(scope="session")
+def lake(metastore_server: MetastoreServer) -> Lake:
+    return Lake(metastore_server)
+
+
+@pytest.fixture(scope="session")
+def hinting_session(
+    lake: Lake, released_jar: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], SparkSession]]:
+    """The session of a line, by its name: of both with the same jar."""
+    sessions: dict[str, SparkSession] = {}
+
+    def session(line: str) -> SparkSession:
+        require(line)
+        if line not in sessions:
+            sessions[line] = ConfiguredSession(line, lake, released_jar, tmp_path_factory.mktemp(f"hints-{line}"))
+        return sessions[line]
+
+    yield session
+    for started in sessions.values():
+        started.close()
+
+
+@pytest.fixture(scope="session", params=list(LINES), ids=lambda line: f"spark{line}")
+def spark(request: pytest.FixtureRequest, hinting_session: Callable[[str], SparkSession]) -> SparkSession:
+    """A session of each Spark line, with the extension."""
+    return hinting_session(request.param)
+
+
+@pytest.fixture
+def database(spark: SparkSession) -> Iterator[str]:
+    """A database of the test's own, the session's current one; dropped afterwards."""
+    name = f"hint_{next(NUMBERS)}"
+    spark.sql(f"CREATE DATABASE {name}")
+    spark.sql(f"USE {name}")
+    yield name
+    spark.sql("USE default")
+    spark.sql(f"DROP DATABASE IF EXISTS {name} CASCADE")
+
+
+@pytest.fixture(scope="session")
+def readable(spark: SparkSession, lake: Lake) -> str:
+    """A database of tables that tests only read, each with a ready and an uncommitted partition.
+
+    In the ready one `id` is 1 and 2, in the other 10. The session's current database has to be named.
+    """
+    name = f"readable_{spark.line.replace('.', '')}"
+    spark.sql(f"CREATE DATABASE {name}")
+    for table, layout in LAYOUTS.items():
+        spark.sql(f"CREATE TABLE {name}.{table} {layout}")
+        fill(spark, lake, name, table)
+    spark.sql(f"CREATE VIEW {name}.seen AS SELECT id, v FROM {name}.source")
+    spark.sql(f"CREATE VIEW {name}.seen_with AS WITH c AS (SELECT * FROM {name}.source) SELECT id FROM c")
+    spark.sql(f"CREATE VIEW {name}.hinted AS SELECT /*+ includeUnCommit=true */ id FROM {name}.source")
+    return name
+
+
+#: A table of a data source, and Hive's: read by Spark's own reader, and by Hive's serde.
+LAYOUTS = {
+    "source": "(id INT, v STRING, dt STRING) USING parquet PARTITIONED BY (dt)",
+    "hive": "(id INT, v STRING) PARTITIONED BY (dt STRING) STORED AS PARQUET",
+    "serde": "(id INT, v STRING) PARTITIONED BY (dt STRING) STORED AS TEXTFILE",
+}
+
+
+def fill(spark: SparkSession, lake: Lake, database: str, table: str) -> None:
+    spark.sql(f"INSERT INTO {database}.{table} PARTITION (dt = 'ready') VALUES (1, 'r'), (2, 'r')")
+    spark.sql(f"INSERT INTO {database}.{table} PARTITION (dt = 'open') VALUES (10, 'o')")
+    lake.reopen(database, table, "dt=open")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Jars that are built go into a directory of the tests."""
+    before = os.environ.get("XDG_CACHE_HOME")
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["XDG_CACHE_HOME"]
+    else:
+        os.environ["XDG_CACHE_HOME"] = before

@@ -1,0 +1,40 @@
+"""Databases of a real Postgres."""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import create_engine, make_url, text
+
+from metastore.server.embedded_postgres import EmbeddedPostgres
+
+
+class Postgres:
+    """A Postgres server of the test run; it stops when the run ends."""
+
+    def __init__(self, directory: Path) -> None:
+        self._server = EmbeddedPostgres(directory)
+        self._url = make_url(self._server.start())
+        self._admin = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT")
+        self._numbers = itertools.count(1)
+
+    def url(self, database: str) -> str:
+        """The SQLAlchemy URL of a database."""
+        return self._url.set(database=database).render_as_string(hide_password=False)
+
+    @contextmanager
+    def fresh_database(self) -> Iterator[str]:
+        """An empty database, by its SQLAlchemy URL; dropped afterwards."""
+        name = f"test_{next(self._numbers)}"
+        with self._admin.connect() as connection:
+            connection.execute(text(f"CREATE DATABASE {name}"))
+        try:
+            yield self.url(name)
+        finally:
+            with self._admin.connect() as connection:
+                connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+
+    def close(self) -> None:
+        self._admin.dispose()
+        self._server.stop()

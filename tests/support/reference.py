@@ -1,0 +1,159 @@
+"""Hive's own metastore server, run out of the jars that PySpark brings, as the reference for our behaviour.
+
+The server is Hive 2.3's, on an embedded Derby database in a temporary directory. Its parts are put together through
+py4j as `HiveMetaStore.main` does it, with two differences: it listens on the loopback interface only (Hive's main
+binds every interface), and the tables for transactions and locks, which Hive expects an administrator to create, are
+made first. Being one process with one embedded database, both have to happen inside that JVM.
+"""
+
+import importlib.util
+import shutil
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+from xml.sax.saxutils import escape
+
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+LOG_CONFIGURATION = """
+status = error
+rootLogger.level = info
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{HH:mm:ss} %p %c{1} %m%n%ex
+"""
+
+
+# Hive's classes look into the JDK's by reflection, which Java 17 allows only where told.
+OPENED = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.net", "java.util")]
+
+
+def pyspark_jars() -> Path | None:
+    """The directory of jars inside the installed PySpark, or None without PySpark."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0]) / "jars"
+
+
+def missing() -> str | None:
+    """Why the reference can't run on this machine, in one line, or None if it can."""
+    if shutil.which("java") is None:
+        return "Hive's own server needs Java (Debian: apt-get install default-jre-headless)"
+    jars = pyspark_jars()
+    if jars is None or not list(jars.glob("hive-metastore-*.jar")):
+        return "Hive's own server needs PySpark with its jars (pip install pyspark)"
+    return None
+
+
+class HiveReference:
+    """A running Hive metastore. Close it when done; it also dies with the process that started it."""
+
+    def __init__(self, directory: Path, *, jars: Sequence[Path] = (), **settings: str) -> None:
+        """Starts the server with its files in `directory` and waits until it accepts.
+
+        `jars` are used beside PySpark's; `settings` are further Hive settings, with underscores for the dots of
+        their names.
+        """
+        self.host = "127.0.0.1"
+        self.warehouse = directory / "warehouse"
+        self.log = directory / "hive.log"
+        self._write_configuration(directory / "conf", {k.replace("_", "."): v for k, v in settings.items()})
+        self._log_file = self.log.open("w", buffering=1)
+        self._gateway, self._process = self._start_jvm(directory, jars)
+        self._server, self.port = self._assemble()
+        self._serving = threading.Thread(target=self._server.serve, name="hive-reference", daemon=True)
+        self._serving.start()
+
+    def _write_configuration(self, conf: Path, settings: dict[str, str]) -> None:
+        conf.mkdir(parents=True)
+        properties = {
+            "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={conf.parent}/db;create=true",
+            "datanucleus.schema.autoCreateAll": "true",
+            # Not "None": without a pool that rolls back, a call that fails leaves its locks in the database.
+            "datanucleus.connectionPoolingType": "HikariCP",
+            "hive.metastore.schema.verification": "false",
+            "hive.metastore.warehouse.dir": str(self.warehouse),
+            "hive.metastore.metrics.enabled": "false",
+            "hive.async.log.enabled": "false",
+            # A statement that Derby refused stays refused: by default Hive tries ten times, two seconds apart.
+            "hive.hmshandler.retry.attempts": "1",
+            "hive.hmshandler.retry.interval": "1ms",
+            # Where Hive would move dropped files instead of deleting them.
+            "fs.trash.interval": "0",
+            **settings,
+        }
+        body = "".join(
+            f"<property><name>{escape(k)}</name><value>{escape(v)}</value></property>\n" for k, v in properties.items()
+        )
+        (conf / "hive-site.xml").write_text(f"<configuration>\n{body}</configuration>\n")
+        (conf / "hive-log4j2.properties").write_text(LOG_CONFIGURATION)
+
+    def _start_jvm(self, directory: Path, more: Sequence[Path]) -> tuple[JavaGateway, "subprocess.Popen[bytes]"]:
+        jars = pyspark_jars()
+        assert jars is not None, missing()
+        port, process = launch_gateway(
+            jarpath=str(next(jars.glob("py4j-*.jar"))),
+            classpath=":".join(map(str, [directory / "conf", *more, jars / "*"])),
+            javaopts=[
+                *OPENED,
+                "-Xmx512m",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-Dderby.system.durability=test",
+                "-Dderby.locks.waitTimeout=20",
+                f"-Dderby.stream.error.file={directory / 'derby.log'}",
+            ],
+            die_on_exit=True,
+            redirect_stdout=self._log_file,
+            redirect_stderr=self._log_file,
+            cwd=str(directory),
+            return_proc=True,
+        )
+        return JavaGateway(gateway_parameters=GatewayParameters(port=port)), process
+
+    def _assemble(self) -> tuple[Any, int]:
+        """Hive's server object, listening but not yet serving, and its port."""
+        jvm = self._gateway.jvm
+        hive, thrift = jvm.org.apache.hadoop.hive, jvm.org.apache.thrift
+        conf = hive.conf.HiveConf()
+        hive.metastore.txn.TxnDbUtil.prepDb(conf)
+        handler = hive.metastore.HiveMetaStore.newRetryingHMSHandler(
+            hive.metastore.HiveMetaStore.HMSHandler("new db based metaserver", conf, False), conf
+        )
+        socket = thrift.transport.TServerSocket(jvm.java.net.InetSocketAddress(self.host, 0))
+        arguments = thrift.server.TThreadPoolServer.Args(socket)
+        arguments.processor(hive.metastore.TUGIBasedProcessor(handler))
+        arguments.transportFactory(hive.thrift.TUGIContainingTransport.Factory())
+        arguments.protocolFactory(thrift.protocol.TBinaryProtocol.Factory())
+        arguments.minWorkerThreads(8).maxWorkerThreads(64).stopTimeoutVal(1)
+        server = thrift.server.TThreadPoolServer(arguments)
+        server.setServerEventHandler(self._connection_handler(jvm))
+        return server, socket.getServerSocket().getLocalPort()
+
+    def _connection_handler(self, jvm: Any) -> Any:
+        """Hive's own (anonymous) handler, which forgets what a connection set when that connection ends."""
+        constructor = jvm.java.lang.Class.forName(
+            "org.apache.hadoop.hive.metastore.HiveMetaStore$3"
+        ).getDeclaredConstructor(self._gateway.new_array(jvm.java.lang.Class, 0))
+        constructor.setAccessible(True)
+        return constructor.newInstance(self._gateway.new_array(jvm.java.lang.Object, 0))
+
+    def close(self) -> None:
+        """Stops the server and its JVM."""
+        self._server.stop()
+        self._serving.join(timeout=30)
+        self._gateway.shutdown()
+        self._process.terminate()
+        self._process.wait(timeout=30)
+        self._log_file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

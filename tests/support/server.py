@@ -1,0 +1,120 @@
+"""Our server, started and stopped as a user would."""
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
+
+READY = "metastore ready "
+
+
+class ServerDidNotStart(Exception):
+    """The process ended, or stayed silent for too long, before it said that it was ready."""
+
+
+class MetastoreServer:
+    """`metastore serve` on a free port of the loopback interface, in a process group of its own.
+
+    `options` are further command line options, `environment` further variables. What the process writes to stderr
+    goes to `log`; what it prints on stdout is in `output`.
+    """
+
+    def __init__(self, data_dir: Path, *options: str, environment: dict[str, str] | None = None, port: int = 0) -> None:
+        self.data_dir = data_dir
+        self.log = data_dir.with_name(data_dir.name + ".log")
+        self.output: list[str] = []
+        self.host, self.port = "127.0.0.1", port
+        self._options = options
+        self._environment = environment or {}
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def uri(self) -> str:
+        return f"thrift://{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The supervisor's process id."""
+        assert self._process is not None, "the server was not started"
+        return self._process.pid
+
+    def start(self, timeout: float = 60.0) -> Self:
+        """Starts the process and returns when it accepts connections; again, after it ended, on the same port.
+
+        Raises ServerDidNotStart, with what it wrote, if it ends before or isn't ready after `timeout` seconds.
+        """
+        command = [
+            *(sys.executable, "-m", "metastore.cli", "serve"),
+            *("--host", self.host, "--port", str(self.port), "--data-dir", str(self.data_dir)),
+            *self._options,
+        ]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env={**os.environ, **self._environment},
+                start_new_session=True,
+            )
+        lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        threading.Thread(target=self._read_output, args=(self._process, lines), daemon=True).start()
+        while True:
+            try:
+                line = lines.get(timeout=timeout)
+            except queue.Empty:
+                self.kill()
+                raise ServerDidNotStart(f"not ready after {timeout} s; {self.log_tail()}") from None
+            if line is None:
+                code = self._process.wait()
+                raise ServerDidNotStart(f"exited with {code}; {self.log_tail()}")
+            if line.startswith(READY):
+                address = urlsplit(line.removeprefix(READY).strip())
+                self.host, self.port = address.hostname or self.host, address.port or self.port
+                return self
+
+    def _read_output(self, process: "subprocess.Popen[str]", lines: "queue.SimpleQueue[str | None]") -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            self.output.append(line)
+            lines.put(line)
+        lines.put(None)
+
+    def log_tail(self, characters: int = 4000) -> str:
+        """The end of what the server logged."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return f"end of {self.log}:\n{text[-characters:]}"
+
+    def stop(self, timeout: float = 30.0) -> int:
+        """Asks the server to end (SIGTERM) and returns its exit code."""
+        assert self._process is not None, "the server was not started"
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+    def kill(self) -> None:
+        """Kills the server and all its processes at once (SIGKILL), as a power cut would."""
+        assert self._process is not None, "the server was not started"
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def __enter__(self) -> Self:
+        return self if self.running() else self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self.running():
+            self.stop()

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Writes requirements/*.lock anew with the newest versions that fit, by uv in an environment of its own.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+"${PYTHON:-python3}" -m venv .venv-lock
+.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+
+compile() {
+    .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+        --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" "$@"
+}
+
+compile requirements/build.in -o requirements/build.lock
+compile pyproject.toml --group dev -c requirements/build.lock -o requirements/dev.lock
+compile requirements/spark35.in -o requirements/spark35.lock
+compile pyproject.toml --extra s3 --extra gcs --extra azure -c requirements/build.lock -o requirements/image.lock

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Makes the virtual environments and sees to Java. Usage: tools/setup.sh [--spark35]
+#
+# .venv holds the server, its tests and PySpark 4, .venv-spark35 (with --spark35) PySpark 3.5 alone. Packages come from
+# the lock files, checked by their hashes. What Debian has to bring (venv, Java) is installed by apt-get if we are root;
+# otherwise one line says what to install. A second run does nothing until a lock file changes.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { echo "setup: $*"; }
+fail() { echo "setup: $*" >&2; exit 1; }
+
+# apt_install REASON PACKAGE...: installs the first of these Debian packages that exists.
+apt_install() {
+    local reason=$1 package
+    shift
+    if ! command -v apt-get >/dev/null; then
+        fail "$reason; please install it"
+    elif [ "$(id -u)" -ne 0 ]; then
+        fail "$reason; install it with: sudo apt-get install $1"
+    fi
+    say "$reason: installing it"
+    apt-get -qq update || fail "$reason, and apt-get can't reach Debian's packages"
+    for package in "$@"; do
+        if apt-cache show "$package" >/dev/null 2>&1; then
+            install_package "$package" || fail "$reason, and apt-get could not install $package"
+            return
+        fi
+    done
+    fail "$reason, and Debian has none of: $*"
+}
+
+# install_package PACKAGE: silent, unless it fails.
+install_package() {
+    local output
+    output=$(DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends "$1" 2>&1 </dev/null) || {
+        echo "$output" >&2
+        return 1
+    }
+}
+
+is_new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
+
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-python3.11 python3 python3.12 python3.13}; do
+        if is_new_enough "$candidate"; then
+            python=$candidate
+            return
+        fi
+    done
+    return 1
+}
+
+# make_environment DIRECTORY LOCK: a virtual environment with exactly checked packages, and the project in .venv.
+make_environment() {
+    local directory=$1 lock=$2 stamp key quiet=--quiet
+    stamp=$directory/.setup
+    key=$(cat requirements/build.lock "$lock" pyproject.toml <(pwd) | sha256sum)
+    if [ "$(cat "$stamp" 2>/dev/null)" = "$key" ]; then
+        return
+    fi
+    if ! "$directory/bin/pip" --version >/dev/null 2>&1; then
+        find_python || apt_install "Python 3.11 or newer is missing" python3.11 python3
+        find_python || fail "Python 3.11 or newer is missing; this one is $(python3 --version 2>&1)"
+        if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+            apt_install "Python's venv module is missing" \
+                "$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')" python3-venv
+        fi
+        "$python" -m venv --clear "$directory"
+    fi
+    say "installing packages into $directory (the first time some 500 MB, a few minutes)"
+    if [ -t 1 ]; then quiet=; fi
+    local pip=("$directory/bin/python" -m pip --disable-pip-version-check --no-input install ${quiet:+"$quiet"})
+    "${pip[@]}" --require-hashes -r requirements/build.lock
+    "${pip[@]}" --require-hashes --no-build-isolation --no-deps -r "$lock"
+    if [ "$directory" = .venv ]; then
+        "${pip[@]}" --no-build-isolation --no-deps --editable .
+    fi
+    echo "$key" >"$stamp"
+}
+
+java_version() {
+    "${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' || true
+}
+
+# The Spark extension is compiled: a JDK, not only a JRE.
+find_java() {
+    [ "$(java_version)" -ge 17 ] 2>/dev/null && command -v "${JAVA_HOME:+$JAVA_HOME/bin/}javac" >/dev/null
+}
+
+make_java() {
+    if find_java; then return; fi
+    if [ -n "${JAVA_HOME:-}" ]; then
+        fail "JAVA_HOME ($JAVA_HOME) has no JDK 17 or newer, which Spark and its extension need; set or unset it"
+    fi
+    apt_install "a JDK, 17 or newer, is missing" openjdk-17-jdk-headless openjdk-21-jdk-headless default-jdk-headless
+    find_java || fail "a JDK is installed, but \`java\` or \`javac\` is another: see update-alternatives --config java"
+}
+
+make_java
+make_environment .venv requirements/dev.lock
+if [ "${1:-}" = --spark35 ]; then
+    make_environment .venv-spark35 requirements/spark35.lock
+fi
