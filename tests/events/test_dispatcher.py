@@ -141,8 +141,9 @@ def test_dispatchers_stand_by(tmp_path: Path) -> None:
                     os.kill(victim, signal.SIGKILL)
                 make(client, "again", 5)
                 until(lambda: 28 in receiver.arrived)
+                until(lambda: state(streams).get("position") == "28")
         committed = [each.number for each in log_of(client)]
         # A webhook begins with what comes after it was set up, Redis with what is kept.
         assert first_seen([each.event["data"]["number"] for each in receiver.requests]) == committed[3:]
         assert numbers(streams) == committed
-        assert serving(url) == {}
+        until(lambda: serving(url) == {})
