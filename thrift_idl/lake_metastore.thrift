@@ -215,6 +215,200 @@ exception EventsGone {
   2: i64 oldest
 }
 
+// ---- timeline ----------------------------------------------------------------------------------------------------
+//
+// What happens to a lake table is an instant: requested, then inflight, then completed. Its key is its timestamp
+// (yyyyMMddHHmmssSSS, or one that a writer brings) and its action: commit, deltacommit, compaction, logcompaction,
+// clustering, replacecommit, clean, rollback, restore, savepoint or indexing. States are requested, inflight, completed.
+// The completions of a table are counted: its position. All completions of all tables have a place in the order of
+// events: a moment.
+
+struct Instant {
+  1: required string timestamp
+  2: required string action
+  3: required string state
+  4: required i64 requestedAt
+  5: required i64 changedAt             // when it came into its state
+  6: optional i64 heartbeatAt           // when its writer last said that it lives; unset: it never did
+  7: optional string completionTime     // yyyyMMddHHmmssSSS; later than that of every completion before it
+  8: optional i64 position              // of its completion among the table's, from 1
+  9: optional i64 moment                // of its completion among all tables': what a snapshot can be asked for
+  10: optional string begunAs           // its action until it was completed, if that was another one
+  11: optional i64 readPosition         // what its writer had read when it began
+  12: optional bool archived
+  13: optional string conflict          // why its completion was refused
+}
+
+// A file group of a partition; an empty partition is the whole of a table without partition keys.
+struct FileGroup {
+  1: required string partition
+  2: required string fileGroup
+}
+
+struct BeginInstantRequest {
+  1: required TableReference table
+  2: required string action
+  3: optional string timestamp          // the writer's own; by default the server gives the next one
+  4: optional string state              // requested (by default) or inflight
+  5: optional binary metadata           // kept with that state, whatever it says
+  6: optional i64 readPosition          // by default the table's position now
+  7: optional list<FileGroup> plan      // what a table service is going to rewrite: opens a slice in each
+}
+
+struct TransitionInstantRequest {
+  1: required TableReference table
+  2: required string timestamp
+  3: required string action
+  4: required string toState            // requested or inflight; lake_complete_instants completes
+  5: optional binary metadata
+}
+
+struct InstantKey {
+  1: required string timestamp
+  2: required string action
+}
+
+struct ListInstantsRequest {
+  1: required TableReference table
+  2: optional list<string> actions
+  3: optional list<string> states
+  4: optional string after              // timestamps after this one
+  5: optional string upTo               // timestamps up to this one
+  6: optional i32 limit                 // at most so many, in the order of timestamps
+  7: optional bool latestFirst
+  8: optional bool includeArchived
+}
+
+struct InstantDetails {
+  1: required Instant instant
+  2: required map<string, binary> metadata   // by state
+  3: required list<FileGroup> plan
+  4: required list<string> partitions        // that its completion touched
+}
+
+// ---- files -------------------------------------------------------------------------------------------------------
+//
+// A table's snapshot is a set of files. Files of one file group hold the same rows over time; a slice of a group is a
+// base file and the log files that change it. A base file supersedes the older slices of its group, or, if it holds
+// some columns only, those columns' files in them.
+
+struct DataFile {
+  1: required string partition
+  2: required string fileGroup
+  3: required string slice              // the timestamp of the instant that opened the slice
+  4: required string path               // relative to the table's location
+  5: optional string kind               // base (by default) or log
+  6: required i64 size                  // bytes; of a log file that grew, as much as is valid
+  7: optional i64 rows
+  8: optional i64 minEventTime
+  9: optional i64 maxEventTime
+  10: optional list<string> columns     // that it holds; unset: all
+  11: optional i32 version              // of a log file: its place in the slice
+  12: optional binary statistics        // of its columns, whatever the writer makes of it
+  13: optional i64 addedAt              // position; answers only
+  14: optional i64 removedAt            // position; answers only
+}
+
+struct CompleteInstantRequest {
+  1: required TableReference table
+  2: required string timestamp
+  3: required string action
+  4: optional string newAction                  // compaction -> commit, logcompaction -> deltacommit, clustering -> replacecommit
+  5: optional binary metadata
+  6: optional list<DataFile> added
+  7: optional list<FileGroup> removedGroups     // that others replace
+  8: optional list<string> removedPaths         // single files
+  9: optional list<string> replacedPartitions   // of which nothing stays but what is added
+  10: optional string strategy                  // of this commit; by default the table's
+  11: optional i64 readPosition                 // what the writer read since it began
+  12: optional list<hive_metastore.FieldSchema> columns   // the table's, from now on; without partition keys
+  13: optional string chain
+  14: optional map<string, i64> eventTimes      // per source: the smallest event time of what was written
+  15: optional list<InstantKey> rolledBack      // of a rollback or restore: what it undoes
+  16: optional list<string> cleanedPaths        // of a clean: files that are gone
+}
+
+struct CompletedInstant {
+  1: required TableReference table
+  2: required Instant instant
+  3: required bool repeated             // an earlier call had done it: this one changed nothing
+  4: required i64 tableVersion
+}
+
+struct TimelinePosition {
+  1: required i64 position
+  2: optional string lastCompleted      // timestamp
+  3: required i64 oldestReadable        // the first position whose snapshot is whole
+  4: optional i64 moment                // of the last completion
+}
+
+struct SnapshotRequest {
+  1: required TableReference table
+  2: optional string asOf               // what was complete when the instant of this timestamp was
+  3: optional i64 asOfPosition
+  4: optional i64 asOfTime
+  5: optional i64 asOfMoment
+  6: optional list<string> partitions
+  7: optional string filter             // of partitions, in Hive's grammar
+  8: optional bool includeUncommitted
+  9: optional bool readOptimized        // base files only
+  10: optional i32 limit                // about so many files; file groups are not torn
+  11: optional string after             // goes on after an answer's `next`, at the same position
+  12: optional bool allVersions         // superseded files that are not cleaned, too
+}
+
+struct SnapshotResponse {
+  1: required i64 position
+  2: required list<DataFile> files      // ordered by partition, file group, slice, base file, log version
+  3: optional string next               // there are more
+}
+
+// What changed after one position up to another; nothing that came and went between them is left out.
+struct ReadChangesRequest {
+  1: required TableReference table
+  2: required i64 after
+  3: optional i64 upTo
+  4: optional list<string> partitions
+  5: optional string filter
+  6: optional bool includeUncommitted
+  7: optional i32 limit                 // of instants
+}
+
+struct InstantChanges {
+  1: required Instant instant
+  2: required list<DataFile> added
+  3: required list<DataFile> removed
+}
+
+struct ReadChangesResponse {
+  1: required list<InstantChanges> changes   // in the order of completions
+  2: required i64 position                   // go on after this one
+}
+
+// What nobody needs any more who reads the latest of `commits` completions, of `hours`, or of `versions` per group.
+struct PlanCleanRequest {
+  1: required TableReference table
+  2: optional i32 keepCommits
+  3: optional i32 keepHours
+  4: optional i32 keepVersions
+  5: optional i32 limit
+}
+
+// Another writer was quicker; nothing of what was to be completed is visible.
+exception InstantConflict {
+  1: string message
+  2: list<Instant> winners
+  3: list<string> overlap
+  4: list<string> filesToRemove
+}
+
+// The snapshot that was asked for has lost files to a clean.
+exception SnapshotGone {
+  1: string message
+  2: i64 oldestReadable                 // position
+  3: string oldestInstant               // timestamp; unset: nothing is left
+}
+
 service LakeMetastore {
   ListPartitionsResponse lake_list_partitions(1: ListPartitionsRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.MetaException o2)
@@ -252,4 +446,45 @@ service LakeMetastore {
   // Has events of an outlet sent again, or all that it did not take; answers which.
   list<i64> lake_resend_events(1: string outlet, 2: list<i64> numbers)
       throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
+
+  Instant lake_begin_instant(1: BeginInstantRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  // The same transition again is a success.
+  Instant lake_transition_instant(1: TransitionInstantRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  // All of them in one transaction, of one table or several, or none.
+  list<CompletedInstant> lake_complete_instants(1: list<CompleteInstantRequest> requests)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3,
+              4: InstantConflict o4)
+  void lake_heartbeat_instant(1: TableReference table, 2: string timestamp, 3: string action)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  // Forgets an instant that is not completed, or a savepoint; its files go.
+  void lake_delete_instant(1: TableReference table, 2: string timestamp, 3: string action)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  list<Instant> lake_list_instants(1: ListInstantsRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  InstantDetails lake_get_instant(1: TableReference table, 2: string timestamp, 3: string action)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  TimelinePosition lake_timeline_position(1: TableReference table)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+
+  SnapshotResponse lake_get_snapshot(1: SnapshotRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3,
+              4: SnapshotGone o4)
+  ReadChangesResponse lake_read_changes(1: ReadChangesRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3,
+              4: SnapshotGone o4)
+  list<DataFile> lake_plan_clean(1: PlanCleanRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
 }
