@@ -353,14 +353,14 @@ struct SnapshotRequest {
   8: optional bool includeUncommitted
   9: optional bool readOptimized        // base files only
   10: optional i32 limit                // about so many files; file groups are not torn
-  11: optional string after             // goes on after an answer's `next`, at the same position
+  11: optional string after             // goes on after an answer's `nextPage`, at the same position
   12: optional bool allVersions         // superseded files that are not cleaned, too
 }
 
 struct SnapshotResponse {
   1: required i64 position
   2: required list<DataFile> files      // ordered by partition, file group, slice, base file, log version
-  3: optional string next               // there are more
+  3: optional string nextPage             // there are more
 }
 
 // What changed after one position up to another; nothing that came and went between them is left out.

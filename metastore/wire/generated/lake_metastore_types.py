@@ -320,6 +320,253 @@ class DeadEvent(Struct):
         self.table = table
 
 
+class Instant(Struct):
+    __slots__ = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt', 'heartbeatAt', 'completionTime', 'position', 'moment', 'begunAs', 'readPosition', 'archived', 'conflict', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, timestamp: str | None = None, action: str | None = None, state: str | None = None, requestedAt: int | None = None, changedAt: int | None = None, heartbeatAt: int | None = None, completionTime: str | None = None, position: int | None = None, moment: int | None = None, begunAs: str | None = None, readPosition: int | None = None, archived: bool | None = None, conflict: str | None = None) -> None:
+        self.timestamp = timestamp
+        self.action = action
+        self.state = state
+        self.requestedAt = requestedAt
+        self.changedAt = changedAt
+        self.heartbeatAt = heartbeatAt
+        self.completionTime = completionTime
+        self.position = position
+        self.moment = moment
+        self.begunAs = begunAs
+        self.readPosition = readPosition
+        self.archived = archived
+        self.conflict = conflict
+
+
+class FileGroup(Struct):
+    __slots__ = ('partition', 'fileGroup', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('partition', 'fileGroup',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, partition: str | None = None, fileGroup: str | None = None) -> None:
+        self.partition = partition
+        self.fileGroup = fileGroup
+
+
+class BeginInstantRequest(Struct):
+    __slots__ = ('table', 'action', 'timestamp', 'state', 'metadata', 'readPosition', 'plan', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table', 'action',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, action: str | None = None, timestamp: str | None = None, state: str | None = None, metadata: bytes | None = None, readPosition: int | None = None, plan: list[FileGroup] | None = None) -> None:
+        self.table = table
+        self.action = action
+        self.timestamp = timestamp
+        self.state = state
+        self.metadata = metadata
+        self.readPosition = readPosition
+        self.plan = plan
+
+
+class TransitionInstantRequest(Struct):
+    __slots__ = ('table', 'timestamp', 'action', 'toState', 'metadata', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table', 'timestamp', 'action', 'toState',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, toState: str | None = None, metadata: bytes | None = None) -> None:
+        self.table = table
+        self.timestamp = timestamp
+        self.action = action
+        self.toState = toState
+        self.metadata = metadata
+
+
+class InstantKey(Struct):
+    __slots__ = ('timestamp', 'action', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('timestamp', 'action',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, timestamp: str | None = None, action: str | None = None) -> None:
+        self.timestamp = timestamp
+        self.action = action
+
+
+class ListInstantsRequest(Struct):
+    __slots__ = ('table', 'actions', 'states', 'after', 'upTo', 'limit', 'latestFirst', 'includeArchived', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, actions: list[str] | None = None, states: list[str] | None = None, after: str | None = None, upTo: str | None = None, limit: int | None = None, latestFirst: bool | None = None, includeArchived: bool | None = None) -> None:
+        self.table = table
+        self.actions = actions
+        self.states = states
+        self.after = after
+        self.upTo = upTo
+        self.limit = limit
+        self.latestFirst = latestFirst
+        self.includeArchived = includeArchived
+
+
+class InstantDetails(Struct):
+    __slots__ = ('instant', 'metadata', 'plan', 'partitions', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('instant', 'metadata', 'plan', 'partitions',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, instant: Instant | None = None, metadata: dict[str, bytes] | None = None, plan: list[FileGroup] | None = None, partitions: list[str] | None = None) -> None:
+        self.instant = instant
+        self.metadata = metadata
+        self.plan = plan
+        self.partitions = partitions
+
+
+class DataFile(Struct):
+    __slots__ = ('partition', 'fileGroup', 'slice', 'path', 'kind', 'size', 'rows', 'minEventTime', 'maxEventTime', 'columns', 'version', 'statistics', 'addedAt', 'removedAt', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('partition', 'fileGroup', 'slice', 'path', 'size',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, partition: str | None = None, fileGroup: str | None = None, slice: str | None = None, path: str | None = None, kind: str | None = None, size: int | None = None, rows: int | None = None, minEventTime: int | None = None, maxEventTime: int | None = None, columns: list[str] | None = None, version: int | None = None, statistics: bytes | None = None, addedAt: int | None = None, removedAt: int | None = None) -> None:
+        self.partition = partition
+        self.fileGroup = fileGroup
+        self.slice = slice
+        self.path = path
+        self.kind = kind
+        self.size = size
+        self.rows = rows
+        self.minEventTime = minEventTime
+        self.maxEventTime = maxEventTime
+        self.columns = columns
+        self.version = version
+        self.statistics = statistics
+        self.addedAt = addedAt
+        self.removedAt = removedAt
+
+
+class CompleteInstantRequest(Struct):
+    __slots__ = ('table', 'timestamp', 'action', 'newAction', 'metadata', 'added', 'removedGroups', 'removedPaths', 'replacedPartitions', 'strategy', 'readPosition', 'columns', 'chain', 'eventTimes', 'rolledBack', 'cleanedPaths', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table', 'timestamp', 'action',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, newAction: str | None = None, metadata: bytes | None = None, added: list[DataFile] | None = None, removedGroups: list[FileGroup] | None = None, removedPaths: list[str] | None = None, replacedPartitions: list[str] | None = None, strategy: str | None = None, readPosition: int | None = None, columns: list[FieldSchema] | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, rolledBack: list[InstantKey] | None = None, cleanedPaths: list[str] | None = None) -> None:
+        self.table = table
+        self.timestamp = timestamp
+        self.action = action
+        self.newAction = newAction
+        self.metadata = metadata
+        self.added = added
+        self.removedGroups = removedGroups
+        self.removedPaths = removedPaths
+        self.replacedPartitions = replacedPartitions
+        self.strategy = strategy
+        self.readPosition = readPosition
+        self.columns = columns
+        self.chain = chain
+        self.eventTimes = eventTimes
+        self.rolledBack = rolledBack
+        self.cleanedPaths = cleanedPaths
+
+
+class CompletedInstant(Struct):
+    __slots__ = ('table', 'instant', 'repeated', 'tableVersion', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table', 'instant', 'repeated', 'tableVersion',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, instant: Instant | None = None, repeated: bool | None = None, tableVersion: int | None = None) -> None:
+        self.table = table
+        self.instant = instant
+        self.repeated = repeated
+        self.tableVersion = tableVersion
+
+
+class TimelinePosition(Struct):
+    __slots__ = ('position', 'lastCompleted', 'oldestReadable', 'moment', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('position', 'oldestReadable',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, position: int | None = None, lastCompleted: str | None = None, oldestReadable: int | None = None, moment: int | None = None) -> None:
+        self.position = position
+        self.lastCompleted = lastCompleted
+        self.oldestReadable = oldestReadable
+        self.moment = moment
+
+
+class SnapshotRequest(Struct):
+    __slots__ = ('table', 'asOf', 'asOfPosition', 'asOfTime', 'asOfMoment', 'partitions', 'filter', 'includeUncommitted', 'readOptimized', 'limit', 'after', 'allVersions', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, asOf: str | None = None, asOfPosition: int | None = None, asOfTime: int | None = None, asOfMoment: int | None = None, partitions: list[str] | None = None, filter: str | None = None, includeUncommitted: bool | None = None, readOptimized: bool | None = None, limit: int | None = None, after: str | None = None, allVersions: bool | None = None) -> None:
+        self.table = table
+        self.asOf = asOf
+        self.asOfPosition = asOfPosition
+        self.asOfTime = asOfTime
+        self.asOfMoment = asOfMoment
+        self.partitions = partitions
+        self.filter = filter
+        self.includeUncommitted = includeUncommitted
+        self.readOptimized = readOptimized
+        self.limit = limit
+        self.after = after
+        self.allVersions = allVersions
+
+
+class SnapshotResponse(Struct):
+    __slots__ = ('position', 'files', 'nextPage', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('position', 'files',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, position: int | None = None, files: list[DataFile] | None = None, nextPage: str | None = None) -> None:
+        self.position = position
+        self.files = files
+        self.nextPage = nextPage
+
+
+class ReadChangesRequest(Struct):
+    __slots__ = ('table', 'after', 'upTo', 'partitions', 'filter', 'includeUncommitted', 'limit', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table', 'after',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, after: int | None = None, upTo: int | None = None, partitions: list[str] | None = None, filter: str | None = None, includeUncommitted: bool | None = None, limit: int | None = None) -> None:
+        self.table = table
+        self.after = after
+        self.upTo = upTo
+        self.partitions = partitions
+        self.filter = filter
+        self.includeUncommitted = includeUncommitted
+        self.limit = limit
+
+
+class InstantChanges(Struct):
+    __slots__ = ('instant', 'added', 'removed', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('instant', 'added', 'removed',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, instant: Instant | None = None, added: list[DataFile] | None = None, removed: list[DataFile] | None = None) -> None:
+        self.instant = instant
+        self.added = added
+        self.removed = removed
+
+
+class ReadChangesResponse(Struct):
+    __slots__ = ('changes', 'position', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('changes', 'position',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, changes: list[InstantChanges] | None = None, position: int | None = None) -> None:
+        self.changes = changes
+        self.position = position
+
+
+class PlanCleanRequest(Struct):
+    __slots__ = ('table', 'keepCommits', 'keepHours', 'keepVersions', 'limit', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, keepCommits: int | None = None, keepHours: int | None = None, keepVersions: int | None = None, limit: int | None = None) -> None:
+        self.table = table
+        self.keepCommits = keepCommits
+        self.keepHours = keepHours
+        self.keepVersions = keepVersions
+        self.limit = limit
+
+
 class EventsGone(ExceptionStruct):
     __slots__ = ('message', 'oldest', 'unknown')
     thrift_spec: ClassVar[Spec]
@@ -327,6 +574,27 @@ class EventsGone(ExceptionStruct):
     def __init__(self, message: str | None = None, oldest: int | None = None) -> None:
         self.message = message
         self.oldest = oldest
+
+
+class InstantConflict(ExceptionStruct):
+    __slots__ = ('message', 'winners', 'overlap', 'filesToRemove', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, message: str | None = None, winners: list[Instant] | None = None, overlap: list[str] | None = None, filesToRemove: list[str] | None = None) -> None:
+        self.message = message
+        self.winners = winners
+        self.overlap = overlap
+        self.filesToRemove = filesToRemove
+
+
+class SnapshotGone(ExceptionStruct):
+    __slots__ = ('message', 'oldestReadable', 'oldestInstant', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, message: str | None = None, oldestReadable: int | None = None, oldestInstant: str | None = None) -> None:
+        self.message = message
+        self.oldestReadable = oldestReadable
+        self.oldestInstant = oldestInstant
 
 
 TableReference.thrift_spec = f(None, (1, 'catalog', 11, 'UTF8'), (2, 'database', 11, 'UTF8'), (3, 'table', 11, 'UTF8'))
@@ -354,7 +622,26 @@ ReadEventsResponse.thrift_spec = f(None, (1, 'events', 15, (12, [EventRecord, No
 EventPositions.thrift_spec = f(None, (1, 'oldest', 10, None), (2, 'last', 10, None), (3, 'group', 10, None), (4, 'since', 10, None))
 EventGroup.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'position', 10, None), (3, 'updatedAt', 10, None))
 DeadEvent.thrift_spec = f(None, (1, 'outlet', 11, 'UTF8'), (2, 'number', 10, None), (3, 'error', 11, 'UTF8'), (4, 'attempts', 8, None), (5, 'failedAt', 10, None), (6, 'resend', 2, None), (7, 'type', 11, 'UTF8'), (8, 'catalog', 11, 'UTF8'), (9, 'database', 11, 'UTF8'), (10, 'table', 11, 'UTF8'))
+Instant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'changedAt', 10, None), (6, 'heartbeatAt', 10, None), (7, 'completionTime', 11, 'UTF8'), (8, 'position', 10, None), (9, 'moment', 10, None), (10, 'begunAs', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'archived', 2, None), (13, 'conflict', 11, 'UTF8'))
+FileGroup.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'))
+BeginInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'action', 11, 'UTF8'), (3, 'timestamp', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'readPosition', 10, None), (7, 'plan', 15, (12, [FileGroup, None], False)))
+TransitionInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'toState', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'))
+InstantKey.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'))
+ListInstantsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'actions', 15, (11, 'UTF8', False)), (3, 'states', 15, (11, 'UTF8', False)), (4, 'after', 11, 'UTF8'), (5, 'upTo', 11, 'UTF8'), (6, 'limit', 8, None), (7, 'latestFirst', 2, None), (8, 'includeArchived', 2, None))
+InstantDetails.thrift_spec = f(None, (1, 'instant', 12, [Instant, None]), (2, 'metadata', 13, (11, 'UTF8', 11, 'BINARY', False)), (3, 'plan', 15, (12, [FileGroup, None], False)), (4, 'partitions', 15, (11, 'UTF8', False)))
+DataFile.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'), (3, 'slice', 11, 'UTF8'), (4, 'path', 11, 'UTF8'), (5, 'kind', 11, 'UTF8'), (6, 'size', 10, None), (7, 'rows', 10, None), (8, 'minEventTime', 10, None), (9, 'maxEventTime', 10, None), (10, 'columns', 15, (11, 'UTF8', False)), (11, 'version', 8, None), (12, 'statistics', 11, 'BINARY'), (13, 'addedAt', 10, None), (14, 'removedAt', 10, None))
+CompleteInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'newAction', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'added', 15, (12, [DataFile, None], False)), (7, 'removedGroups', 15, (12, [FileGroup, None], False)), (8, 'removedPaths', 15, (11, 'UTF8', False)), (9, 'replacedPartitions', 15, (11, 'UTF8', False)), (10, 'strategy', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'columns', 15, (12, [FieldSchema, None], False)), (13, 'chain', 11, 'UTF8'), (14, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (15, 'rolledBack', 15, (12, [InstantKey, None], False)), (16, 'cleanedPaths', 15, (11, 'UTF8', False)))
+CompletedInstant.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'instant', 12, [Instant, None]), (3, 'repeated', 2, None), (4, 'tableVersion', 10, None))
+TimelinePosition.thrift_spec = f(None, (1, 'position', 10, None), (2, 'lastCompleted', 11, 'UTF8'), (3, 'oldestReadable', 10, None), (4, 'moment', 10, None))
+SnapshotRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'asOf', 11, 'UTF8'), (3, 'asOfPosition', 10, None), (4, 'asOfTime', 10, None), (5, 'asOfMoment', 10, None), (6, 'partitions', 15, (11, 'UTF8', False)), (7, 'filter', 11, 'UTF8'), (8, 'includeUncommitted', 2, None), (9, 'readOptimized', 2, None), (10, 'limit', 8, None), (11, 'after', 11, 'UTF8'), (12, 'allVersions', 2, None))
+SnapshotResponse.thrift_spec = f(None, (1, 'position', 10, None), (2, 'files', 15, (12, [DataFile, None], False)), (3, 'nextPage', 11, 'UTF8'))
+ReadChangesRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'after', 10, None), (3, 'upTo', 10, None), (4, 'partitions', 15, (11, 'UTF8', False)), (5, 'filter', 11, 'UTF8'), (6, 'includeUncommitted', 2, None), (7, 'limit', 8, None))
+InstantChanges.thrift_spec = f(None, (1, 'instant', 12, [Instant, None]), (2, 'added', 15, (12, [DataFile, None], False)), (3, 'removed', 15, (12, [DataFile, None], False)))
+ReadChangesResponse.thrift_spec = f(None, (1, 'changes', 15, (12, [InstantChanges, None], False)), (2, 'position', 10, None))
+PlanCleanRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'keepCommits', 8, None), (3, 'keepHours', 8, None), (4, 'keepVersions', 8, None), (5, 'limit', 8, None))
 EventsGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldest', 10, None))
+InstantConflict.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'winners', 15, (12, [Instant, None], False)), (3, 'overlap', 15, (11, 'UTF8', False)), (4, 'filesToRemove', 15, (11, 'UTF8', False)))
+SnapshotGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldestReadable', 10, None), (3, 'oldestInstant', 11, 'UTF8'))
 
 for _cls in (
     TableReference,
@@ -382,6 +669,25 @@ for _cls in (
     EventPositions,
     EventGroup,
     DeadEvent,
+    Instant,
+    FileGroup,
+    BeginInstantRequest,
+    TransitionInstantRequest,
+    InstantKey,
+    ListInstantsRequest,
+    InstantDetails,
+    DataFile,
+    CompleteInstantRequest,
+    CompletedInstant,
+    TimelinePosition,
+    SnapshotRequest,
+    SnapshotResponse,
+    ReadChangesRequest,
+    InstantChanges,
+    ReadChangesResponse,
+    PlanCleanRequest,
     EventsGone,
+    InstantConflict,
+    SnapshotGone,
 ):
     link(_cls.thrift_spec)
