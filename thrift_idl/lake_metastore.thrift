@@ -309,6 +309,12 @@ struct DataFile {
   14: optional i64 removedAt            // position; answers only
 }
 
+struct Column {
+  1: required string name
+  2: required string type
+  3: optional string comment
+}
+
 struct CompleteInstantRequest {
   1: required TableReference table
   2: required string timestamp
@@ -321,7 +327,7 @@ struct CompleteInstantRequest {
   9: optional list<string> replacedPartitions   // of which nothing stays but what is added
   10: optional string strategy                  // of this commit; by default the table's
   11: optional i64 readPosition                 // what the writer read since it began
-  12: optional list<hive_metastore.FieldSchema> columns   // the table's, from now on; without partition keys
+  12: optional list<Column> columns             // the table's, from now on; without partition keys
   13: optional string chain
   14: optional map<string, i64> eventTimes      // per source: the smallest event time of what was written
   15: optional list<InstantKey> rolledBack      // of a rollback or restore: what it undoes
