@@ -237,6 +237,7 @@ struct Instant {
   11: optional i64 readPosition         // what its writer had read when it began
   12: optional bool archived
   13: optional string conflict          // why its completion was refused
+  14: optional string undoneBy          // the timestamp of the rollback or restore that undid it
 }
 
 // A file group of a partition; an empty partition is the whole of a table without partition keys.
@@ -331,7 +332,7 @@ struct CompleteInstantRequest {
   13: optional string chain
   14: optional map<string, i64> eventTimes      // per source: the smallest event time of what was written
   15: optional list<InstantKey> rolledBack      // of a rollback or restore: what it undoes
-  16: optional list<string> cleanedPaths        // of a clean: files that are gone
+  16: optional list<string> cleanedPaths        // of a clean: files that nobody needs; the server deletes them
 }
 
 struct CompletedInstant {

@@ -568,3 +568,135 @@ compaction_metrics = Table(
     Column("value", Integer, nullable=False),
     Column("version", Integer, nullable=False),
 )
+
+# --- timeline and files of lake tables ------------------------------------------------------------------------
+
+timelines = Table(
+    "timelines",
+    metadata,
+    Column("table_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("last_timestamp", NAME, nullable=False, server_default="", comment="the greatest given, of either kind"),
+    Column("position", BigInteger, nullable=False, server_default="0", comment="how many instants completed"),
+    Column("oldest_readable", BigInteger, nullable=False, server_default="0", comment="position; what cleaning left"),
+    comment="tables that have a timeline; whoever completes an instant holds the row",
+)
+
+instants = Table(
+    "instants",
+    metadata,
+    identifier(),
+    Column("table_id", BigInteger, nullable=False),
+    Column("timestamp", NAME, nullable=False),
+    Column("action", NAME, nullable=False),
+    Column("begun_as", NAME, nullable=False, comment="the action until completion changed it"),
+    Column("state", NAME, nullable=False, comment="requested, inflight or completed"),
+    Column("requested_at", BigInteger, nullable=False, comment="ms"),
+    Column("changed_at", BigInteger, nullable=False, comment="ms"),
+    Column("heartbeat_at", DateTime(timezone=True), comment="by the database's clock; NULL: never"),
+    Column("read_position", BigInteger, nullable=False),
+    Column("completion_time", NAME),
+    Column("position", BigInteger),
+    Column("event_id", BigInteger, comment="the last event of the transaction that completed it"),
+    Column("moment", BigInteger, comment="that event's number, once it has been looked up"),
+    Column("digest", LargeBinary, comment="SHA-256 of the completion, to know it again"),
+    Column("conflict", Text, comment="why its completion was refused"),
+    Column("undone_by", NAME, comment="the timestamp of the rollback or restore that undid it"),
+    Column("archived", Boolean, nullable=False, server_default="false"),
+    UniqueConstraint("table_id", "timestamp", "action"),
+    Index("instants_position_idx", "table_id", "position", unique=True, postgresql_where=text("position IS NOT NULL")),
+    Index("instants_active_idx", "table_id", "timestamp", postgresql_where=text("NOT archived")),
+    Index("instants_heartbeat_idx", "heartbeat_at", postgresql_where=text("position IS NULL")),
+    Index("instants_unplaced_idx", "event_id", postgresql_where=text("moment IS NULL AND event_id IS NOT NULL")),
+    Index("instants_moment_idx", "table_id", "moment"),
+)
+
+instant_metadata = Table(
+    "instant_metadata",
+    metadata,
+    Column("instant_id", ForeignKey("instants.id", ondelete="CASCADE"), primary_key=True),
+    Column("state", NAME, primary_key=True),
+    Column("content", LargeBinary, nullable=False, comment="what the writer gave"),
+)
+
+instant_plans = Table(
+    "instant_plans",
+    metadata,
+    Column("instant_id", ForeignKey("instants.id", ondelete="CASCADE"), primary_key=True),
+    Column("partition_name", NAME, primary_key=True),
+    Column("file_group", NAME, primary_key=True),
+    comment="the file groups that a table service is going to rewrite",
+)
+
+instant_touches = Table(
+    "instant_touches",
+    metadata,
+    identifier(),
+    Column("table_id", BigInteger, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("partition_name", NAME, nullable=False),
+    Column("file_group", NAME, comment="NULL: the whole partition"),
+    Column("slice", NAME, comment="the oldest that got a file; NULL: it lost files only"),
+    Column("logs_only", Boolean, nullable=False, comment="it got log files and lost none"),
+    Column("compacted", Boolean, nullable=False, comment="by compaction: log files in later slices don't mind"),
+    Column("columns", ARRAY(NAME), comment="NULL: all"),
+    Index(None, "table_id", "position", "partition_name"),
+    comment="what completed instants changed: by this conflicts are found",
+)
+
+leftover_files = Table(
+    "leftover_files",
+    metadata,
+    identifier(),
+    Column("table_id", BigInteger, nullable=False, index=True),
+    Column("instant_id", ForeignKey("instants.id", ondelete="SET NULL"), index=True),
+    Column("path", Text, nullable=False, comment="below the table's location"),
+    comment="files of refused completions, to be deleted once their instant is gone, and files that were cleaned",
+)
+
+data_files = Table(
+    "data_files",
+    metadata,
+    identifier(),
+    Column("table_id", BigInteger, nullable=False),
+    Column("partition_name", NAME, nullable=False, comment="empty: of a table without partition keys"),
+    Column("file_group", NAME, nullable=False),
+    Column("slice", NAME, nullable=False),
+    Column("kind", SmallInteger, nullable=False, comment="metastore.store.data_files.Kind"),
+    Column("version", Integer, nullable=False, comment="of a log file: its place in the slice"),
+    Column("path", Text, nullable=False, comment="below the table's location"),
+    Column("size", BigInteger, nullable=False),
+    Column("row_count", BigInteger),
+    Column("min_event_time", BigInteger, comment="ms"),
+    Column("max_event_time", BigInteger, comment="ms"),
+    Column("columns", ARRAY(NAME), comment="that it holds; NULL: all"),
+    Column("statistics", LargeBinary),
+    Column("added_at", BigInteger, nullable=False, comment="position from which on it belongs to the snapshot"),
+    Column("removed_at", BigInteger, comment="position from which on it doesn't; NULL: it does"),
+    Index(
+        "data_files_live_idx", "table_id", "partition_name", "file_group", postgresql_where=text("removed_at IS NULL")
+    ),
+    Index("data_files_removed_idx", "table_id", "removed_at", postgresql_where=text("removed_at IS NOT NULL")),
+    Index(
+        "data_files_history_idx",
+        "table_id",
+        "partition_name",
+        "removed_at",
+        postgresql_where=text("removed_at IS NOT NULL"),
+    ),
+    Index("data_files_added_idx", "table_id", "added_at"),
+    Index("data_files_path_idx", "table_id", text("md5(path)")),
+    comment="which files made up a table's snapshot from which position to which",
+)
+
+lake_partitions = Table(
+    "lake_partitions",
+    metadata,
+    Column("table_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("name", NAME, primary_key=True),
+    Column("values", ARRAY(NAME), nullable=False),
+    Column("files", BigInteger, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("row_count", BigInteger, nullable=False),
+    Column("changed_at", BigInteger, nullable=False, comment="position"),
+    comment="sums over the files of the latest snapshot of each partition",
+)

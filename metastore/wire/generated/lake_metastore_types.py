@@ -321,11 +321,11 @@ class DeadEvent(Struct):
 
 
 class Instant(Struct):
-    __slots__ = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt', 'heartbeatAt', 'completionTime', 'position', 'moment', 'begunAs', 'readPosition', 'archived', 'conflict', 'unknown')
+    __slots__ = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt', 'heartbeatAt', 'completionTime', 'position', 'moment', 'begunAs', 'readPosition', 'archived', 'conflict', 'undoneBy', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, timestamp: str | None = None, action: str | None = None, state: str | None = None, requestedAt: int | None = None, changedAt: int | None = None, heartbeatAt: int | None = None, completionTime: str | None = None, position: int | None = None, moment: int | None = None, begunAs: str | None = None, readPosition: int | None = None, archived: bool | None = None, conflict: str | None = None) -> None:
+    def __init__(self, timestamp: str | None = None, action: str | None = None, state: str | None = None, requestedAt: int | None = None, changedAt: int | None = None, heartbeatAt: int | None = None, completionTime: str | None = None, position: int | None = None, moment: int | None = None, begunAs: str | None = None, readPosition: int | None = None, archived: bool | None = None, conflict: str | None = None, undoneBy: str | None = None) -> None:
         self.timestamp = timestamp
         self.action = action
         self.state = state
@@ -339,6 +339,7 @@ class Instant(Struct):
         self.readPosition = readPosition
         self.archived = archived
         self.conflict = conflict
+        self.undoneBy = undoneBy
 
 
 class FileGroup(Struct):
@@ -633,7 +634,7 @@ ReadEventsResponse.thrift_spec = f(None, (1, 'events', 15, (12, [EventRecord, No
 EventPositions.thrift_spec = f(None, (1, 'oldest', 10, None), (2, 'last', 10, None), (3, 'group', 10, None), (4, 'since', 10, None))
 EventGroup.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'position', 10, None), (3, 'updatedAt', 10, None))
 DeadEvent.thrift_spec = f(None, (1, 'outlet', 11, 'UTF8'), (2, 'number', 10, None), (3, 'error', 11, 'UTF8'), (4, 'attempts', 8, None), (5, 'failedAt', 10, None), (6, 'resend', 2, None), (7, 'type', 11, 'UTF8'), (8, 'catalog', 11, 'UTF8'), (9, 'database', 11, 'UTF8'), (10, 'table', 11, 'UTF8'))
-Instant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'changedAt', 10, None), (6, 'heartbeatAt', 10, None), (7, 'completionTime', 11, 'UTF8'), (8, 'position', 10, None), (9, 'moment', 10, None), (10, 'begunAs', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'archived', 2, None), (13, 'conflict', 11, 'UTF8'))
+Instant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'changedAt', 10, None), (6, 'heartbeatAt', 10, None), (7, 'completionTime', 11, 'UTF8'), (8, 'position', 10, None), (9, 'moment', 10, None), (10, 'begunAs', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'archived', 2, None), (13, 'conflict', 11, 'UTF8'), (14, 'undoneBy', 11, 'UTF8'))
 FileGroup.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'))
 BeginInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'action', 11, 'UTF8'), (3, 'timestamp', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'readPosition', 10, None), (7, 'plan', 15, (12, [FileGroup, None], False)))
 TransitionInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'toState', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'))
