@@ -16,16 +16,18 @@ class Group(NamedTuple):
     updated_at: int
 
 
+_GROUP = select(event_groups.c.name, event_groups.c.position, event_groups.c.updated_at)
+
+
 def find(tx: Connection, name: str) -> Group | None:
     """The group of that name, None if it has not begun."""
-    query = select(event_groups).where(event_groups.c.name == name)
-    row = tx.execute(query).one_or_none()
+    row = tx.execute(_GROUP.where(event_groups.c.name == name)).one_or_none()
     return Group(*row) if row else None
 
 
 def all_groups(tx: Connection) -> list[Group]:
     """Every group by name."""
-    return [Group(*row) for row in tx.execute(select(event_groups).order_by(event_groups.c.name))]
+    return [Group(*row) for row in tx.execute(_GROUP.order_by(event_groups.c.name))]
 
 
 def begin(tx: Connection, name: str, position: int, now: int) -> None:

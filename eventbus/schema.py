@@ -4,11 +4,13 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ForeignKey,
     Identity,
     Index,
     Integer,
     LargeBinary,
     MetaData,
+    SmallInteger,
     Table,
     Text,
     text,
@@ -19,6 +21,7 @@ metadata = MetaData(
         "pk": "%(table_name)s_pkey",
         "uq": "%(table_name)s_%(column_0_N_name)s_key",
         "ix": "%(table_name)s_%(column_0_N_name)s_idx",
+        "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
     }
 )
 
@@ -48,6 +51,29 @@ event_groups = Table(
     Column("name", Text, primary_key=True),
     Column("position", BigInteger, nullable=False, comment="the last event that the group has dealt with"),
     Column("updated_at", BigInteger, nullable=False, comment="ms"),
+    Column("attempted", BigInteger, comment="the event that an outlet was about to deliver"),
+    Column("attempts", Integer, nullable=False, server_default="0", comment="so often it was about to"),
+)
+
+event_group_members = Table(
+    "event_group_members",
+    metadata,
+    Column("group_name", Text, ForeignKey("event_groups.name", ondelete="CASCADE"), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("alive_until", BigInteger, nullable=False, comment="ms, by the database's clock"),
+    comment="those that read for a group; without a sign of life they are dead after alive_until",
+)
+
+event_group_shards = Table(
+    "event_group_shards",
+    metadata,
+    Column("group_name", Text, ForeignKey("event_groups.name", ondelete="CASCADE"), primary_key=True),
+    Column("shard", SmallInteger, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, nullable=False, comment="the last event of it that is dealt with"),
+    Column("tenure", BigInteger, nullable=False, comment="rises whenever the shard changes hands"),
+    Column("owner", Text, comment="a member; NULL: nobody"),
+    Column("updated_at", BigInteger, nullable=False, comment="ms"),
+    comment="the parts of a group's work; where there are some, the least of their positions is the group's",
 )
 
 event_log = Table(
