@@ -45,9 +45,12 @@ class Notices:
                 self._stopped.wait(RETRY_SECONDS)
 
     def _listen(self, tell: Callable[[], object]) -> None:
-        with contextlib.closing(self._engine.raw_connection()) as pooled:
-            connection = pooled.driver_connection
-            assert connection is not None
+        pooled = self._engine.raw_connection()
+        connection = pooled.driver_connection
+        assert connection is not None
+        # Given back to the pool it would be rolled back, which fails, and is logged, once Postgres has ended it.
+        pooled.detach()
+        with contextlib.closing(connection):
             with connection.cursor() as cursor:
                 cursor.execute(f"LISTEN {CHANNEL}")
             tell()  # of what came while nobody listened

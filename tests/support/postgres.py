@@ -1,11 +1,13 @@
 """Databases of a real Postgres."""
 
+import contextlib
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import create_engine, make_url, text
+import psutil
+from sqlalchemy import NullPool, create_engine, make_url, text
 
 from metastore.server.embedded_postgres import EmbeddedPostgres
 
@@ -14,9 +16,11 @@ class Postgres:
     """A Postgres server of the test run; it stops when the run ends."""
 
     def __init__(self, directory: Path) -> None:
+        self._directory = directory
         self._server = EmbeddedPostgres(directory)
         self._url = make_url(self._server.start())
-        self._admin = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT")
+        # Without a pool: a kept connection would not survive `kill`.
+        self._admin = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT", poolclass=NullPool)
         self._numbers = itertools.count(1)
 
     def url(self, database: str) -> str:
@@ -34,6 +38,18 @@ class Postgres:
         finally:
             with self._admin.connect() as connection:
                 connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+
+    def kill(self) -> None:
+        """As a power cut would, but for what the kernel keeps."""
+        pid = int((self._directory / "postgres" / "postmaster.pid").read_text().split()[0])
+        postmaster = psutil.Process(pid)
+        for process in (postmaster, *postmaster.children()):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    def start(self) -> None:
+        """Again, after `kill`, in the thread that made this object: the kernel ends Postgres together with it."""
+        self._server.start()
 
     def close(self) -> None:
         self._admin.dispose()
