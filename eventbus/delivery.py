@@ -6,7 +6,6 @@ has lost its lock can't move the position.
 """
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -33,6 +32,7 @@ from eventbus import log as event_log
 from eventbus.notices import Notices
 from eventbus.outlets import Outlet, OutOfStep
 from eventbus.sequencer import Sequencer
+from metastore.clock import now_ms
 
 LOOK_SECONDS = 1.0
 """Between looks for what nobody tells of: the lock of a process that died, events that are to be sent again."""
@@ -86,7 +86,7 @@ class Delivery:
             with _write(connection) as tx:
                 now = event_log.positions(tx)
                 position = now.trimmed if self._outlet.from_oldest else now.last
-                groups.begin(tx, self._outlet.name, position, _now())
+                groups.begin(tx, self._outlet.name, position, now_ms())
 
     def stop(self) -> None:
         """Lets what is being delivered be finished, and nothing else begin."""
@@ -173,13 +173,13 @@ class Delivery:
             with _write(connection) as tx:
                 if error is not None:
                     for event in some:
-                        dead_letters.put(tx, self._outlet.name, event.number, error, self._outlet.attempts or 0, _now())
-                groups.move(tx, self._outlet.name, some[-1].number, _now())
+                        dead_letters.put(tx, self._outlet.name, event.number, error, self._outlet.attempts or 0, now_ms())
+                groups.move(tx, self._outlet.name, some[-1].number, now_ms())
             if self._stopped.is_set():
                 raise _Stopped
         if page.position > position:
             with _write(connection) as tx:
-                groups.move(tx, self._outlet.name, page.position, _now())
+                groups.move(tx, self._outlet.name, page.position, now_ms())
         return page.position, not page.events
 
     def _attempt(self, action: Callable[[], T], attempts: int | None) -> T:
@@ -229,14 +229,14 @@ class Delivery:
                 if error is None:
                     dead_letters.remove(tx, self._outlet.name, event.number)
                 else:
-                    dead_letters.failed_again(tx, self._outlet.name, event.number, error, attempts + 1, _now())
+                    dead_letters.failed_again(tx, self._outlet.name, event.number, error, attempts + 1, now_ms())
 
     def _note_gone(self, connection: Connection, position: int, gone: event_log.Trimmed) -> None:
         lost = f"the events {position + 1} to {gone.oldest - 1} were removed from the log before they were delivered"
         log.error("events lost for an outlet", outlet=self._outlet.name, reason=lost)
         with _write(connection) as tx:
-            dead_letters.put_gone(tx, self._outlet.name, position + 1, lost, _now())
-            groups.move(tx, self._outlet.name, gone.oldest - 1, _now())
+            dead_letters.put_gone(tx, self._outlet.name, position + 1, lost, now_ms())
+            groups.move(tx, self._outlet.name, gone.oldest - 1, now_ms())
 
 
 def told(error: BaseException | None) -> str:
@@ -260,7 +260,3 @@ def _write(connection: Connection) -> Iterator[Connection]:
 
 def _catch_up(connection: Connection) -> None:
     Sequencer(partial(_read, connection), partial(_write, connection)).catch_up()
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

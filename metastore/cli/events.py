@@ -9,6 +9,7 @@ import click
 from metastore.cli.connection import connect, uri_option
 from metastore.cli.moments import in_words, iso, shown
 from metastore.cli.output import json_option, print_json, print_table
+from metastore.clock import now_ms
 from metastore.errors import UserError
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def groups(uri: str, as_json: bool) -> None:
     with connect(uri) as client:
         found = client.call("lake_event_groups")
         positions = client.call("lake_event_positions", None, None)
-    now = int(datetime.now(UTC).timestamp() * 1000)
+    now = now_ms()
     if as_json:
         print_json(
             [

@@ -1,6 +1,5 @@
 """`metastore watermark`: how far a table has come in event time."""
 
-import time
 from typing import Any
 
 import click
@@ -9,6 +8,7 @@ from metastore.cli.connection import uri_option
 from metastore.cli.lake import lake, reference, table_argument
 from metastore.cli.moments import compared, in_words, iso, shown
 from metastore.cli.output import json_option, print_json, print_record, print_table
+from metastore.clock import now_ms
 
 Reply = Any
 """A decoded struct: the fields that the IDL requires are there, which its class doesn't say."""
@@ -35,7 +35,7 @@ def show(table: tuple[str, ...], uri: str, as_json: bool) -> None:
     """
     with lake(uri) as client:
         found: Reply = client.call("lake_get_watermark", reference(table))
-    now = time.time_ns() // 1_000_000
+    now = now_ms()
     name = ".".join(table)
     if as_json:
         print_json(_as_json(name, found, now))

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 import structlog
 
+from metastore.clock import now_ms
 from metastore.services import names as given
 from metastore.services import objects
 from metastore.services.commits import Commits, properties_of
@@ -21,7 +22,7 @@ from metastore.services.moves import Mover
 from metastore.services.partition_reads import values_of_existing
 from metastore.services.partition_states import exact_name, held_by_name
 from metastore.services.publishing import Publisher, directory
-from metastore.services.readiness import ReadinessService, now_ms
+from metastore.services.readiness import ReadinessService
 from metastore.services.readiness_properties import COMMIT_MODE, CommitMode, LatePolicy, ReadinessProperties
 from metastore.services.tables import TableService
 from metastore.store import Database, DatabaseUnavailable, publications, readiness, tables

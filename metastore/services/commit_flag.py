@@ -12,10 +12,10 @@ What a client read a while ago and sends back must not undo what happened since:
 wish.
 """
 
-import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from metastore.clock import now_ms
 from metastore.wire.hive import MetaException
 
 COMMIT = "commit"
@@ -75,7 +75,7 @@ def commit(parameters: dict[str, str], by: str | None = None, last: int | None =
 
     `last`: when it was committed before; the times of its commits rise whatever the servers' clocks do.
     """
-    now = max(_now(), (last or _number(parameters.get(LAST)) or 0) + 1)
+    now = max(now_ms(), (last or _number(parameters.get(LAST)) or 0) + 1)
     _forget(parameters)
     parameters |= {COMMIT: "true", COMMIT_TIME: str(now)}
     if by:
@@ -88,7 +88,7 @@ def reopen(parameters: dict[str, str], old: Flag, *, for_late_rows: bool = False
 
     `for_late_rows`: it is to turn ready again by event time, not by somebody's hand.
     """
-    last = old.commit_time or _now()
+    last = old.commit_time or now_ms()
     flag = Flag(_open(parameters), None if for_late_rows else last)
     if for_late_rows:
         parameters[LAST] = str(last)
@@ -120,14 +120,10 @@ def _number(text: str | None) -> int | None:
 
 def _open(parameters: dict[str, str]) -> bool:
     _forget(parameters)
-    parameters |= {COMMIT: "false", OPENED: str(_now())}
+    parameters |= {COMMIT: "false", OPENED: str(now_ms())}
     return False
 
 
 def _forget(parameters: dict[str, str]) -> None:
     for key in _KEYS:
         parameters.pop(key, None)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -1,13 +1,13 @@
 """Reading the event log, for subscribers."""
 
 import re
-import time
 from collections.abc import Sequence
 
 from eventbus import dead_letters, groups, log, reader
 from eventbus.filters import BadFilter, Filter
 from eventbus.reader import Page
 from eventbus.sequencer import Sequencer
+from metastore.clock import now_ms
 from metastore.store import Database
 from metastore.wire.hive import InvalidOperationException
 from metastore.wire.lake import DeadEvent, EventGroup, EventPositions, EventsGone
@@ -71,7 +71,7 @@ class EventReads:
             last = log.positions(tx).last
             if position is None or not 0 <= position <= last:
                 raise InvalidOperationException(f"there is no event {position}: the last one is {last}")
-            groups.move(tx, group, position, time.time_ns() // 1_000_000, back=back)
+            groups.move(tx, group, position, now_ms(), back=back)
 
     def dead(self, outlet: str | None) -> list[DeadEvent]:
         """What an outlet, or any, did not take."""

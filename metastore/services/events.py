@@ -7,7 +7,6 @@ Hive's readers know no uncommitted partitions. To them one appears when it turns
 again; so an event says how many notifications it makes in their log: none of what they would not understand.
 """
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 from eventbus import log
 from eventbus.events import EventType, NewEvent, Origin
 from eventbus.pre_events import PreEvents, Veto
+from metastore.clock import now_ms
 from metastore.store.database import Transaction, after_commit
 from metastore.store.names import TableName
 from metastore.wire.hive import Catalog, Database, Function, InvalidOperationException, Partition, Table
@@ -208,7 +208,7 @@ class Events:
     ) -> NewEvent:
         return NewEvent(
             type,
-            time.time_ns() // 1_000_000,
+            now_ms(),
             _origin.get(),
             table.catalog if table else catalog,
             table.database if table else database,

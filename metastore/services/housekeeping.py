@@ -1,8 +1,8 @@
 """What has to be done now and then, by any one of the servers on a database."""
 
-import time
 
 from eventbus import log
+from metastore.clock import now_ms
 from metastore.services.compactions import CompactionService
 from metastore.services.engine_reports import EngineReports
 from metastore.services.locks import LockService
@@ -62,7 +62,7 @@ class Housekeeping:
 
     def trim_events(self) -> None:
         """Removes old events, in transactions so short that nobody waits for them."""
-        older_than = int(time.time() * 1000 - self._event_days * _DAY)
+        older_than = now_ms() - int(self._event_days * _DAY)
         removed = EVENTS_AT_ONCE
         while removed == EVENTS_AT_ONCE:
             with self._database.write() as tx:

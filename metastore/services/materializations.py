@@ -1,7 +1,7 @@
 """Materialized views: whether they are up to date, who rebuilds them, and what has changed in their sources."""
 
-import time
 
+from metastore.clock import now_ms
 from metastore.services import names as given
 from metastore.services import objects
 from metastore.services.names import DEFAULT_CATALOG
@@ -45,7 +45,7 @@ class MaterializationService:
             row = tables.find(tx, name, Hold.EXCLUSIVE)
             if row is None:
                 raise InvalidOperationException(f"{given.plain(database)}.{table} table not found")
-            now = int(time.time() * 1000)
+            now = now_ms()
             _keep(tx, row, metadata.replace(materializationTime=metadata.materializationTime or now))
 
     def count_changes(self, request: UpdateTransactionalStatsRequest) -> None:

@@ -2,13 +2,13 @@
 
 import math
 import random
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import structlog
 
+from metastore.clock import now_ms
 from metastore.services.commit_flag import OPENED
 from metastore.services.commits import Commits, properties_of
 from metastore.services.empty_partitions import EmptyPartitions
@@ -253,8 +253,3 @@ def _clock(properties: ReadinessProperties) -> PartitionClock:
 def _deadline(clock: PartitionClock, values: tuple[str, ...]) -> int | None:
     """What the clock says, remembered: the same partitions are looked at again and again until they are due."""
     return clock.deadline(values)
-
-
-def now_ms() -> int:
-    """The server's clock, in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
