@@ -173,7 +173,9 @@ class Delivery:
             with _write(connection) as tx:
                 if error is not None:
                     for event in some:
-                        dead_letters.put(tx, self._outlet.name, event.number, error, self._outlet.attempts or 0, now_ms())
+                        dead_letters.put(
+                            tx, self._outlet.name, event.number, error, self._outlet.attempts or 0, now_ms()
+                        )
                 groups.move(tx, self._outlet.name, some[-1].number, now_ms())
             if self._stopped.is_set():
                 raise _Stopped

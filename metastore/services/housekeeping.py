@@ -1,6 +1,5 @@
 """What has to be done now and then, by any one of the servers on a database."""
 
-
 from eventbus import log
 from metastore.clock import now_ms
 from metastore.services.compactions import CompactionService

@@ -1,6 +1,5 @@
 """Materialized views: whether they are up to date, who rebuilds them, and what has changed in their sources."""
 
-
 from metastore.clock import now_ms
 from metastore.services import names as given
 from metastore.services import objects
