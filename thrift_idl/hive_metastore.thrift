@@ -1,6 +1,6 @@
-// Hive's metastore interface: everything in Hive 4.0, and what only Hive 2.3 has (indexes).
-// Where the two differ on the wire under one name, a note stands beside the declaration.
-// A field is `required` only where both versions say so.
+// Hive's metastore interface: everything in Hive 4.0 to 4.2, and what only Hive 2.3 has (indexes).
+// Where 2.3 and 4 differ on the wire under one name, a note stands beside the declaration.
+// A field is `required` only where all versions say so.
 
 include "fb303.thrift"
 
@@ -21,7 +21,8 @@ enum CompactionType {
   MINOR = 1,
   MAJOR = 2,
   REBALANCE = 3,
-  ABORT_TXN_CLEANUP = 4
+  ABORT_TXN_CLEANUP = 4,
+  SMART_OPTIMIZE = 5
 }
 
 enum DataOperationType {
@@ -189,6 +190,22 @@ enum WMResourcePlanStatus {
   DISABLED = 3
 }
 
+struct AbortCompactionRequest {
+  1: required list<i64> compactionIds,
+  2: optional string type,
+  3: optional string poolName
+}
+
+struct AbortCompactionResponseElement {
+  1: required i64 compactionId,
+  2: optional string status,
+  3: optional string message
+}
+
+struct AbortCompactResponse {
+  1: required map<i64, AbortCompactionResponseElement> abortedcompacts
+}
+
 struct AbortTxnRequest {
   1: required i64 txnid,
   2: optional string replPolicy,
@@ -321,7 +338,8 @@ struct DateColumnStatsData {
   2: optional Date highValue,
   3: required i64 numNulls,
   4: required i64 numDVs,
-  5: optional binary bitVectors
+  5: optional binary bitVectors,
+  6: optional binary histogram
 }
 
 struct Decimal {
@@ -334,7 +352,8 @@ struct DecimalColumnStatsData {
   2: optional Decimal highValue,
   3: required i64 numNulls,
   4: required i64 numDVs,
-  5: optional binary bitVectors
+  5: optional binary bitVectors,
+  6: optional binary histogram
 }
 
 struct DoubleColumnStatsData {
@@ -342,7 +361,8 @@ struct DoubleColumnStatsData {
   2: optional double highValue,
   3: required i64 numNulls,
   4: required i64 numDVs,
-  5: optional binary bitVectors
+  5: optional binary bitVectors,
+  6: optional binary histogram
 }
 
 struct LongColumnStatsData {
@@ -350,7 +370,8 @@ struct LongColumnStatsData {
   2: optional i64 highValue,
   3: required i64 numNulls,
   4: required i64 numDVs,
-  5: optional binary bitVectors
+  5: optional binary bitVectors,
+  6: optional binary histogram
 }
 
 struct StringColumnStatsData {
@@ -370,7 +391,8 @@ struct TimestampColumnStatsData {
   2: optional Timestamp highValue,
   3: required i64 numNulls,
   4: required i64 numDVs,
-  5: optional binary bitVectors
+  5: optional binary bitVectors,
+  6: optional binary histogram
 }
 
 struct ColumnStatisticsData {
@@ -482,12 +504,16 @@ struct AddPartitionsRequest {
   4: required bool ifNotExists,
   5: optional bool needResult = true,
   6: optional string catName,
-  7: optional string validWriteIdList
+  7: optional string validWriteIdList,
+  8: optional bool skipColumnSchemaForPartition,
+  9: optional list<FieldSchema> partitionColSchema,
+  10: optional EnvironmentContext environmentContext
 }
 
 struct AddPartitionsResult {
   1: optional list<Partition> partitions,
-  2: optional bool isStatsCompliant
+  2: optional bool isStatsCompliant,
+  3: optional list<FieldSchema> partitionColSchema
 }
 
 struct SQLPrimaryKey {
@@ -571,7 +597,8 @@ struct Catalog {
   1: optional string name,
   2: optional string description,
   3: optional string locationUri,
-  4: optional i32 createTime
+  4: optional i32 createTime,
+  5: optional map<string, string> parameters
 }
 
 struct AlterCatalogRequest {
@@ -618,7 +645,9 @@ struct AlterPartitionsRequest {
   4: required list<Partition> partitions,
   5: optional EnvironmentContext environmentContext,
   6: optional i64 writeId = -1,
-  7: optional string validWriteIdList
+  7: optional string validWriteIdList,
+  8: optional bool skipColumnSchemaForPartition,
+  9: optional list<FieldSchema> partitionColSchema
 }
 
 struct AlterPartitionsResponse {
@@ -685,10 +714,27 @@ struct AlterTableRequest {
   6: optional i64 writeId = -1,
   7: optional string validWriteIdList,
   8: optional list<string> processorCapabilities,
-  9: optional string processorIdentifier
+  9: optional string processorIdentifier,
+  10: optional string expectedParameterKey,
+  11: optional string expectedParameterValue
 }
 
 struct AlterTableResponse {
+}
+
+struct AppendPartitionsRequest {
+  1: optional string catalogName,
+  2: required string dbName,
+  3: required string tableName,
+  4: optional string name,
+  5: optional list<string> partVals,
+  6: optional EnvironmentContext environmentContext
+}
+
+struct AsyncOperationResp {
+  1: required string id,
+  2: optional string message,
+  3: optional bool finished
 }
 
 struct BasicTxnInfo {
@@ -876,8 +922,9 @@ struct CreateDatabaseRequest {
   8: optional string catalogName,
   9: optional i32 createTime,
   10: optional string managedLocationUri,
-  11: optional string type,
-  12: optional string dataConnectorName
+  11: optional DatabaseType type,
+  12: optional string dataConnectorName,
+  13: optional string remote_dbname
 }
 
 struct CreateTableRequest {
@@ -913,6 +960,11 @@ struct Database {
   13: optional string remote_dbname
 }
 
+struct AlterDatabaseRequest {
+  1: required string oldDbName,
+  2: required Database newDb
+}
+
 struct DefaultConstraintsRequest {
   1: required string catName,
   2: required string db_name,
@@ -925,8 +977,19 @@ struct DefaultConstraintsResponse {
   1: required list<SQLDefaultConstraint> defaultConstraints
 }
 
+struct DeleteColumnStatisticsRequest {
+  1: optional string cat_name,
+  2: required string db_name,
+  3: required string tbl_name,
+  4: optional list<string> part_names,
+  5: optional list<string> col_names,
+  6: optional string engine = "hive",
+  7: optional bool tableLevel
+}
+
 struct DropCatalogRequest {
-  1: optional string name
+  1: optional string name,
+  2: optional bool ifExists
 }
 
 struct DropDataConnectorRequest {
@@ -959,6 +1022,16 @@ struct DropPackageRequest {
   3: required string packageName
 }
 
+struct DropPartitionRequest {
+  1: optional string catName,
+  2: required string dbName,
+  3: required string tblName,
+  4: optional string partName,
+  5: optional list<string> partVals,
+  6: optional bool deleteData,
+  7: optional EnvironmentContext environmentContext
+}
+
 struct DropPartitionsExpr {
   1: required binary expr,
   2: optional i32 partArchiveLevel
@@ -978,11 +1051,21 @@ struct DropPartitionsRequest {
   6: optional bool ignoreProtection,
   7: optional EnvironmentContext environmentContext,
   8: optional bool needResult = true,
-  9: optional string catName
+  9: optional string catName,
+  10: optional bool skipColumnSchemaForPartition
 }
 
 struct DropPartitionsResult {
   1: optional list<Partition> partitions
+}
+
+struct DropTableRequest {
+  1: optional string catalogName,
+  2: required string dbName,
+  3: required string tableName,
+  4: optional bool deleteData,
+  5: optional EnvironmentContext envContext,
+  6: optional bool dropPartitions
 }
 
 struct ExtendedTableInfo {
@@ -1024,7 +1107,8 @@ struct InsertEventRequestData {
 
 struct FireEventRequestData {
   1: InsertEventRequestData insertData,
-  2: optional list<InsertEventRequestData> insertDatas
+  2: optional list<InsertEventRequestData> insertDatas,
+  3: optional bool refreshEvent
 }
 
 struct FireEventRequest {
@@ -1033,7 +1117,9 @@ struct FireEventRequest {
   3: optional string dbName,
   4: optional string tableName,
   5: optional list<string> partitionVals,
-  6: optional string catName
+  6: optional string catName,
+  7: optional map<string, string> tblParams,
+  8: optional list<list<string>> batchPartitionValsForRefresh
 }
 
 struct FireEventResponse {
@@ -1097,6 +1183,15 @@ struct GetDataConnectorRequest {
   1: required string connectorName
 }
 
+struct GetDatabaseObjectsRequest {
+  1: optional string catalogName,
+  2: optional string pattern
+}
+
+struct GetDatabaseObjectsResponse {
+  1: required list<Database> databases
+}
+
 struct GetDatabaseRequest {
   1: optional string name,
   2: optional string catalogName,
@@ -1141,6 +1236,18 @@ struct GetFileMetadataRequest {
 struct GetFileMetadataResult {
   1: required map<i64,binary> metadata,
   2: required bool isSupported
+}
+
+struct GetFunctionsRequest {
+  1: required string dbName,
+  2: optional string catalogName,
+  3: optional string pattern,
+  4: optional bool returnNames
+}
+
+struct GetFunctionsResponse {
+  1: optional list<string> function_names,
+  2: optional list<Function> functions
 }
 
 struct GetLatestCommittedCompactionInfoRequest {
@@ -1216,6 +1323,17 @@ struct GetPartitionResponse {
   1: required Partition partition
 }
 
+struct GetPartitionsByFilterRequest {
+  1: optional string catName,
+  2: optional string dbName,
+  3: optional string tblName,
+  4: optional string filter,
+  5: optional i16 maxParts = -1,
+  6: optional bool skipColumnSchemaForPartition,
+  7: optional string includeParamKeyPattern,
+  8: optional string excludeParamKeyPattern
+}
+
 struct GetPartitionsByNamesRequest {
   1: required string db_name,
   2: required string tbl_name,
@@ -1226,7 +1344,10 @@ struct GetPartitionsByNamesRequest {
   7: optional string engine,
   8: optional string validWriteIdList,
   9: optional bool getFileMetadata,
-  10: optional i64 id = -1
+  10: optional i64 id = -1,
+  11: optional bool skipColumnSchemaForPartition,
+  12: optional string includeParamKeyPattern,
+  13: optional string excludeParamKeyPattern
 }
 
 struct GetPartitionsByNamesResult {
@@ -1248,7 +1369,11 @@ struct GetPartitionsPsWithAuthRequest {
   6: optional string userName,
   7: optional list<string> groupNames,
   8: optional string validWriteIdList,
-  9: optional i64 id = -1
+  9: optional i64 id = -1,
+  10: optional bool skipColumnSchemaForPartition,
+  11: optional string includeParamKeyPattern,
+  12: optional string excludeParamKeyPattern,
+  13: optional list<string> partNames
 }
 
 struct GetPartitionsPsWithAuthResponse {
@@ -1512,7 +1637,8 @@ struct LockRequest {
   4: required string hostname,
   5: optional string agentInfo = "Unknown",
   6: optional bool zeroWaitReadEnabled = false,
-  7: optional bool exclusiveCTAS = false
+  7: optional bool exclusiveCTAS = false,
+  8: optional bool locklessReadsEnabled
 }
 
 struct LockResponse {
@@ -1569,7 +1695,8 @@ struct NotificationEventRequest {
   3: optional list<string> eventTypeSkipList,
   4: optional string catName,
   5: optional string dbName,
-  6: optional list<string> tableNames
+  6: optional list<string> tableNames,
+  7: optional list<string> eventTypeList
 }
 
 struct NotificationEventResponse {
@@ -1646,7 +1773,10 @@ struct PartitionsByExprRequest {
   6: optional string catName,
   7: optional string order,
   8: optional string validWriteIdList,
-  9: optional i64 id = -1
+  9: optional i64 id = -1,
+  10: optional bool skipColumnSchemaForPartition,
+  11: optional string includeParamKeyPattern,
+  12: optional string excludeParamKeyPattern
 }
 
 struct PartitionsByExprResult {
@@ -1660,7 +1790,10 @@ struct PartitionsRequest {
   3: required string tblName,
   4: optional i16 maxParts = -1,
   5: optional string validWriteIdList,
-  6: optional i64 id = -1
+  6: optional i64 id = -1,
+  7: optional bool skipColumnSchemaForPartition,
+  8: optional string includeParamKeyPattern,
+  9: optional string excludeParamKeyPattern
 }
 
 struct PartitionsResponse {
@@ -1699,6 +1832,22 @@ struct PrimaryKeysResponse {
   1: required list<SQLPrimaryKey> primaryKeys
 }
 
+struct PropertyGetRequest {
+  1: required string nameSpace,
+  2: optional string mapPrefix,
+  3: optional string mapPredicate,
+  4: optional list<string> mapSelection
+}
+
+struct PropertyGetResponse {
+  1: optional map<string, map<string, string>> properties
+}
+
+struct PropertySetRequest {
+  1: required string nameSpace,
+  2: optional map<string, string> propertyMap
+}
+
 struct PutFileMetadataRequest {
   1: required list<i64> fileIds,
   2: required list<binary> metadata,
@@ -1729,6 +1878,10 @@ struct ReplTblWriteIdStateRequest {
   4: required string dbName,
   5: required string tableName,
   6: optional list<string> partNames
+}
+
+struct ReplayedTxnsForPolicyResult {
+  1: optional map<string, string> replTxnMapEntry
 }
 
 struct ReplicationMetrics {
@@ -1931,7 +2084,9 @@ struct TableMeta {
   2: required string tableName,
   3: required string tableType,
   4: optional string comments,
-  5: optional string catName
+  5: optional string catName,
+  6: optional string ownerName,
+  7: optional PrincipalType ownerType
 }
 
 struct TableStatsRequest {
@@ -2250,6 +2405,10 @@ exception AlreadyExistsException {
   1: string message
 }
 
+exception CompactionAbortedException {
+  1: string message
+}
+
 exception ConfigValSecurityException {
   1: string message
 }
@@ -2271,6 +2430,10 @@ exception InvalidPartitionException {
 }
 
 exception MetaException {
+  1: string message
+}
+
+exception NoSuchCompactionException {
   1: string message
 }
 
@@ -2311,6 +2474,7 @@ exception IndexAlreadyExistsException {
 }
 
 service ThriftHiveMetastore extends fb303.FacebookService {
+  AbortCompactResponse abort_Compactions(1: AbortCompactionRequest rqst)
   void abort_txn(1: AbortTxnRequest rqst) throws (1: NoSuchTxnException o1)
   void abort_txns(1: AbortTxnsRequest rqst) throws (1: NoSuchTxnException o1)
   void add_check_constraint(1: AddCheckConstraintRequest req) throws (1: NoSuchObjectException o1, 2: MetaException o2)
@@ -2351,6 +2515,7 @@ service ThriftHiveMetastore extends fb303.FacebookService {
   void add_unique_constraint(
       1: AddUniqueConstraintRequest req)
       throws (1: NoSuchObjectException o1, 2: MetaException o2)
+  void add_write_ids_to_min_history(1: i64 txnId, 2: map<string, i64> writeIds) throws (1: MetaException o2)
   WriteNotificationLogResponse add_write_notification_log(1: WriteNotificationLogRequest rqst)
   WriteNotificationLogBatchResponse add_write_notification_log_in_batch(1: WriteNotificationLogBatchRequest rqst)
   AllocateTableWriteIdsResponse allocate_table_write_ids(
@@ -2360,6 +2525,9 @@ service ThriftHiveMetastore extends fb303.FacebookService {
       1: AlterCatalogRequest rqst)
       throws (1: NoSuchObjectException o1, 2: InvalidOperationException o2, 3: MetaException o3)
   void alter_database(1: string dbname, 2: Database db) throws (1: MetaException o1, 2: NoSuchObjectException o2)
+  void alter_database_req(
+      1: AlterDatabaseRequest alterDbReq)
+      throws (1: MetaException o1, 2: NoSuchObjectException o2)
   void alter_dataconnector(
       1: string name,
       2: DataConnector connector)
@@ -2443,6 +2611,9 @@ service ThriftHiveMetastore extends fb303.FacebookService {
       3: string part_name,
       4: EnvironmentContext environment_context)
       throws (1: InvalidObjectException o1, 2: AlreadyExistsException o2, 3: MetaException o3)
+  Partition append_partition_req(
+      1: AppendPartitionsRequest appendPartitionsReq)
+      throws (1: InvalidObjectException o1, 2: AlreadyExistsException o2, 3: MetaException o3)
   Partition append_partition_with_environment_context(
       1: string db_name,
       2: string tbl_name,
@@ -2464,6 +2635,9 @@ service ThriftHiveMetastore extends fb303.FacebookService {
       throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3)
   void create_database(
       1: Database database)
+      throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3)
+  void create_database_req(
+      1: CreateDatabaseRequest createDatabaseRequest)
       throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3)
   void create_dataconnector(
       1: DataConnector connector)
@@ -2516,6 +2690,9 @@ service ThriftHiveMetastore extends fb303.FacebookService {
   WMCreateTriggerResponse create_wm_trigger(
       1: WMCreateTriggerRequest request)
       throws (1: AlreadyExistsException o1, 2: NoSuchObjectException o2, 3: InvalidObjectException o3, 4: MetaException o4)
+  bool delete_column_statistics_req(
+      1: DeleteColumnStatisticsRequest req)
+      throws (1: NoSuchObjectException o1, 2: MetaException o2, 3: InvalidObjectException o3, 4: InvalidInputException o4)
   bool delete_partition_column_statistics(
       1: string db_name,
       2: string tbl_name,
@@ -2538,7 +2715,8 @@ service ThriftHiveMetastore extends fb303.FacebookService {
       2: bool deleteData,
       3: bool cascade)
       throws (1: NoSuchObjectException o1, 2: InvalidOperationException o2, 3: MetaException o3)
-  void drop_database_req(
+  // Void up to 4.2, see drop_table_req.
+  AsyncOperationResp drop_database_req(
       1: DropDatabaseRequest req)
       throws (1: NoSuchObjectException o1, 2: InvalidOperationException o2, 3: MetaException o3)
   void drop_dataconnector(
@@ -2573,6 +2751,9 @@ service ThriftHiveMetastore extends fb303.FacebookService {
       4: bool deleteData,
       5: EnvironmentContext environment_context)
       throws (1: NoSuchObjectException o1, 2: MetaException o2)
+  bool drop_partition_req(
+      1: DropPartitionRequest dropPartitionReq)
+      throws (1: NoSuchObjectException o1, 2: MetaException o2)
   bool drop_partition_with_environment_context(
       1: string db_name,
       2: string tbl_name,
@@ -2595,6 +2776,10 @@ service ThriftHiveMetastore extends fb303.FacebookService {
       1: string dbname,
       2: string name,
       3: bool deleteData)
+      throws (1: NoSuchObjectException o1, 2: MetaException o3)
+  // Void up to 4.2, as drop_database_req; clients of what comes after it wait for the value, and earlier ones skip it.
+  AsyncOperationResp drop_table_req(
+      1: DropTableRequest dropTableReq)
       throws (1: NoSuchObjectException o1, 2: MetaException o3)
   void drop_table_with_environment_context(
       1: string dbname,
@@ -2626,6 +2811,9 @@ service ThriftHiveMetastore extends fb303.FacebookService {
       4: string dest_db,
       5: string dest_table_name)
       throws (1: MetaException o1, 2: NoSuchObjectException o2, 3: InvalidObjectException o3, 4: InvalidInputException o4)
+  list<string> fetch_partition_names_req(
+      1: PartitionsRequest partitionReq)
+      throws (1: NoSuchObjectException o1, 2: MetaException o2)
   list<string> find_columns_with_stats(1: CompactionInfoStruct cr)
   OptionalCompactionInfoStruct find_next_compact(1: string workerId) throws (1: MetaException o1)
   OptionalCompactionInfoStruct find_next_compact2(1: FindNextCompactRequest rqst) throws (1: MetaException o1)
@@ -2663,6 +2851,7 @@ service ThriftHiveMetastore extends fb303.FacebookService {
   Database get_database(1: string name) throws (1: NoSuchObjectException o1, 2: MetaException o2)
   Database get_database_req(1: GetDatabaseRequest request) throws (1: NoSuchObjectException o1, 2: MetaException o2)
   list<string> get_databases(1: string pattern) throws (1: MetaException o1)
+  GetDatabaseObjectsResponse get_databases_req(1: GetDatabaseObjectsRequest request) throws (1: MetaException o1)
   DataConnector get_dataconnector_req(
       1: GetDataConnectorRequest request)
       throws (1: NoSuchObjectException o1, 2: MetaException o2)
@@ -2693,6 +2882,7 @@ service ThriftHiveMetastore extends fb303.FacebookService {
       throws (1: MetaException o1, 2: NoSuchObjectException o2)
   Function get_function(1: string dbName, 2: string funcName) throws (1: MetaException o1, 2: NoSuchObjectException o2)
   list<string> get_functions(1: string dbName, 2: string pattern) throws (1: MetaException o1)
+  GetFunctionsResponse get_functions_req(1: GetFunctionsRequest request) throws (1: MetaException o1)
   ISchema get_ischema(1: ISchemaName name) throws (1: NoSuchObjectException o1, 2: MetaException o2)
   GetLatestCommittedCompactionInfoResponse get_latest_committed_compaction_info(
       1: GetLatestCommittedCompactionInfoRequest rqst)
@@ -2788,6 +2978,9 @@ service ThriftHiveMetastore extends fb303.FacebookService {
       3: string filter,
       4: i16 max_parts = -1)
       throws (1: MetaException o1, 2: NoSuchObjectException o2)
+  list<Partition> get_partitions_by_filter_req(
+      1: GetPartitionsByFilterRequest req)
+      throws (1: MetaException o1, 2: NoSuchObjectException o2)
   list<Partition> get_partitions_by_names(
       1: string db_name,
       2: string tbl_name,
@@ -2839,11 +3032,15 @@ service ThriftHiveMetastore extends fb303.FacebookService {
       1: PrimaryKeysRequest request)
       throws (1: MetaException o1, 2: NoSuchObjectException o2)
   GetPrincipalsInRoleResponse get_principals_in_role(1: GetPrincipalsInRoleRequest request) throws (1: MetaException o1)
+  ReplayedTxnsForPolicyResult get_replayed_txns_for_policy(1: string policyName) throws (1: MetaException o1)
   PrincipalPrivilegeSet get_privilege_set(
       1: HiveObjectRef hiveObject,
       2: string user_name,
       3: list<string> group_names)
       throws (1: MetaException o1)
+  PropertyGetResponse get_properties(
+      1: PropertyGetRequest req)
+      throws (1: MetaException e1, 2: NoSuchObjectException e2)
   ReplicationMetricList get_replication_metrics(1: GetReplicationMetricsRequest rqst) throws (1: MetaException o1)
   WMGetResourcePlanResponse get_resource_plan(
       1: WMGetResourcePlanRequest request)
@@ -3014,12 +3211,16 @@ service ThriftHiveMetastore extends fb303.FacebookService {
       1: SetPartitionsStatsRequest request)
       throws (1: NoSuchObjectException o1, 2: InvalidObjectException o2, 3: MetaException o3, 4: InvalidInputException o4)
   void set_hadoop_jobid(1: string jobId, 2: i64 cq_id)
+  bool set_properties(
+      1: PropertySetRequest req)
+      throws (1: MetaException e1, 2: NoSuchObjectException e2)
   void set_schema_version_state(
       1: SetSchemaVersionStateRequest rqst)
       throws (1: NoSuchObjectException o1, 2: InvalidOperationException o2, 3: MetaException o3)
   list<string> set_ugi(1: string user_name, 2: list<string> group_names) throws (1: MetaException o1)
   ShowCompactResponse show_compact(1: ShowCompactRequest rqst)
   ShowLocksResponse show_locks(1: ShowLocksRequest rqst)
+  bool submit_for_cleanup(1: CompactionRequest o1, 2: i64 o2, 3: i64 o3) throws (1: MetaException o1)
   Table translate_table_dryrun(
       1: CreateTableRequest request)
       throws (1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3, 4: NoSuchObjectException o4)

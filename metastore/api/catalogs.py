@@ -34,4 +34,4 @@ def get_catalogs(call: Call) -> GetCatalogsResponse:
 
 @answers("drop_catalog")
 def drop_catalog(call: Call, request: DropCatalogRequest) -> None:
-    call.metastore.catalogs.drop(request.name)
+    call.metastore.catalogs.drop(request.name, if_exists=bool(request.ifExists))

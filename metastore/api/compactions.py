@@ -2,6 +2,8 @@
 
 from metastore.api.registry import Call, answers
 from metastore.wire.hive import (
+    AbortCompactionRequest,
+    AbortCompactResponse,
     CompactionInfoStruct,
     CompactionMetricsDataRequest,
     CompactionMetricsDataStruct,
@@ -24,6 +26,19 @@ def compact(call: Call, request: CompactionRequest) -> None:
 @answers("compact2")
 def compact2(call: Call, request: CompactionRequest) -> CompactionResponse:
     return call.metastore.compactions.ask(request, hive4=call.session.hive4 or request.initiatorId is not None)
+
+
+@answers("submit_for_cleanup")
+def submit_for_cleanup(
+    call: Call, request: CompactionRequest, highest_write_id: int | None, transaction_id: int | None
+) -> bool:
+    call.metastore.compactions.ask_for_cleanup(request, highest_write_id or 0, transaction_id or 0)
+    return True
+
+
+@answers("abort_Compactions")
+def abort_compactions(call: Call, request: AbortCompactionRequest) -> AbortCompactResponse:
+    return AbortCompactResponse(call.metastore.compactions.abort(request.compactionIds or ()))
 
 
 @answers("show_compact")

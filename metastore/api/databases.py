@@ -1,13 +1,45 @@
 """Databases."""
 
+import time
+
 from metastore.api.registry import Call, answers
-from metastore.wire.hive import Database, DropDatabaseRequest, GetDatabaseRequest, MetaException
+from metastore.wire.hive import (
+    AlterDatabaseRequest,
+    AsyncOperationResp,
+    CreateDatabaseRequest,
+    Database,
+    DropDatabaseRequest,
+    GetDatabaseObjectsRequest,
+    GetDatabaseObjectsResponse,
+    GetDatabaseRequest,
+    MetaException,
+)
 
 
 @answers("create_database", stores=True)
 def create_database(call: Call, database: Database | None) -> None:
     if database is None:
         raise MetaException("the database is missing")
+    call.metastore.databases.create(database)
+
+
+@answers("create_database_req", stores=True)
+def create_database_req(call: Call, request: CreateDatabaseRequest) -> None:
+    database = Database(
+        name=request.databaseName,
+        description=request.description,
+        locationUri=request.locationUri,
+        parameters=request.parameters,
+        privileges=request.privileges,
+        ownerName=request.ownerName,
+        ownerType=request.ownerType,
+        catalogName=request.catalogName,
+        createTime=int(time.time()) if request.createTime is None else request.createTime,
+        managedLocationUri=request.managedLocationUri,
+        type=request.type,
+        connector_name=request.dataConnectorName,
+        remote_dbname=request.remote_dbname,
+    )
     call.metastore.databases.create(database)
 
 
@@ -26,6 +58,11 @@ def get_databases(call: Call, pattern: str | None) -> list[str]:
     return call.metastore.databases.names(pattern)
 
 
+@answers("get_databases_req")
+def get_databases_req(call: Call, request: GetDatabaseObjectsRequest) -> GetDatabaseObjectsResponse:
+    return GetDatabaseObjectsResponse(call.metastore.databases.matching(request.pattern, request.catalogName))
+
+
 @answers("get_all_databases")
 def get_all_databases(call: Call) -> list[str]:
     return call.metastore.databases.names()
@@ -38,13 +75,19 @@ def alter_database(call: Call, name: str | None, database: Database | None) -> N
     call.metastore.databases.alter(name, database)
 
 
+@answers("alter_database_req", stores=True)
+def alter_database_req(call: Call, request: AlterDatabaseRequest) -> None:
+    alter_database(call, request.oldDbName, request.newDb)
+
+
 @answers("drop_database")
 def drop_database(call: Call, name: str | None, delete_data: bool | None, cascade: bool | None) -> None:
     call.metastore.databases.drop(name, delete_data=bool(delete_data), cascade=bool(cascade))
 
 
 @answers("drop_database_req")
-def drop_database_req(call: Call, request: DropDatabaseRequest) -> None:
+def drop_database_req(call: Call, request: DropDatabaseRequest) -> AsyncOperationResp:
+    """It is done with the answer, so the operation has no name by which to ask for its end."""
     call.metastore.databases.drop(
         request.name,
         delete_data=bool(request.deleteData),
@@ -52,3 +95,4 @@ def drop_database_req(call: Call, request: DropDatabaseRequest) -> None:
         if_exists=bool(request.ignoreUnknownDb),
         catalog=request.catalogName,
     )
+    return AsyncOperationResp(id="", finished=True)

@@ -1,7 +1,13 @@
 """User-defined functions."""
 
 from metastore.api.registry import Call, answers
-from metastore.wire.hive import Function, GetAllFunctionsResponse, MetaException
+from metastore.wire.hive import (
+    Function,
+    GetAllFunctionsResponse,
+    GetFunctionsRequest,
+    GetFunctionsResponse,
+    MetaException,
+)
 
 
 @answers("create_function", stores=True)
@@ -27,6 +33,15 @@ def get_function(call: Call, database: str | None, name: str | None) -> Function
 @answers("get_functions")
 def get_functions(call: Call, database: str | None, pattern: str | None) -> list[str]:
     return call.metastore.functions.names(database, pattern)
+
+
+@answers("get_functions_req")
+def get_functions_req(call: Call, request: GetFunctionsRequest) -> GetFunctionsResponse:
+    """Names alone if they are all that is wanted, otherwise the functions."""
+    functions, wanted = call.metastore.functions, (request.dbName, request.pattern, request.catalogName)
+    if request.returnNames:
+        return GetFunctionsResponse(function_names=functions.names(*wanted))
+    return GetFunctionsResponse(functions=functions.matching(*wanted))
 
 
 @answers("get_all_functions")

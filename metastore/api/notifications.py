@@ -40,6 +40,7 @@ def get_next_notification(call: Call, request: NotificationEventRequest) -> Noti
         request.lastEvent or 0,
         request.maxEvents,
         skip=request.eventTypeSkipList,
+        only=request.eventTypeList,
         catalog=request.catName,
         database=request.dbName,
         tables=request.tableNames,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from metastore.api.registry import Call, Encoded, answers
 from metastore.services import objects, partition_names, partition_projection
-from metastore.services.partition_reads import Asker, Wanted
+from metastore.services.partition_reads import WHOLE, Asker, Shown, Wanted
 from metastore.services.statistics_state import accurate_columns
 from metastore.services.visibility import Scope
 from metastore.wire import splice
@@ -13,11 +13,13 @@ from metastore.wire.hive import (
     GetPartitionNamesPsResponse,
     GetPartitionRequest,
     GetPartitionResponse,
+    GetPartitionsByFilterRequest,
     GetPartitionsByNamesRequest,
     GetPartitionsByNamesResult,
     GetPartitionsPsWithAuthRequest,
     GetPartitionsRequest,
     GetPartitionsResponse,
+    GetProjectionsSpec,
     MetaException,
     Partition,
     PartitionsByExprRequest,
@@ -31,6 +33,15 @@ from metastore.wire.hive import (
 # that the expression doesn't select, because it can't be decided here. The engine keeps it as a filter of rows then.
 _UNKNOWN_PARTITIONS = {False: b"\x02\x00\x02\x00", True: b"\x02\x00\x02\x01"}
 
+# What may say that columns, or some parameters, are of no use to the caller.
+_Request = (
+    PartitionsRequest
+    | GetPartitionsByFilterRequest
+    | GetPartitionsByNamesRequest
+    | GetPartitionsPsWithAuthRequest
+    | PartitionsByExprRequest
+)
+
 
 def _list(
     call: Call,
@@ -39,8 +50,17 @@ def _list(
     wanted: Wanted,
     catalog: str | None = None,
     asker: Asker | None = None,
+    shown: Shown = WHOLE,
 ) -> Iterable[bytes]:
-    return call.metastore.partition_reads.listing(call.scope, database, table, wanted, catalog, asker)
+    return call.metastore.partition_reads.listing(call.scope, database, table, wanted, catalog, asker, shown)
+
+
+def _shown(request: _Request) -> Shown:
+    include, exclude = request.includeParamKeyPattern, request.excludeParamKeyPattern
+    change = None
+    if include or exclude:
+        change = partition_projection.Projection(GetProjectionsSpec(None, include, exclude)).partition
+    return Shown(columns=not request.skipColumnSchemaForPartition, change=change)
 
 
 def _asker(user: str | None, groups: list[str] | None) -> Asker | None:
@@ -102,7 +122,8 @@ def get_partitions_with_auth(
 @answers("get_partitions_req")
 def get_partitions_req(call: Call, request: PartitionsRequest) -> Encoded:
     wanted = Wanted(limit=request.maxParts)
-    return Encoded(splice.in_struct(1, _list(call, request.dbName, request.tblName, wanted, request.catName)))
+    pieces = _list(call, request.dbName, request.tblName, wanted, request.catName, shown=_shown(request))
+    return Encoded(splice.in_struct(1, pieces))
 
 
 @answers("get_partitions_ps")
@@ -128,9 +149,13 @@ def get_partitions_ps_with_auth(
 
 @answers("get_partitions_ps_with_auth_req")
 def get_partitions_ps_with_auth_req(call: Call, request: GetPartitionsPsWithAuthRequest) -> Encoded:
-    wanted = Wanted(values=request.partVals or [], limit=request.maxParts)
+    if request.partNames is None:
+        wanted = Wanted(values=request.partVals or [], limit=request.maxParts)
+    else:
+        wanted = Wanted(names=request.partNames)
     asker = _asker(request.userName, request.groupNames)
-    return Encoded(splice.in_struct(1, _list(call, request.dbName, request.tblName, wanted, request.catName, asker)))
+    pieces = _list(call, request.dbName, request.tblName, wanted, request.catName, asker, _shown(request))
+    return Encoded(splice.in_struct(1, pieces))
 
 
 @answers("get_partitions_by_filter")
@@ -140,9 +165,17 @@ def get_partitions_by_filter(
     return Encoded(_list(call, database, table, Wanted(filter=text, limit=limit)))
 
 
+@answers("get_partitions_by_filter_req")
+def get_partitions_by_filter_req(call: Call, request: GetPartitionsByFilterRequest) -> Encoded:
+    wanted = Wanted(filter=request.filter, limit=request.maxParts)
+    return Encoded(_list(call, request.dbName, request.tblName, wanted, request.catName, shown=_shown(request)))
+
+
 @answers("get_partitions_by_names")
 def get_partitions_by_names(call: Call, database: str | None, table: str | None, names: list[str] | None) -> Encoded:
-    return Encoded(_list(call, database, table, Wanted(names=names or [])))
+    if names is None:
+        raise MetaException("the names of the partitions are missing")
+    return Encoded(_list(call, database, table, Wanted(names=names)))
 
 
 @answers("get_partitions_by_names_req")
@@ -152,12 +185,16 @@ def get_partitions_by_names_req(
     wanted = Wanted(names=request.names or [])
     if request.get_col_stats:
         return GetPartitionsByNamesResult(_with_statistics(call, request, wanted))
-    return Encoded(splice.in_struct(1, _list(call, request.db_name, request.tbl_name, wanted)))
+    pieces = _list(call, request.db_name, request.tbl_name, wanted, shown=_shown(request))
+    return Encoded(splice.in_struct(1, pieces))
 
 
 def _with_statistics(call: Call, request: GetPartitionsByNamesRequest, wanted: Wanted) -> list[Partition]:
     """Partitions with the accurate ones among their column statistics."""
-    row, found = call.metastore.partition_reads.read(call.scope, request.db_name, request.tbl_name, wanted)
+    columns_only = _shown(request)._replace(change=None)
+    row, found = call.metastore.partition_reads.read(
+        call.scope, request.db_name, request.tbl_name, wanted, shown=columns_only
+    )
     keys = objects.key_names(objects.table_of(row))
     by_name = {partition_names.make_name(keys, partition.values or []): partition for partition in found}
     columns = {column for partition in found for column in accurate_columns(partition.parameters or {})}
@@ -167,13 +204,14 @@ def _with_statistics(call: Call, request: GetPartitionsByNamesRequest, wanted: W
     for name, of_partition in statistics.items():
         if name in by_name:
             by_name[name].colStats = of_partition
-    return found
+    change = _shown(request).change
+    return found if change is None else [change(partition) for partition in found]
 
 
 @answers("get_partitions_by_expr")
 def get_partitions_by_expr(call: Call, request: PartitionsByExprRequest) -> Encoded:
     wanted, unclear = _by_expression(call, request)
-    pieces = _list(call, request.dbName, request.tblName, wanted, request.catName)
+    pieces = _list(call, request.dbName, request.tblName, wanted, request.catName, shown=_shown(request))
     return Encoded(splice.in_struct(1, pieces, _UNKNOWN_PARTITIONS[unclear is not None]))
 
 
@@ -181,7 +219,7 @@ def get_partitions_by_expr(call: Call, request: PartitionsByExprRequest) -> Enco
 def get_partitions_spec_by_expr(call: Call, request: PartitionsByExprRequest) -> Encoded:
     wanted, unclear = _by_expression(call, request)
     pieces = call.metastore.partition_reads.spec_listing(
-        call.scope, request.dbName, request.tblName, wanted, request.catName
+        call.scope, request.dbName, request.tblName, wanted, request.catName, _shown(request)
     )
     return Encoded(splice.in_struct(1, pieces, _UNKNOWN_PARTITIONS[unclear is not None]))
 
@@ -226,6 +264,12 @@ def get_num_partitions_by_filter(call: Call, database: str | None, table: str | 
 @answers("get_partition_names")
 def get_partition_names(call: Call, database: str | None, table: str | None, limit: int | None) -> list[str]:
     return call.metastore.partition_reads.names(call.scope, database, table, Wanted(limit=limit))
+
+
+@answers("fetch_partition_names_req")
+def fetch_partition_names_req(call: Call, request: PartitionsRequest) -> list[str]:
+    wanted = Wanted(limit=request.maxParts)
+    return call.metastore.partition_reads.names(call.scope, request.dbName, request.tblName, wanted, request.catName)
 
 
 @answers("get_partition_names_ps")

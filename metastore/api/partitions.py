@@ -7,6 +7,8 @@ from metastore.wire.hive import (
     AddPartitionsResult,
     AlterPartitionsRequest,
     AlterPartitionsResponse,
+    AppendPartitionsRequest,
+    DropPartitionRequest,
     DropPartitionsRequest,
     DropPartitionsResult,
     EnvironmentContext,
@@ -71,12 +73,26 @@ def add_partitions_req(call: Call, request: AddPartitionsRequest) -> AddPartitio
         request.dbName,
         request.tblName,
         request.parts,
-        {},
+        objects.properties(request.environmentContext),
         if_not_exists=bool(request.ifNotExists),
+        table_columns=bool(request.skipColumnSchemaForPartition),
         catalog=request.catName,
     )
     _keep_statistics(call, request.parts)
-    return AddPartitionsResult(None if request.needResult is False else added)
+    if request.needResult is False:
+        return AddPartitionsResult()
+    if request.skipColumnSchemaForPartition:
+        columns = added[0].sd.cols if added and added[0].sd is not None else None
+        return AddPartitionsResult(_without_columns(added), partitionColSchema=columns)
+    return AddPartitionsResult(added)
+
+
+def _without_columns(partitions: list[Partition]) -> list[Partition]:
+    """For a client that has the columns already, or gets them once for all."""
+    return [
+        partition.replace(sd=None if partition.sd is None else partition.sd.replace(cols=[]))
+        for partition in partitions
+    ]
 
 
 @answers("append_partition")
@@ -105,6 +121,21 @@ def append_partition_by_name_with_environment_context(
     call: Call, database: str | None, table: str | None, name: str | None, context: EnvironmentContext | None
 ) -> Partition:
     return call.metastore.partitions.append(database, table, None, objects.properties(context), name=name or "")
+
+
+@answers("append_partition_req")
+def append_partition_req(call: Call, request: AppendPartitionsRequest) -> Partition:
+    """By its values, or by its name where there are none."""
+    if not request.partVals and not request.name:
+        raise MetaException("The partition values must not be null or empty.")
+    return call.metastore.partitions.append(
+        request.dbName,
+        request.tableName,
+        request.partVals,
+        objects.properties(request.environmentContext),
+        name=None if request.partVals else request.name,
+        catalog=request.catalogName,
+    )
 
 
 @answers("alter_partition", stores=True)
@@ -147,6 +178,7 @@ def alter_partitions_req(call: Call, request: AlterPartitionsRequest) -> AlterPa
         request.partitions or [],
         objects.properties(request.environmentContext),
         request.catName,
+        keep_columns=bool(request.skipColumnSchemaForPartition),
     )
     return AlterPartitionsResponse()
 
@@ -211,6 +243,20 @@ def drop_partition_by_name_with_environment_context(
     return drop_partition_by_name(call, database, table, name, delete_data)
 
 
+@answers("drop_partition_req")
+def drop_partition_req(call: Call, request: DropPartitionRequest) -> bool:
+    """By its values, or by its name where there are none."""
+    call.metastore.partitions.drop(
+        request.dbName,
+        request.tblName,
+        values=request.partVals,
+        name=None if request.partVals else request.partName or "",
+        delete_data=bool(request.deleteData),
+        catalog=request.catName,
+    )
+    return True
+
+
 @answers("drop_partitions_req")
 def drop_partitions_req(call: Call, request: DropPartitionsRequest) -> DropPartitionsResult:
     parts = request.parts
@@ -236,7 +282,9 @@ def drop_partitions_req(call: Call, request: DropPartitionsRequest) -> DropParti
         )
     else:
         raise MetaException("Partition spec is not set")
-    return DropPartitionsResult(None if request.needResult is False else gone)
+    if request.needResult is False:
+        return DropPartitionsResult()
+    return DropPartitionsResult(_without_columns(gone) if request.skipColumnSchemaForPartition else gone)
 
 
 @answers("exchange_partition")

@@ -10,6 +10,7 @@ from metastore.wire.hive import (
     AggrStats,
     ColumnStatistics,
     ColumnStatisticsObj,
+    DeleteColumnStatisticsRequest,
     InvalidInputException,
     InvalidObjectException,
     PartitionsStatsRequest,
@@ -148,6 +149,20 @@ def delete_table_column_statistics(
     call: Call, database: str | None, table: str | None, column: str | None, engine: str | None
 ) -> bool:
     call.metastore.statistics.delete_of_table(database, table, column, engine)
+    return True
+
+
+@answers("delete_column_statistics_req")
+def delete_column_statistics_req(call: Call, request: DeleteColumnStatisticsRequest) -> bool:
+    call.metastore.statistics.delete(
+        request.db_name,
+        request.tbl_name,
+        names=request.part_names or (),
+        columns=request.col_names or (),
+        of_table=bool(request.tableLevel),
+        engine=request.engine,
+        catalog=request.cat_name,
+    )
     return True
 
 

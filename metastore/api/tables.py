@@ -5,10 +5,13 @@ from metastore.services import names as given
 from metastore.services import objects
 from metastore.services.patterns import matches
 from metastore.services.statistics_state import accurate_columns
+from metastore.services.tables import EXPECTED_KEY, EXPECTED_VALUE
 from metastore.wire.hive import (
     AlterTableRequest,
     AlterTableResponse,
+    AsyncOperationResp,
     CreateTableRequest,
+    DropTableRequest,
     EnvironmentContext,
     ExtendedTableInfo,
     FieldSchema,
@@ -155,7 +158,11 @@ def alter_table_with_cascade(
 
 @answers("alter_table_req", stores=True)
 def alter_table_req(call: Call, request: AlterTableRequest) -> AlterTableResponse:
-    context = objects.properties(request.environmentContext)
+    context = dict(objects.properties(request.environmentContext))
+    if request.expectedParameterKey is not None:
+        context[EXPECTED_KEY] = request.expectedParameterKey
+    if request.expectedParameterValue is not None:
+        context[EXPECTED_VALUE] = request.expectedParameterValue
     call.metastore.tables.alter(request.dbName, request.tableName, request.table, context, catalog=request.catName)
     return AlterTableResponse()
 
@@ -175,6 +182,15 @@ def drop_table_with_environment_context(
 ) -> None:
     """The context may ask to bypass the trash (ifPurge); there is none here."""
     call.metastore.tables.drop(database, table, delete_data=bool(delete_data))
+
+
+@answers("drop_table_req")
+def drop_table_req(call: Call, request: DropTableRequest) -> AsyncOperationResp:
+    """It is done with the answer, and the partitions are gone with the table, in whatever order Hive would do it."""
+    call.metastore.tables.drop(
+        request.dbName, request.tableName, delete_data=bool(request.deleteData), catalog=request.catalogName
+    )
+    return AsyncOperationResp(id="", finished=True)
 
 
 @answers("truncate_table")

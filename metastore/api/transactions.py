@@ -12,6 +12,7 @@ from metastore.wire.hive import (
     AllocateTableWriteIdsResponse,
     CommitTxnRequest,
     CreationMetadata,
+    GetAllWriteEventInfoRequest,
     GetOpenTxnsInfoResponse,
     GetOpenTxnsRequest,
     GetOpenTxnsResponse,
@@ -23,11 +24,13 @@ from metastore.wire.hive import (
     MaxAllocatedTableWriteIdResponse,
     OpenTxnRequest,
     OpenTxnsResponse,
+    ReplayedTxnsForPolicyResult,
     ReplTblWriteIdStateRequest,
     SeedTableWriteIdsRequest,
     SeedTxnIdRequest,
     Table,
     UpdateTransactionalStatsRequest,
+    WriteEventInfo,
 )
 from metastore.wire.struct import Struct, fields
 
@@ -137,6 +140,18 @@ def get_latest_txnid_in_conflict(call: Call, transaction_id: int | None) -> int:
     return call.metastore.transactions.latest_conflict(transaction_id or 0)
 
 
+@answers("get_replayed_txns_for_policy")
+def get_replayed_txns_for_policy(call: Call, policy: str | None) -> ReplayedTxnsForPolicyResult:
+    found = call.metastore.transactions.replayed(policy)
+    return ReplayedTxnsForPolicyResult({str(source): str(target) for source, target in found.items()})
+
+
+@answers("get_all_write_event_info")
+def get_all_write_event_info(call: Call, request: GetAllWriteEventInfoRequest) -> list[WriteEventInfo]:
+    """What transactions have reported to have written is not kept, see add_write_notification_log."""
+    return []
+
+
 # --- write ids ------------------------------------------------------------------------------------------------
 
 
@@ -165,6 +180,11 @@ def seed_write_id(call: Call, request: SeedTableWriteIdsRequest) -> None:
 @answers("repl_tbl_writeid_state")
 def repl_tbl_writeid_state(call: Call, request: ReplTblWriteIdStateRequest) -> None:
     call.metastore.write_ids.replicate(request)
+
+
+@answers("add_write_ids_to_min_history")
+def add_write_ids_to_min_history(call: Call, transaction_id: int | None, write_ids: dict[str, int] | None) -> None:
+    """Without effect, as in Hive, which keeps no such history unless it is told to (txn.use.minhistory.write.id)."""
 
 
 # --- materialized views ---------------------------------------------------------------------------------------

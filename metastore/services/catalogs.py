@@ -106,7 +106,7 @@ class CatalogService:
             changed = Catalog(row.name, catalog.description, location, row.create_time)
             self._events.catalog(tx, EventType.ALTER_CATALOG, _catalog(row), changed)
 
-    def drop(self, name: str | None) -> None:
+    def drop(self, name: str | None, *, if_exists: bool = False) -> None:
         """Removes a catalog that holds nothing but an empty `default` database.
 
         Raises NoSuchObjectException, InvalidOperationException where something is in it, MetaException for `hive`.
@@ -117,6 +117,8 @@ class CatalogService:
         with self._database.write() as tx:
             row = catalogs.find(tx, key, lock=True)
             if row is None:
+                if if_exists:
+                    return
                 raise NoSuchObjectException(f"No catalog {name}")
             default = databases.find(tx, DatabaseName(key, DEFAULT_DATABASE), databases.Hold.EXCLUSIVE)
             if catalogs.has_databases(tx, row.id, besides=DEFAULT_DATABASE):

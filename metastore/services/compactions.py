@@ -3,7 +3,9 @@
 A compaction is initiated, working, ready for cleaning, and succeeded in the end; or failed, refused, aborted.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from metastore.services import names as given
 from metastore.services.written import partition as partition_name
@@ -13,6 +15,7 @@ from metastore.store.database import Transaction
 from metastore.store.names import TableName
 from metastore.store.transactions import Operation, Written
 from metastore.wire.hive import (
+    AbortCompactionResponseElement,
     CompactionInfoStruct,
     CompactionMetricsDataRequest,
     CompactionMetricsDataStruct,
@@ -48,7 +51,8 @@ POOL_TIMEOUT = timedelta(hours=12)
 
 DEFAULT_POOL = "default"  # as which no pool is shown
 
-_TYPES = (CompactionType.MINOR, CompactionType.MAJOR, CompactionType.REBALANCE)
+_TYPES_OF_2_3 = (CompactionType.MINOR, CompactionType.MAJOR)
+_TYPES = (*_TYPES_OF_2_3, CompactionType.REBALANCE, CompactionType.SMART_OPTIMIZE)
 
 
 class CompactionService:
@@ -79,30 +83,48 @@ class CompactionService:
                     accepted=False,
                     errormessage=f"Compaction is already scheduled with state='{state}' and id={known.id}",
                 )
-            number = compactions.add(
-                tx,
-                name,
-                partition,
-                {
-                    "type": request.type,
-                    "state": State.INITIATED,
-                    "properties": _encoded(request.properties),
-                    "pool": request.poolName or None,
-                    "bucket_count": request.numberOfBuckets,
-                    "order_by": request.orderByClause,
-                    "run_as": request.runas,
-                    "initiator_id": request.initiatorId,
-                    "initiator_version": request.initiatorVersion,
-                },
-            )
+            number = compactions.add(tx, name, partition, {"state": State.INITIATED, **_asked(request)})
         return CompactionResponse(id=number, state=NAMES[State.INITIATED], accepted=True)
+
+    def ask_for_cleanup(self, request: CompactionRequest, highest_write_id: int, transaction_id: int) -> None:
+        """Puts what a transaction has replaced into the queue, as a compaction that is done up to a write id.
+
+        Raises MetaException for a type that there isn't.
+        """
+        name, partition = _place(request.dbname, request.tablename, request.partitionname)
+        if request.type not in _TYPES:
+            raise MetaException(f"there is no compaction type {request.type}")
+        values = {
+            "state": State.READY_FOR_CLEANING,
+            "highest_write_id": highest_write_id,
+            "transaction_id": transaction_id,
+            **_asked(request),
+        }
+        with self._database.write() as tx:
+            compactions.add(tx, name, partition, values)
+
+    def abort(self, compaction_ids: Sequence[int]) -> dict[int, AbortCompactionResponseElement]:
+        """Takes compactions out of the queue that no worker has begun, and says of each id what came of it."""
+        with self._database.write() as tx:
+            aborted = compactions.abort_waiting(tx, compaction_ids, "aborted by a client")
+            states = compactions.states(tx, compaction_ids)
+        outcomes: dict[int, AbortCompactionResponseElement] = {}
+        for number in compaction_ids:
+            if number in aborted:
+                status, message = "Success", "Successfully aborted compaction"
+            elif number in states:
+                status, message = "Error", f"It is {NAMES[states[number]]}; only one that waits can be aborted"
+            else:
+                status, message = "Error", "No such compaction"
+            outcomes[number] = AbortCompactionResponseElement(number, status, message)
+        return outcomes
 
     # --- looking ----------------------------------------------------------------------------------------------
 
     def show(self, request: ShowCompactRequest, *, hive4: bool) -> list[ShowCompactResponseElement]:
         """All compactions, or those for which every condition that is given holds, what happened last first.
 
-        Clients before Hive 4 know no REBALANCE and couldn't read it: to them it is MAJOR.
+        Clients before Hive 4 know two types and couldn't read another: to them it is MAJOR.
         """
         conditions = {
             "id": request.id,
@@ -250,6 +272,20 @@ def _place(database: str | None, table: str | None, partition: str | None) -> tu
     return given.base(given.decorated_name(database, table)), partition_name(partition)
 
 
+def _asked(request: CompactionRequest) -> dict[str, Any]:
+    """What a request says of how to compact, by column."""
+    return {
+        "type": request.type,
+        "properties": _encoded(request.properties),
+        "pool": request.poolName or None,
+        "bucket_count": request.numberOfBuckets,
+        "order_by": request.orderByClause,
+        "run_as": request.runas,
+        "initiator_id": request.initiatorId,
+        "initiator_version": request.initiatorVersion,
+    }
+
+
 def _encoded(properties: dict[str, str] | None) -> str | None:
     """Properties as Hive's StringableMap writes them: the number of pairs, then lengths and texts."""
     if properties is None:
@@ -286,12 +322,12 @@ def _info(row: CompactionRow) -> CompactionInfoStruct:
 
 
 def _shown(row: CompactionRow, *, hive4: bool) -> ShowCompactResponseElement:
-    older = row.type == CompactionType.REBALANCE and not hive4
+    unknown = row.type not in _TYPES_OF_2_3 and not hive4
     return ShowCompactResponseElement(
         dbname=row.table.database,
         tablename=row.table.table,
         partitionname=row.partition or None,
-        type=CompactionType.MAJOR if older else row.type,
+        type=CompactionType.MAJOR if unknown else row.type,
         state=NAMES[row.state],
         workerid=row.worker_id,
         start=row.started_at,

@@ -112,6 +112,12 @@ class DatabaseService:
         with self._store.read() as tx:
             return databases.names(tx, (catalog or given.DEFAULT_CATALOG).lower(), patterns.like_patterns(wanted))
 
+    def matching(self, pattern: str | None, catalog: str | None = None) -> list[Database]:
+        """A catalog's databases whose names match, in order."""
+        name = given.normalized(catalog or given.DEFAULT_CATALOG)
+        with self._store.read() as tx:
+            return [objects.database_of(row) for row in databases.find_all(tx, name, patterns.like_patterns(pattern))]
+
     def alter(self, database: str | None, new: Database) -> None:
         """Changes parameters and owner, the kind of owner only if one is given; all else stays, as in Hive 2.3.
 

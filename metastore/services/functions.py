@@ -64,11 +64,17 @@ class FunctionService:
             raise NoSuchObjectException(f"Function {given.plain(database)}.{name} does not exist")
         return function_of(row)
 
-    def names(self, database: str | None, pattern: str | None) -> list[str]:
+    def names(self, database: str | None, pattern: str | None, catalog: str | None = None) -> list[str]:
         """Names of a database's functions that match, in order; empty where there is no such database."""
-        home = given.database_name(database)
+        home = given.database_name(database, catalog)
         with self._database.read() as tx:
             return functions.names(tx, home, patterns.like_patterns(pattern))
+
+    def matching(self, database: str | None, pattern: str | None, catalog: str | None = None) -> list[Function]:
+        """A database's functions whose names match, in order; none where there is no such database."""
+        home = given.database_name(database, catalog)
+        with self._database.read() as tx:
+            return [function_of(row) for row in functions.find_in(tx, home, patterns.like_patterns(pattern))]
 
     def all(self) -> list[Function]:
         """Every function of the default catalog, by database and name."""

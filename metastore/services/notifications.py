@@ -36,19 +36,24 @@ class Notifications:
         limit: int | None,
         *,
         skip: Sequence[str] | None = None,
+        only: Sequence[str] | None = None,
         catalog: str | None = None,
         database: str | None = None,
         tables: Sequence[str] | None = None,
     ) -> list[NotificationEvent]:
         """The notifications after a number, at most so many (None, 0 and less: all), as far as one reply may hold.
 
-        `skip`: Hive's event types that are left out. With a catalog, a database or tables, those alone. Where some
-        are gone, a client that reads all numbers is given what is left, and sees the hole (as from Hive); one that
-        could not see it gets a TApplicationException.
+        `skip`: Hive's event types that are left out; `only`: those that are not. With a catalog, a database or tables,
+        those alone. Where some are gone, a client that reads all numbers is given what is left, and sees the hole (as
+        from Hive); one that could not see it gets a TApplicationException.
         """
-        skipped = set(skip or ())
-        silent = [type for type, names in hive_messages.HIVE_TYPES.items() if skipped.issuperset(names)]
-        filtered = bool(skipped) or catalog is not None or database is not None or bool(tables)
+        skipped, wanted = set(skip or ()), set(only or ())
+        silent = [
+            type
+            for type, names in hive_messages.HIVE_TYPES.items()
+            if skipped.issuperset(names) or (wanted and wanted.isdisjoint(names))
+        ]
+        filtered = bool(skipped or wanted) or catalog is not None or database is not None or bool(tables)
         self._sequencer.catch_up()
         found: list[NotificationEvent] = []
         size = 0
@@ -65,7 +70,7 @@ class Notifications:
                 tables=[given.normalized(each) for each in tables or ()],
             ):
                 for each in hive_messages.notifications(event, after):
-                    if each.eventType in skipped:
+                    if each.eventType in skipped or (wanted and each.eventType not in wanted):
                         continue
                     size += len(each.message or "")
                     if found and size > MAX_BYTES:

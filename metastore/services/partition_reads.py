@@ -1,6 +1,6 @@
 """Reading partitions: one, many as encoded lists, their names, values and counts."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -43,6 +43,20 @@ class Wanted:
 
 
 EVERYTHING = Wanted()
+
+
+class Shown(NamedTuple):
+    """How much of each partition a caller wants to see.
+
+    `columns`: whether its columns, too; a caller that takes them for the table's may do without. `change`: what is
+    to be left out besides.
+    """
+
+    columns: bool = True
+    change: Callable[[Partition], Partition] | None = None
+
+
+WHOLE = Shown()
 
 
 class Asker(NamedTuple):
@@ -106,12 +120,13 @@ class PartitionReads:
         wanted: Wanted = EVERYTHING,
         catalog: str | None = None,
         asker: Asker | None = None,
+        shown: Shown = WHOLE,
     ) -> Listing:
         """Partitions ordered by name, as an encoded `list<Partition>`.
 
         Raises NoSuchObjectException if there's no such table, MetaException for a bad filter or spec.
         """
-        return Listing(self._pieces(scope, database, table, wanted, catalog, asker))
+        return Listing(self._pieces(scope, database, table, wanted, catalog, asker, shown))
 
     def _pieces(
         self,
@@ -121,19 +136,21 @@ class PartitionReads:
         wanted: Wanted,
         catalog: str | None,
         asker: Asker | None,
+        shown: Shown,
     ) -> Generator[bytes, None, None]:
         with self._database.read() as tx:
             row, selection = self._select(tx, scope, database, table, wanted, catalog)
             count, found = partitions.scan(tx, selection, wanted.bounded)
-            encoder = splice.PartitionEncoder(*row.name, row.location, descriptors.bodies_of_table(tx, row.id))
+            encoder = _encoder(tx, row, shown)
             yield splice.list_of_structs(count)
             allowed = privileges.of_partitions(tx, row, *asker) if asker is not None else None
-            if allowed is None:
+            if allowed is None and shown.change is None:
                 yield from encoder.pieces(found)
-            else:
-                for partition in map(encoder.decoded, found):
+                return
+            for partition in map(encoder.decoded, found):
+                if allowed is not None:
                     partition.privileges = allowed(partition.values or ())
-                    yield binary.encode(partition)
+                yield binary.encode(partition if shown.change is None else shown.change(partition))
 
     def spec_listing(
         self,
@@ -142,6 +159,7 @@ class PartitionReads:
         table: str | None,
         wanted: Wanted = EVERYTHING,
         catalog: str | None = None,
+        shown: Shown = WHOLE,
     ) -> Listing:
         """The same as an encoded `list<PartitionSpec>`: one spec that holds them all, as Hive 2.3 answers."""
         with self._database.read() as tx:
@@ -152,7 +170,7 @@ class PartitionReads:
             catName=row.name.catalog,
             rootPath=row.location,
         )
-        return Listing(splice.composing_spec(about, self.listing(scope, database, table, wanted, catalog)))
+        return Listing(splice.composing_spec(about, self.listing(scope, database, table, wanted, catalog, shown=shown)))
 
     def read(
         self,
@@ -161,6 +179,7 @@ class PartitionReads:
         table: str | None,
         wanted: Wanted,
         catalog: str | None = None,
+        shown: Shown = WHOLE,
     ) -> tuple[TableRow, list[Partition]]:
         """The table, and its partitions by name, as objects.
 
@@ -169,8 +188,8 @@ class PartitionReads:
         with self._database.read() as tx:
             row, selection = self._select(tx, scope, database, table, wanted, catalog)
             _, found = partitions.scan(tx, selection, wanted.bounded)
-            encoder = splice.PartitionEncoder(*row.name, row.location, descriptors.bodies_of_table(tx, row.id))
-            return row, [encoder.decoded(stored) for stored in found]
+            whole = map(_encoder(tx, row, shown).decoded, found)
+            return row, [one if shown.change is None else shown.change(one) for one in whole]
 
     def get(
         self,
@@ -275,6 +294,14 @@ class PartitionReads:
     ) -> tuple[TableRow, Selection]:
         row = self._tables.row(tx, database, table, catalog)
         return row, selection_of(row, scope, wanted)
+
+
+def _encoder(tx: Transaction, row: TableRow, shown: Shown) -> splice.PartitionEncoder:
+    """What turns a table's rows into partitions, as much of them as is wanted."""
+    bodies = descriptors.bodies_of_table(tx, row.id)
+    if not shown.columns:
+        bodies = {number: splice.without_columns(body) for number, body in bodies.items()}
+    return splice.PartitionEncoder(*row.name, row.location, bodies)
 
 
 def selection_of(row: TableRow, scope: Scope, wanted: Wanted) -> Selection:

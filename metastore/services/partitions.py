@@ -49,6 +49,7 @@ from metastore.wire.hive import (
     MetaException,
     NoSuchObjectException,
     Partition,
+    StorageDescriptor,
     Table,
 )
 
@@ -103,11 +104,13 @@ class PartitionService:
         *,
         if_not_exists: bool = False,
         single: bool = False,
+        table_columns: bool = False,
         catalog: str | None = None,
     ) -> list[Partition]:
         """Adds partitions, all or none, and makes their directories; returns those that were added.
 
-        `single`: the call was made for one partition, and an error is to read so.
+        `single`: the call was made for one partition, and an error is to read so. `table_columns`: whatever columns
+        the partitions come with, they have the table's.
         Raises InvalidObjectException (no such table), AlreadyExistsException, MetaException.
         """
         attempts = 0
@@ -118,6 +121,8 @@ class PartitionService:
                 if row is None:
                     raise _no_table(database, table, single)
                 owner = objects.table_of(row)
+                if table_columns:
+                    new = [_with_columns(partition, owner.sd) for partition in new]
                 named = self._named(owner, row, new)
                 taken = partitions.existing(tx, row.id, list(named))
             if taken and not if_not_exists:
@@ -302,8 +307,10 @@ class PartitionService:
     ) -> None:
         """Replaces partitions that exist, found by their values, all or none.
 
-        `single`: the call was made for one partition, and an error is to read so.
+        `single`: the call was made for one partition, and an error is to read so. `keep_columns`: whatever columns
+        the partitions come with, they stay what they are.
         Raises InvalidOperationException where one doesn't exist, MetaException.
+        keep_columns: bool = False,
         """
         with self._database.write() as tx:
             row = tables.find(tx, given.table_name(database, table, catalog), Hold.SHARED)
@@ -326,7 +333,8 @@ class PartitionService:
             before = [encoder.decoded(old.stored) for old in found]
             altered = []
             for old, value in zip(found, before, strict=True):
-                new = self._altered(owner, value, named[old.name], context)
+                wanted = _with_columns(named[old.name], value.sd) if keep_columns else named[old.name]
+                new = self._altered(owner, value, wanted, context)
                 altered.append((old.name, old.values, new, _flag(old, value, new)))
             self._prepare_files(tx, row, found, before, altered)
             rows = partition_rows.new_rows(tx, self._warehouse, row, altered)
@@ -642,6 +650,13 @@ def _name_of(row: TableRow, keys: Sequence[str], partition: Partition) -> str:
     if partition.values is None:
         raise MetaException("The partition values cannot be null.")
     database, table = partition.dbName or row.name.database, partition.tableName or row.name.table
+def _with_columns(partition: Partition, descriptor: StorageDescriptor | None) -> Partition:
+    """The partition with the columns of a storage descriptor, where both have one."""
+    if partition.sd is None or descriptor is None:
+        return partition
+    return partition.replace(sd=partition.sd.replace(cols=descriptor.cols))
+
+
     target = given.table_name(database, table, row.name.catalog)
     if target != row.name:
         raise MetaException(f"the partition belongs to {target}, not to {row.name}")

@@ -172,19 +172,14 @@ class StatisticsService:
             row = tables.find(tx, name, Hold.EXCLUSIVE)
             if row is None:
                 raise NoSuchObjectException(f"Table {name.table}  for which stats deletion is requested doesn't exist")
-            removed = statistics.remove(tx, row.id, statistics.OF_TABLE, column, engine)
+            removed = statistics.remove(tx, row.id, [statistics.OF_TABLE], _one(column), engine)
             if not removed:
                 if column is None:
                     return
                 raise NoSuchObjectException(
                     f"Column stats doesn't exist for db={name.database} table={name.table} col={column}"
                 )
-            value = objects.table_of(row)
-            assert value.parameters is not None
-            self._events.statistics(tx, EventType.DELETE_STATISTICS, row.name, [], [column] if column else [])
-            if engine in (None, DEFAULT_ENGINE):
-                statistics_state.unmark_columns(value.parameters, _named(column, value.parameters))
-            tables.change(tx, row.id, row.database_id, objects.table_values(value, row.descriptor_id))
+            self._unmark_table(tx, row, [column] if column else [], engine)
 
     def delete_of_partition(
         self,
@@ -210,7 +205,7 @@ class StatisticsService:
             if wanted not in found:
                 raise NoSuchObjectException(f"Partition {wanted} for which stats deletion is requested doesn't exist")
             held = _HeldPartition(found[wanted])
-            removed = statistics.remove(tx, row.id, held.id, column, engine)
+            removed = statistics.remove(tx, row.id, [held.id], _one(column), engine)
             if not removed:
                 if column is None:
                     return
@@ -222,6 +217,62 @@ class StatisticsService:
             if engine in (None, DEFAULT_ENGINE):
                 partitions.change_bodies(tx, held.unmarked(_named(column, held.parameters)))
             tables.touch(tx, row.id)
+
+    def delete(
+        self,
+        database: str | None,
+        table: str | None,
+        *,
+        names: Sequence[str],
+        columns: Sequence[str],
+        of_table: bool,
+        engine: str | None = None,
+        catalog: str | None = None,
+    ) -> None:
+        """Removes statistics of one engine: of the columns that are named, or of all, of the partitions that are named,
+        or of all; the table's own with `of_table`, or if it has no partitions. Without any nothing happens.
+
+        Raises NoSuchObjectException (no such table or partition), MetaException for a table with transactions, whose
+        statistics belong to what was written when they were gathered; InvalidObjectException for a name that lacks a
+        key.
+        """
+        name, wanted, engine = given.table_name(database, table, catalog), _lowered(columns), engine or DEFAULT_ENGINE
+        with self._database.write() as tx:
+            row = _existing(tables.find(tx, name, Hold.EXCLUSIVE), name)
+            if objects.is_true(row.parameters.get("transactional")):
+                raise MetaException(f"{name} is transactional: this call can't delete its statistics")
+            keys = _keys(row)
+            if of_table or not keys:
+                if statistics.remove(tx, row.id, [statistics.OF_TABLE], wanted or None, engine):
+                    self._unmark_table(tx, row, wanted, engine)
+                return
+            selected = [_partition_name(each, keys) for each in names]
+            if not names:
+                selected = statistics.partitions_with(tx, row.id, wanted or None, engine)
+            held = _held_partitions(tx, row, set(selected))
+            if not statistics.remove(tx, row.id, [one.id for one in held.values()], wanted or None, engine):
+                return
+            self._events.statistics(tx, EventType.DELETE_STATISTICS, row.name, sorted(held), wanted)
+            if engine == DEFAULT_ENGINE:
+                partitions.change_bodies(
+                    tx,
+                    [
+                        change
+                        for one in held.values()
+                        for change in one.unmarked(wanted or statistics_state.accurate_columns(one.parameters))
+                    ],
+                )
+            tables.touch(tx, row.id)
+
+    def _unmark_table(self, tx: Transaction, row: TableRow, columns: Sequence[str], engine: str | None) -> None:
+        """Statistics of a table's own columns are gone, of all if none is named."""
+        value = objects.table_of(row)
+        assert value.parameters is not None
+        self._events.statistics(tx, EventType.DELETE_STATISTICS, row.name, [], columns)
+        if engine in (None, DEFAULT_ENGINE):
+            unmarked = columns or statistics_state.accurate_columns(value.parameters)
+            statistics_state.unmark_columns(value.parameters, unmarked)
+        tables.change(tx, row.id, row.database_id, objects.table_values(value, row.descriptor_id))
 
     # --- reading ----------------------------------------------------------------------------------------------
 
@@ -362,6 +413,10 @@ def _one_table(new: Sequence[ColumnStatistics]) -> TableName:
 def _lowered(columns: Sequence[str] | None) -> list[str]:
     """Column names in lower case, each once."""
     return list(dict.fromkeys(column.lower() for column in columns or ()))
+
+
+def _one(column: str | None) -> list[str] | None:
+    return None if column is None else [column]
 
 
 def _named(column: str | None, parameters: Mapping[str, str]) -> Collection[str]:

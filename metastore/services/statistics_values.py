@@ -24,7 +24,7 @@ COUNTS = ("numNulls", "numTrues", "numFalses")
 """Fields that add up over parts of a table."""
 LARGEST = ("maxColLen", "avgColLen", "numDVs", "highValue")
 """Fields of which the largest over the parts holds for the whole (of distinct values, at least so many)."""
-LOW, HIGH, DISTINCT, SKETCH = "lowValue", "highValue", "numDVs", "bitVectors"
+LOW, HIGH, DISTINCT, SKETCH, HISTOGRAM = "lowValue", "highValue", "numDVs", "bitVectors", "histogram"
 
 Number = int | float | decimal.Decimal
 
@@ -165,7 +165,7 @@ def merged(new: ColumnStatisticsObj, old: ColumnStatisticsObj) -> ColumnStatisti
     """Statistics of what both describe together, as in Hive 4's ColumnStatsMerger and its kin.
 
     The number of distinct values comes from both sketches if they can be merged, otherwise the larger number stands.
-    What describes one side only is left out: an unmerged sketch, and fields that this server doesn't know.
+    What describes one side only is left out: an unmerged sketch, a histogram, fields that this server doesn't know.
     Raises InvalidObjectException if the two are of different kinds.
     """
     kind, data = kind_of(new)
@@ -183,7 +183,7 @@ def merged(new: ColumnStatisticsObj, old: ColumnStatisticsObj) -> ColumnStatisti
 
 
 def _together(field: str, new: Any, old: Any) -> Any:
-    if field == SKETCH:
+    if field in (SKETCH, HISTOGRAM):
         return None
     if new is None or old is None:
         return old if new is None else new

@@ -265,6 +265,11 @@ class TransactionService:
         if conflict is not None:
             raise TxnAbortedException(conflict)
 
+    def replayed(self, policy: str | None) -> dict[int, int]:
+        """The open transactions that replay those of another warehouse, by the ids of those."""
+        with self._database.read() as tx:
+            return transactions.replicated(tx, policy or "")
+
     @staticmethod
     def _target(tx: Transaction, source_id: int, policy: str | None) -> int | None:
         """The transaction that replays one of another warehouse."""

@@ -158,6 +158,23 @@ def finish(tx: Connection, compaction_id: int, state: State, **values: Any) -> b
     return change(tx, compaction_id, state=state, ended_at=_NOW, **values)
 
 
+def abort_waiting(tx: Connection, compaction_ids: Sequence[int], message: str) -> set[int]:
+    """Takes compactions that nobody has begun out of the queue; returns which of them that were."""
+    statement = (
+        update(compactions)
+        .where(compactions.c.id == func.any(list(compaction_ids)), compactions.c.state == State.INITIATED)
+        .values(state=State.ABORTED, ended_at=_NOW, error_message=message)
+        .returning(compactions.c.id)
+    )
+    return set(tx.execute(statement).scalars())
+
+
+def states(tx: Connection, compaction_ids: Sequence[int]) -> dict[int, State]:
+    """The states of those compactions that there are."""
+    query = select(compactions.c.id, compactions.c.state).where(compactions.c.id == func.any(list(compaction_ids)))
+    return {row.id: State(row.state) for row in tx.execute(query)}
+
+
 def committed(tx: Connection, transaction_id: int, highest_id: int) -> None:
     """The transaction of a compaction is committed, when that was the highest id."""
     statement = update(compactions).where(compactions.c.transaction_id == transaction_id)

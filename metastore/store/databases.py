@@ -66,6 +66,22 @@ def names(tx: Connection, catalog: str, patterns: Sequence[str] | None = None) -
     return list(tx.execute(query).scalars())
 
 
+def find_all(tx: Connection, catalog: str, patterns: Sequence[str] | None = None) -> list[DatabaseRow]:
+    """A catalog's databases by name; `patterns` are LIKE patterns of which one must match."""
+    query = (
+        select(databases)
+        .join(catalogs, catalogs.c.id == databases.c.catalog_id)
+        .where(catalogs.c.name == catalog)
+        .order_by(databases.c.name)
+    )
+    if patterns is not None:
+        query = query.where(or_(False, *(databases.c.name.ilike(p, escape="\\") for p in patterns)))
+    return [
+        DatabaseRow(row.id, DatabaseName(catalog, row.name), row.location, row.owner, bytes(row.body))
+        for row in tx.execute(query)
+    ]
+
+
 def add(tx: Connection, catalog_id: int, name: str, location: str | None, owner: str | None, body: bytes) -> int:
     """Adds a database and returns its id. Raises store.Conflict if the name is taken."""
     values = {"catalog_id": catalog_id, "name": name, "location": location, "owner": owner, "body": body}

@@ -40,6 +40,15 @@ def find_all(tx: Connection, catalog: str) -> list[FunctionRow]:
     return [FunctionRow(row[0], DatabaseName(row[4], row[3]), row[1], bytes(row[2])) for row in tx.execute(query)]
 
 
+def find_in(tx: Connection, database: DatabaseName, patterns: Sequence[str] | None) -> list[FunctionRow]:
+    """A database's functions by name, those that match one of the LIKE patterns."""
+    query = _JOINED.where(catalogs.c.name == database.catalog, databases.c.name == database.database)
+    if patterns is not None:
+        query = query.where(or_(False, *(functions.c.name.ilike(p, escape="\\") for p in patterns)))
+    rows = tx.execute(query.order_by(functions.c.name))
+    return [FunctionRow(row[0], database, row[1], bytes(row[2])) for row in rows]
+
+
 def names(tx: Connection, database: DatabaseName, patterns: Sequence[str] | None) -> list[str]:
     """Names of a database's functions in order, those that match one of the LIKE patterns."""
     query = (

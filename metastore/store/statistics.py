@@ -86,19 +86,35 @@ def put(tx: Connection, table_id: int, new: Iterable[NewStatistics]) -> None:
         cursor.close()
 
 
-def remove(tx: Connection, table_id: int, partition_id: int, column: str | None, engine: str | None) -> int:
-    """Removes statistics of a partition, or of the table itself; None stands for every column or engine.
+def remove(
+    tx: Connection, table_id: int, partition_ids: Sequence[int], columns: Sequence[str] | None, engine: str | None
+) -> int:
+    """Removes statistics of partitions, or of the table itself; None stands for every column or engine.
 
     Returns how many columns' statistics were removed, counted for each engine.
     """
     doomed = delete(column_statistics).where(
-        column_statistics.c.table_id == table_id, column_statistics.c.partition_id == partition_id
+        column_statistics.c.table_id == table_id, column_statistics.c.partition_id == func.any(list(partition_ids))
     )
-    if column is not None:
-        doomed = doomed.where(column_statistics.c.column_name == column)
+    if columns is not None:
+        doomed = doomed.where(column_statistics.c.column_name == func.any(list(columns)))
     if engine is not None:
         doomed = doomed.where(column_statistics.c.engine == engine)
     return tx.execute(doomed).rowcount
+
+
+def partitions_with(tx: Connection, table_id: int, columns: Sequence[str] | None, engine: str) -> list[str]:
+    """The names of the partitions that have statistics, or some of those columns."""
+    query = (
+        select(partitions.c.name)
+        .join(column_statistics, column_statistics.c.partition_id == partitions.c.id)
+        .where(partitions.c.table_id == table_id, column_statistics.c.table_id == table_id)
+        .where(column_statistics.c.engine == engine)
+        .distinct()
+    )
+    if columns is not None:
+        query = query.where(column_statistics.c.column_name == func.any(list(columns)))
+    return list(tx.execute(query).scalars())
 
 
 def remove_columns(tx: Connection, table_id: int, columns: Sequence[str], *, partitions_too: bool) -> None:

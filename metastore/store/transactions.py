@@ -375,11 +375,13 @@ def changed_after(
 # --- replication ----------------------------------------------------------------------------------------------
 
 
-def replicated(tx: Connection, policy: str, source_ids: Sequence[int]) -> dict[int, int]:
-    """The transactions that replay others, by the ids of those."""
+def replicated(tx: Connection, policy: str, source_ids: Sequence[int] | None = None) -> dict[int, int]:
+    """The transactions that replay others, or some others, by the ids of those."""
     query = select(replicated_transactions.c.source_id, replicated_transactions.c.target_id).where(
-        replicated_transactions.c.policy == policy, replicated_transactions.c.source_id == func.any(list(source_ids))
+        replicated_transactions.c.policy == policy
     )
+    if source_ids is not None:
+        query = query.where(replicated_transactions.c.source_id == func.any(list(source_ids)))
     return {row.source_id: row.target_id for row in tx.execute(query.order_by(replicated_transactions.c.source_id))}
 
 

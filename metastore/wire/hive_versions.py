@@ -42,6 +42,10 @@ NEW_SINCE_2_3 = frozenset({
     "truncate_table", "truncate_table_req", "update_compaction_metrics_data", "update_compactor_state",
     "update_creation_metadata", "update_partition_column_statistics_req",
     "update_table_column_statistics_req", "update_transaction_statistics", "validate_resource_plan",
+    "abort_Compactions", "add_write_ids_to_min_history", "alter_database_req", "append_partition_req",
+    "create_database_req", "delete_column_statistics_req", "drop_partition_req", "drop_table_req",
+    "fetch_partition_names_req", "get_databases_req", "get_functions_req", "get_partitions_by_filter_req",
+    "get_properties", "get_replayed_txns_for_policy", "set_properties", "submit_for_cleanup",
 })  # fmt: skip
 """The methods of Hive's interface that its version 2.3 doesn't have."""
 

@@ -47,6 +47,11 @@ def descriptor(body: bytes, location: str | None) -> StorageDescriptor:
     return value
 
 
+def without_columns(body: bytes) -> bytes:
+    """A kept descriptor's body with an empty list of columns."""
+    return descriptor_body(descriptor(body, None).replace(cols=[]))
+
+
 def partition_body(partition: Partition) -> bytes:
     """What is kept of a partition: everything but the names it shares and its descriptor, without STOP."""
     return encode_fields(partition.replace(dbName=None, tableName=None, catName=None, sd=None))

@@ -13,9 +13,10 @@ TAKES_NO_TABLE = _names("""
     set_ugi getMetaConf setMetaConf get_config_value get_metastore_db_uuid flushCache
     getName getVersion getStatus getStatusDetails getOptions getOption setOption getCpuProfile aliveSince reinitialize
     shutdown
-    create_database get_database get_database_req get_databases get_all_databases alter_database drop_database
-    drop_database_req
-    create_function drop_function alter_function get_function get_functions get_all_functions
+    create_database create_database_req get_database get_database_req get_databases get_databases_req get_all_databases
+    alter_database alter_database_req drop_database drop_database_req
+    get_properties set_properties
+    create_function drop_function alter_function get_function get_functions get_functions_req get_all_functions
     create_role drop_role get_role_names grant_role revoke_role grant_revoke_role list_roles get_principals_in_role
     get_role_grants_for_principal
     partition_name_to_vals partition_name_to_spec partition_name_has_valid_characters
@@ -57,12 +58,14 @@ ABOUT_THE_TABLE = _names("""
 TRANSACTIONS = _names("""
     open_txns get_open_txns get_open_txns_req get_open_txns_info commit_txn abort_txn abort_txns seed_txn_id
     get_latest_txnid_in_conflict add_dynamic_partitions
+    get_replayed_txns_for_policy get_all_write_event_info add_write_ids_to_min_history
     allocate_table_write_ids get_valid_write_ids get_max_allocated_table_write_id seed_write_id repl_tbl_writeid_state
     get_lock_materialization_rebuild heartbeat_lock_materialization_rebuild
 """)
 """They are about numbers, and names that somebody writes to."""
 
 COMPACTIONS = _names("""
+    submit_for_cleanup abort_Compactions
     compact compact2 show_compact find_next_compact find_next_compact2 update_compactor_state mark_compacted
     mark_cleaned mark_failed mark_refused set_hadoop_jobid get_latest_committed_compaction_info
     update_compaction_metrics_data remove_compaction_metrics_data find_columns_with_stats
@@ -95,22 +98,22 @@ NOTIFICATIONS = ["get_next_notification", "get_current_notificationEventId", "ge
 WRITES = _names("""
     create_table create_table_with_environment_context create_table_with_constraints create_table_req
     alter_table alter_table_with_environment_context alter_table_with_cascade alter_table_req
-    drop_table drop_table_with_environment_context truncate_table truncate_table_req
+    drop_table drop_table_with_environment_context drop_table_req truncate_table truncate_table_req
     add_primary_key add_foreign_key add_unique_constraint add_not_null_constraint add_default_constraint
     add_check_constraint drop_constraint
     add_partition add_partition_with_environment_context add_partitions add_partitions_pspec add_partitions_req
     append_partition append_partition_with_environment_context append_partition_by_name
-    append_partition_by_name_with_environment_context
+    append_partition_by_name_with_environment_context append_partition_req
     alter_partition alter_partition_with_environment_context alter_partitions alter_partitions_with_environment_context
     alter_partitions_req rename_partition rename_partition_req
     drop_partition drop_partition_with_environment_context drop_partition_by_name
-    drop_partition_by_name_with_environment_context
+    drop_partition_by_name_with_environment_context drop_partition_req
     markPartitionForEvent fire_listener_event add_write_notification_log add_write_notification_log_in_batch
     add_index alter_index drop_index_by_name update_creation_metadata
     grant_privileges revoke_privileges grant_revoke_privileges refresh_privileges
     update_table_column_statistics update_partition_column_statistics update_table_column_statistics_req
     update_partition_column_statistics_req set_aggr_stats_for delete_table_column_statistics
-    delete_partition_column_statistics
+    delete_partition_column_statistics delete_column_statistics_req
     lake_commit_partitions lake_reopen_partitions lake_report_batch
 """)
 """They change what the caller names exactly, and answer with nothing but that, or change the table as a whole."""

@@ -25,6 +25,7 @@ class CompactionType(IntEnum):
     MAJOR = 2
     REBALANCE = 3
     ABORT_TXN_CLEANUP = 4
+    SMART_OPTIMIZE = 5
 
 
 class DataOperationType(IntEnum):
@@ -190,6 +191,37 @@ class WMResourcePlanStatus(IntEnum):
     ACTIVE = 1
     ENABLED = 2
     DISABLED = 3
+
+
+class AbortCompactionRequest(Struct):
+    __slots__ = ('compactionIds', 'type', 'poolName', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('compactionIds',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, compactionIds: list[int] | None = None, type: str | None = None, poolName: str | None = None) -> None:
+        self.compactionIds = compactionIds
+        self.type = type
+        self.poolName = poolName
+
+
+class AbortCompactionResponseElement(Struct):
+    __slots__ = ('compactionId', 'status', 'message', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('compactionId',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, compactionId: int | None = None, status: str | None = None, message: str | None = None) -> None:
+        self.compactionId = compactionId
+        self.status = status
+        self.message = message
+
+
+class AbortCompactResponse(Struct):
+    __slots__ = ('abortedcompacts', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('abortedcompacts',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, abortedcompacts: dict[int, AbortCompactionResponseElement] | None = None) -> None:
+        self.abortedcompacts = abortedcompacts
 
 
 class AbortTxnRequest(Struct):
@@ -394,16 +426,17 @@ class Date(Struct):
 
 
 class DateColumnStatsData(Struct):
-    __slots__ = ('lowValue', 'highValue', 'numNulls', 'numDVs', 'bitVectors', 'unknown')
+    __slots__ = ('lowValue', 'highValue', 'numNulls', 'numDVs', 'bitVectors', 'histogram', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('numNulls', 'numDVs',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, lowValue: Date | None = None, highValue: Date | None = None, numNulls: int | None = None, numDVs: int | None = None, bitVectors: bytes | None = None) -> None:
+    def __init__(self, lowValue: Date | None = None, highValue: Date | None = None, numNulls: int | None = None, numDVs: int | None = None, bitVectors: bytes | None = None, histogram: bytes | None = None) -> None:
         self.lowValue = lowValue
         self.highValue = highValue
         self.numNulls = numNulls
         self.numDVs = numDVs
         self.bitVectors = bitVectors
+        self.histogram = histogram
 
 
 class Decimal(Struct):
@@ -417,42 +450,45 @@ class Decimal(Struct):
 
 
 class DecimalColumnStatsData(Struct):
-    __slots__ = ('lowValue', 'highValue', 'numNulls', 'numDVs', 'bitVectors', 'unknown')
+    __slots__ = ('lowValue', 'highValue', 'numNulls', 'numDVs', 'bitVectors', 'histogram', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('numNulls', 'numDVs',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, lowValue: Decimal | None = None, highValue: Decimal | None = None, numNulls: int | None = None, numDVs: int | None = None, bitVectors: bytes | None = None) -> None:
+    def __init__(self, lowValue: Decimal | None = None, highValue: Decimal | None = None, numNulls: int | None = None, numDVs: int | None = None, bitVectors: bytes | None = None, histogram: bytes | None = None) -> None:
         self.lowValue = lowValue
         self.highValue = highValue
         self.numNulls = numNulls
         self.numDVs = numDVs
         self.bitVectors = bitVectors
+        self.histogram = histogram
 
 
 class DoubleColumnStatsData(Struct):
-    __slots__ = ('lowValue', 'highValue', 'numNulls', 'numDVs', 'bitVectors', 'unknown')
+    __slots__ = ('lowValue', 'highValue', 'numNulls', 'numDVs', 'bitVectors', 'histogram', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('numNulls', 'numDVs',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, lowValue: float | None = None, highValue: float | None = None, numNulls: int | None = None, numDVs: int | None = None, bitVectors: bytes | None = None) -> None:
+    def __init__(self, lowValue: float | None = None, highValue: float | None = None, numNulls: int | None = None, numDVs: int | None = None, bitVectors: bytes | None = None, histogram: bytes | None = None) -> None:
         self.lowValue = lowValue
         self.highValue = highValue
         self.numNulls = numNulls
         self.numDVs = numDVs
         self.bitVectors = bitVectors
+        self.histogram = histogram
 
 
 class LongColumnStatsData(Struct):
-    __slots__ = ('lowValue', 'highValue', 'numNulls', 'numDVs', 'bitVectors', 'unknown')
+    __slots__ = ('lowValue', 'highValue', 'numNulls', 'numDVs', 'bitVectors', 'histogram', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('numNulls', 'numDVs',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, lowValue: int | None = None, highValue: int | None = None, numNulls: int | None = None, numDVs: int | None = None, bitVectors: bytes | None = None) -> None:
+    def __init__(self, lowValue: int | None = None, highValue: int | None = None, numNulls: int | None = None, numDVs: int | None = None, bitVectors: bytes | None = None, histogram: bytes | None = None) -> None:
         self.lowValue = lowValue
         self.highValue = highValue
         self.numNulls = numNulls
         self.numDVs = numDVs
         self.bitVectors = bitVectors
+        self.histogram = histogram
 
 
 class StringColumnStatsData(Struct):
@@ -478,16 +514,17 @@ class Timestamp(Struct):
 
 
 class TimestampColumnStatsData(Struct):
-    __slots__ = ('lowValue', 'highValue', 'numNulls', 'numDVs', 'bitVectors', 'unknown')
+    __slots__ = ('lowValue', 'highValue', 'numNulls', 'numDVs', 'bitVectors', 'histogram', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('numNulls', 'numDVs',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, lowValue: Timestamp | None = None, highValue: Timestamp | None = None, numNulls: int | None = None, numDVs: int | None = None, bitVectors: bytes | None = None) -> None:
+    def __init__(self, lowValue: Timestamp | None = None, highValue: Timestamp | None = None, numNulls: int | None = None, numDVs: int | None = None, bitVectors: bytes | None = None, histogram: bytes | None = None) -> None:
         self.lowValue = lowValue
         self.highValue = highValue
         self.numNulls = numNulls
         self.numDVs = numDVs
         self.bitVectors = bitVectors
+        self.histogram = histogram
 
 
 class ColumnStatisticsData(Struct):
@@ -643,11 +680,11 @@ class Partition(Struct):
 
 
 class AddPartitionsRequest(Struct):
-    __slots__ = ('dbName', 'tblName', 'parts', 'ifNotExists', 'needResult', 'catName', 'validWriteIdList', 'unknown')
+    __slots__ = ('dbName', 'tblName', 'parts', 'ifNotExists', 'needResult', 'catName', 'validWriteIdList', 'skipColumnSchemaForPartition', 'partitionColSchema', 'environmentContext', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('dbName', 'tblName', 'parts', 'ifNotExists',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, dbName: str | None = None, tblName: str | None = None, parts: list[Partition] | None = None, ifNotExists: bool | None = None, needResult: bool | None = None, catName: str | None = None, validWriteIdList: str | None = None) -> None:
+    def __init__(self, dbName: str | None = None, tblName: str | None = None, parts: list[Partition] | None = None, ifNotExists: bool | None = None, needResult: bool | None = None, catName: str | None = None, validWriteIdList: str | None = None, skipColumnSchemaForPartition: bool | None = None, partitionColSchema: list[FieldSchema] | None = None, environmentContext: EnvironmentContext | None = None) -> None:
         self.dbName = dbName
         self.tblName = tblName
         self.parts = parts
@@ -655,15 +692,19 @@ class AddPartitionsRequest(Struct):
         self.needResult = needResult
         self.catName = catName
         self.validWriteIdList = validWriteIdList
+        self.skipColumnSchemaForPartition = skipColumnSchemaForPartition
+        self.partitionColSchema = partitionColSchema
+        self.environmentContext = environmentContext
 
 
 class AddPartitionsResult(Struct):
-    __slots__ = ('partitions', 'isStatsCompliant', 'unknown')
+    __slots__ = ('partitions', 'isStatsCompliant', 'partitionColSchema', 'unknown')
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, partitions: list[Partition] | None = None, isStatsCompliant: bool | None = None) -> None:
+    def __init__(self, partitions: list[Partition] | None = None, isStatsCompliant: bool | None = None, partitionColSchema: list[FieldSchema] | None = None) -> None:
         self.partitions = partitions
         self.isStatsCompliant = isStatsCompliant
+        self.partitionColSchema = partitionColSchema
 
 
 class SQLPrimaryKey(Struct):
@@ -796,14 +837,15 @@ class AllocateTableWriteIdsResponse(Struct):
 
 
 class Catalog(Struct):
-    __slots__ = ('name', 'description', 'locationUri', 'createTime', 'unknown')
+    __slots__ = ('name', 'description', 'locationUri', 'createTime', 'parameters', 'unknown')
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, name: str | None = None, description: str | None = None, locationUri: str | None = None, createTime: int | None = None) -> None:
+    def __init__(self, name: str | None = None, description: str | None = None, locationUri: str | None = None, createTime: int | None = None, parameters: dict[str, str] | None = None) -> None:
         self.name = name
         self.description = description
         self.locationUri = locationUri
         self.createTime = createTime
+        self.parameters = parameters
 
 
 class AlterCatalogRequest(Struct):
@@ -869,11 +911,11 @@ class EnvironmentContext(Struct):
 
 
 class AlterPartitionsRequest(Struct):
-    __slots__ = ('catName', 'dbName', 'tableName', 'partitions', 'environmentContext', 'writeId', 'validWriteIdList', 'unknown')
+    __slots__ = ('catName', 'dbName', 'tableName', 'partitions', 'environmentContext', 'writeId', 'validWriteIdList', 'skipColumnSchemaForPartition', 'partitionColSchema', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('dbName', 'tableName', 'partitions',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, catName: str | None = None, dbName: str | None = None, tableName: str | None = None, partitions: list[Partition] | None = None, environmentContext: EnvironmentContext | None = None, writeId: int | None = None, validWriteIdList: str | None = None) -> None:
+    def __init__(self, catName: str | None = None, dbName: str | None = None, tableName: str | None = None, partitions: list[Partition] | None = None, environmentContext: EnvironmentContext | None = None, writeId: int | None = None, validWriteIdList: str | None = None, skipColumnSchemaForPartition: bool | None = None, partitionColSchema: list[FieldSchema] | None = None) -> None:
         self.catName = catName
         self.dbName = dbName
         self.tableName = tableName
@@ -881,6 +923,8 @@ class AlterPartitionsRequest(Struct):
         self.environmentContext = environmentContext
         self.writeId = writeId
         self.validWriteIdList = validWriteIdList
+        self.skipColumnSchemaForPartition = skipColumnSchemaForPartition
+        self.partitionColSchema = partitionColSchema
 
 
 class AlterPartitionsResponse(Struct):
@@ -960,11 +1004,11 @@ class Table(Struct):
 
 
 class AlterTableRequest(Struct):
-    __slots__ = ('catName', 'dbName', 'tableName', 'table', 'environmentContext', 'writeId', 'validWriteIdList', 'processorCapabilities', 'processorIdentifier', 'unknown')
+    __slots__ = ('catName', 'dbName', 'tableName', 'table', 'environmentContext', 'writeId', 'validWriteIdList', 'processorCapabilities', 'processorIdentifier', 'expectedParameterKey', 'expectedParameterValue', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('dbName', 'tableName', 'table',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, catName: str | None = None, dbName: str | None = None, tableName: str | None = None, table: Table | None = None, environmentContext: EnvironmentContext | None = None, writeId: int | None = None, validWriteIdList: str | None = None, processorCapabilities: list[str] | None = None, processorIdentifier: str | None = None) -> None:
+    def __init__(self, catName: str | None = None, dbName: str | None = None, tableName: str | None = None, table: Table | None = None, environmentContext: EnvironmentContext | None = None, writeId: int | None = None, validWriteIdList: str | None = None, processorCapabilities: list[str] | None = None, processorIdentifier: str | None = None, expectedParameterKey: str | None = None, expectedParameterValue: str | None = None) -> None:
         self.catName = catName
         self.dbName = dbName
         self.tableName = tableName
@@ -974,11 +1018,38 @@ class AlterTableRequest(Struct):
         self.validWriteIdList = validWriteIdList
         self.processorCapabilities = processorCapabilities
         self.processorIdentifier = processorIdentifier
+        self.expectedParameterKey = expectedParameterKey
+        self.expectedParameterValue = expectedParameterValue
 
 
 class AlterTableResponse(Struct):
     __slots__ = ("unknown",)
     thrift_spec: ClassVar[Spec] = ()
+
+
+class AppendPartitionsRequest(Struct):
+    __slots__ = ('catalogName', 'dbName', 'tableName', 'name', 'partVals', 'environmentContext', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('dbName', 'tableName',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, catalogName: str | None = None, dbName: str | None = None, tableName: str | None = None, name: str | None = None, partVals: list[str] | None = None, environmentContext: EnvironmentContext | None = None) -> None:
+        self.catalogName = catalogName
+        self.dbName = dbName
+        self.tableName = tableName
+        self.name = name
+        self.partVals = partVals
+        self.environmentContext = environmentContext
+
+
+class AsyncOperationResp(Struct):
+    __slots__ = ('id', 'message', 'finished', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('id',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, id: str | None = None, message: str | None = None, finished: bool | None = None) -> None:
+        self.id = id
+        self.message = message
+        self.finished = finished
 
 
 class BasicTxnInfo(Struct):
@@ -1266,11 +1337,11 @@ class CreateDataConnectorRequest(Struct):
 
 
 class CreateDatabaseRequest(Struct):
-    __slots__ = ('databaseName', 'description', 'locationUri', 'parameters', 'privileges', 'ownerName', 'ownerType', 'catalogName', 'createTime', 'managedLocationUri', 'type', 'dataConnectorName', 'unknown')
+    __slots__ = ('databaseName', 'description', 'locationUri', 'parameters', 'privileges', 'ownerName', 'ownerType', 'catalogName', 'createTime', 'managedLocationUri', 'type', 'dataConnectorName', 'remote_dbname', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('databaseName',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, databaseName: str | None = None, description: str | None = None, locationUri: str | None = None, parameters: dict[str, str] | None = None, privileges: PrincipalPrivilegeSet | None = None, ownerName: str | None = None, ownerType: int | None = None, catalogName: str | None = None, createTime: int | None = None, managedLocationUri: str | None = None, type: str | None = None, dataConnectorName: str | None = None) -> None:
+    def __init__(self, databaseName: str | None = None, description: str | None = None, locationUri: str | None = None, parameters: dict[str, str] | None = None, privileges: PrincipalPrivilegeSet | None = None, ownerName: str | None = None, ownerType: int | None = None, catalogName: str | None = None, createTime: int | None = None, managedLocationUri: str | None = None, type: int | None = None, dataConnectorName: str | None = None, remote_dbname: str | None = None) -> None:
         self.databaseName = databaseName
         self.description = description
         self.locationUri = locationUri
@@ -1283,6 +1354,7 @@ class CreateDatabaseRequest(Struct):
         self.managedLocationUri = managedLocationUri
         self.type = type
         self.dataConnectorName = dataConnectorName
+        self.remote_dbname = remote_dbname
 
 
 class CreateTableRequest(Struct):
@@ -1332,6 +1404,16 @@ class Database(Struct):
         self.remote_dbname = remote_dbname
 
 
+class AlterDatabaseRequest(Struct):
+    __slots__ = ('oldDbName', 'newDb', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('oldDbName', 'newDb',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, oldDbName: str | None = None, newDb: Database | None = None) -> None:
+        self.oldDbName = oldDbName
+        self.newDb = newDb
+
+
 class DefaultConstraintsRequest(Struct):
     __slots__ = ('catName', 'db_name', 'tbl_name', 'validWriteIdList', 'tableId', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('catName', 'db_name', 'tbl_name',)
@@ -1354,12 +1436,28 @@ class DefaultConstraintsResponse(Struct):
         self.defaultConstraints = defaultConstraints
 
 
-class DropCatalogRequest(Struct):
-    __slots__ = ('name', 'unknown')
+class DeleteColumnStatisticsRequest(Struct):
+    __slots__ = ('cat_name', 'db_name', 'tbl_name', 'part_names', 'col_names', 'engine', 'tableLevel', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('db_name', 'tbl_name',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, name: str | None = None) -> None:
+    def __init__(self, cat_name: str | None = None, db_name: str | None = None, tbl_name: str | None = None, part_names: list[str] | None = None, col_names: list[str] | None = None, engine: str | None = None, tableLevel: bool | None = None) -> None:
+        self.cat_name = cat_name
+        self.db_name = db_name
+        self.tbl_name = tbl_name
+        self.part_names = part_names
+        self.col_names = col_names
+        self.engine = engine
+        self.tableLevel = tableLevel
+
+
+class DropCatalogRequest(Struct):
+    __slots__ = ('name', 'ifExists', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, name: str | None = None, ifExists: bool | None = None) -> None:
         self.name = name
+        self.ifExists = ifExists
 
 
 class DropDataConnectorRequest(Struct):
@@ -1412,6 +1510,21 @@ class DropPackageRequest(Struct):
         self.packageName = packageName
 
 
+class DropPartitionRequest(Struct):
+    __slots__ = ('catName', 'dbName', 'tblName', 'partName', 'partVals', 'deleteData', 'environmentContext', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('dbName', 'tblName',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, catName: str | None = None, dbName: str | None = None, tblName: str | None = None, partName: str | None = None, partVals: list[str] | None = None, deleteData: bool | None = None, environmentContext: EnvironmentContext | None = None) -> None:
+        self.catName = catName
+        self.dbName = dbName
+        self.tblName = tblName
+        self.partName = partName
+        self.partVals = partVals
+        self.deleteData = deleteData
+        self.environmentContext = environmentContext
+
+
 class DropPartitionsExpr(Struct):
     __slots__ = ('expr', 'partArchiveLevel', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('expr',)
@@ -1432,11 +1545,11 @@ class RequestPartsSpec(Struct):
 
 
 class DropPartitionsRequest(Struct):
-    __slots__ = ('dbName', 'tblName', 'parts', 'deleteData', 'ifExists', 'ignoreProtection', 'environmentContext', 'needResult', 'catName', 'unknown')
+    __slots__ = ('dbName', 'tblName', 'parts', 'deleteData', 'ifExists', 'ignoreProtection', 'environmentContext', 'needResult', 'catName', 'skipColumnSchemaForPartition', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('dbName', 'tblName', 'parts',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, dbName: str | None = None, tblName: str | None = None, parts: RequestPartsSpec | None = None, deleteData: bool | None = None, ifExists: bool | None = None, ignoreProtection: bool | None = None, environmentContext: EnvironmentContext | None = None, needResult: bool | None = None, catName: str | None = None) -> None:
+    def __init__(self, dbName: str | None = None, tblName: str | None = None, parts: RequestPartsSpec | None = None, deleteData: bool | None = None, ifExists: bool | None = None, ignoreProtection: bool | None = None, environmentContext: EnvironmentContext | None = None, needResult: bool | None = None, catName: str | None = None, skipColumnSchemaForPartition: bool | None = None) -> None:
         self.dbName = dbName
         self.tblName = tblName
         self.parts = parts
@@ -1446,6 +1559,7 @@ class DropPartitionsRequest(Struct):
         self.environmentContext = environmentContext
         self.needResult = needResult
         self.catName = catName
+        self.skipColumnSchemaForPartition = skipColumnSchemaForPartition
 
 
 class DropPartitionsResult(Struct):
@@ -1454,6 +1568,20 @@ class DropPartitionsResult(Struct):
 
     def __init__(self, partitions: list[Partition] | None = None) -> None:
         self.partitions = partitions
+
+
+class DropTableRequest(Struct):
+    __slots__ = ('catalogName', 'dbName', 'tableName', 'deleteData', 'envContext', 'dropPartitions', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('dbName', 'tableName',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, catalogName: str | None = None, dbName: str | None = None, tableName: str | None = None, deleteData: bool | None = None, envContext: EnvironmentContext | None = None, dropPartitions: bool | None = None) -> None:
+        self.catalogName = catalogName
+        self.dbName = dbName
+        self.tableName = tableName
+        self.deleteData = deleteData
+        self.envContext = envContext
+        self.dropPartitions = dropPartitions
 
 
 class ExtendedTableInfo(Struct):
@@ -1518,26 +1646,29 @@ class InsertEventRequestData(Struct):
 
 
 class FireEventRequestData(Struct):
-    __slots__ = ('insertData', 'insertDatas', 'unknown')
+    __slots__ = ('insertData', 'insertDatas', 'refreshEvent', 'unknown')
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, insertData: InsertEventRequestData | None = None, insertDatas: list[InsertEventRequestData] | None = None) -> None:
+    def __init__(self, insertData: InsertEventRequestData | None = None, insertDatas: list[InsertEventRequestData] | None = None, refreshEvent: bool | None = None) -> None:
         self.insertData = insertData
         self.insertDatas = insertDatas
+        self.refreshEvent = refreshEvent
 
 
 class FireEventRequest(Struct):
-    __slots__ = ('successful', 'data', 'dbName', 'tableName', 'partitionVals', 'catName', 'unknown')
+    __slots__ = ('successful', 'data', 'dbName', 'tableName', 'partitionVals', 'catName', 'tblParams', 'batchPartitionValsForRefresh', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('successful', 'data',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, successful: bool | None = None, data: FireEventRequestData | None = None, dbName: str | None = None, tableName: str | None = None, partitionVals: list[str] | None = None, catName: str | None = None) -> None:
+    def __init__(self, successful: bool | None = None, data: FireEventRequestData | None = None, dbName: str | None = None, tableName: str | None = None, partitionVals: list[str] | None = None, catName: str | None = None, tblParams: dict[str, str] | None = None, batchPartitionValsForRefresh: list[list[str]] | None = None) -> None:
         self.successful = successful
         self.data = data
         self.dbName = dbName
         self.tableName = tableName
         self.partitionVals = partitionVals
         self.catName = catName
+        self.tblParams = tblParams
+        self.batchPartitionValsForRefresh = batchPartitionValsForRefresh
 
 
 class FireEventResponse(Struct):
@@ -1648,6 +1779,24 @@ class GetDataConnectorRequest(Struct):
         self.connectorName = connectorName
 
 
+class GetDatabaseObjectsRequest(Struct):
+    __slots__ = ('catalogName', 'pattern', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, catalogName: str | None = None, pattern: str | None = None) -> None:
+        self.catalogName = catalogName
+        self.pattern = pattern
+
+
+class GetDatabaseObjectsResponse(Struct):
+    __slots__ = ('databases', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('databases',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, databases: list[Database] | None = None) -> None:
+        self.databases = databases
+
+
 class GetDatabaseRequest(Struct):
     __slots__ = ('name', 'catalogName', 'processorCapabilities', 'processorIdentifier', 'unknown')
     thrift_spec: ClassVar[Spec]
@@ -1730,6 +1879,27 @@ class GetFileMetadataResult(Struct):
     def __init__(self, metadata: dict[int, bytes] | None = None, isSupported: bool | None = None) -> None:
         self.metadata = metadata
         self.isSupported = isSupported
+
+
+class GetFunctionsRequest(Struct):
+    __slots__ = ('dbName', 'catalogName', 'pattern', 'returnNames', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('dbName',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, dbName: str | None = None, catalogName: str | None = None, pattern: str | None = None, returnNames: bool | None = None) -> None:
+        self.dbName = dbName
+        self.catalogName = catalogName
+        self.pattern = pattern
+        self.returnNames = returnNames
+
+
+class GetFunctionsResponse(Struct):
+    __slots__ = ('function_names', 'functions', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, function_names: list[str] | None = None, functions: list[Function] | None = None) -> None:
+        self.function_names = function_names
+        self.functions = functions
 
 
 class GetLatestCommittedCompactionInfoRequest(Struct):
@@ -1858,12 +2028,27 @@ class GetPartitionResponse(Struct):
         self.partition = partition
 
 
+class GetPartitionsByFilterRequest(Struct):
+    __slots__ = ('catName', 'dbName', 'tblName', 'filter', 'maxParts', 'skipColumnSchemaForPartition', 'includeParamKeyPattern', 'excludeParamKeyPattern', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, catName: str | None = None, dbName: str | None = None, tblName: str | None = None, filter: str | None = None, maxParts: int | None = None, skipColumnSchemaForPartition: bool | None = None, includeParamKeyPattern: str | None = None, excludeParamKeyPattern: str | None = None) -> None:
+        self.catName = catName
+        self.dbName = dbName
+        self.tblName = tblName
+        self.filter = filter
+        self.maxParts = maxParts
+        self.skipColumnSchemaForPartition = skipColumnSchemaForPartition
+        self.includeParamKeyPattern = includeParamKeyPattern
+        self.excludeParamKeyPattern = excludeParamKeyPattern
+
+
 class GetPartitionsByNamesRequest(Struct):
-    __slots__ = ('db_name', 'tbl_name', 'names', 'get_col_stats', 'processorCapabilities', 'processorIdentifier', 'engine', 'validWriteIdList', 'getFileMetadata', 'id', 'unknown')
+    __slots__ = ('db_name', 'tbl_name', 'names', 'get_col_stats', 'processorCapabilities', 'processorIdentifier', 'engine', 'validWriteIdList', 'getFileMetadata', 'id', 'skipColumnSchemaForPartition', 'includeParamKeyPattern', 'excludeParamKeyPattern', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('db_name', 'tbl_name',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, db_name: str | None = None, tbl_name: str | None = None, names: list[str] | None = None, get_col_stats: bool | None = None, processorCapabilities: list[str] | None = None, processorIdentifier: str | None = None, engine: str | None = None, validWriteIdList: str | None = None, getFileMetadata: bool | None = None, id: int | None = None) -> None:
+    def __init__(self, db_name: str | None = None, tbl_name: str | None = None, names: list[str] | None = None, get_col_stats: bool | None = None, processorCapabilities: list[str] | None = None, processorIdentifier: str | None = None, engine: str | None = None, validWriteIdList: str | None = None, getFileMetadata: bool | None = None, id: int | None = None, skipColumnSchemaForPartition: bool | None = None, includeParamKeyPattern: str | None = None, excludeParamKeyPattern: str | None = None) -> None:
         self.db_name = db_name
         self.tbl_name = tbl_name
         self.names = names
@@ -1874,6 +2059,9 @@ class GetPartitionsByNamesRequest(Struct):
         self.validWriteIdList = validWriteIdList
         self.getFileMetadata = getFileMetadata
         self.id = id
+        self.skipColumnSchemaForPartition = skipColumnSchemaForPartition
+        self.includeParamKeyPattern = includeParamKeyPattern
+        self.excludeParamKeyPattern = excludeParamKeyPattern
 
 
 class GetPartitionsByNamesResult(Struct):
@@ -1896,11 +2084,11 @@ class GetPartitionsFilterSpec(Struct):
 
 
 class GetPartitionsPsWithAuthRequest(Struct):
-    __slots__ = ('catName', 'dbName', 'tblName', 'partVals', 'maxParts', 'userName', 'groupNames', 'validWriteIdList', 'id', 'unknown')
+    __slots__ = ('catName', 'dbName', 'tblName', 'partVals', 'maxParts', 'userName', 'groupNames', 'validWriteIdList', 'id', 'skipColumnSchemaForPartition', 'includeParamKeyPattern', 'excludeParamKeyPattern', 'partNames', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('dbName', 'tblName',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, catName: str | None = None, dbName: str | None = None, tblName: str | None = None, partVals: list[str] | None = None, maxParts: int | None = None, userName: str | None = None, groupNames: list[str] | None = None, validWriteIdList: str | None = None, id: int | None = None) -> None:
+    def __init__(self, catName: str | None = None, dbName: str | None = None, tblName: str | None = None, partVals: list[str] | None = None, maxParts: int | None = None, userName: str | None = None, groupNames: list[str] | None = None, validWriteIdList: str | None = None, id: int | None = None, skipColumnSchemaForPartition: bool | None = None, includeParamKeyPattern: str | None = None, excludeParamKeyPattern: str | None = None, partNames: list[str] | None = None) -> None:
         self.catName = catName
         self.dbName = dbName
         self.tblName = tblName
@@ -1910,6 +2098,10 @@ class GetPartitionsPsWithAuthRequest(Struct):
         self.groupNames = groupNames
         self.validWriteIdList = validWriteIdList
         self.id = id
+        self.skipColumnSchemaForPartition = skipColumnSchemaForPartition
+        self.includeParamKeyPattern = includeParamKeyPattern
+        self.excludeParamKeyPattern = excludeParamKeyPattern
+        self.partNames = partNames
 
 
 class GetPartitionsPsWithAuthResponse(Struct):
@@ -2344,11 +2536,11 @@ class LockComponent(Struct):
 
 
 class LockRequest(Struct):
-    __slots__ = ('component', 'txnid', 'user', 'hostname', 'agentInfo', 'zeroWaitReadEnabled', 'exclusiveCTAS', 'unknown')
+    __slots__ = ('component', 'txnid', 'user', 'hostname', 'agentInfo', 'zeroWaitReadEnabled', 'exclusiveCTAS', 'locklessReadsEnabled', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('component', 'user', 'hostname',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, component: list[LockComponent] | None = None, txnid: int | None = None, user: str | None = None, hostname: str | None = None, agentInfo: str | None = None, zeroWaitReadEnabled: bool | None = None, exclusiveCTAS: bool | None = None) -> None:
+    def __init__(self, component: list[LockComponent] | None = None, txnid: int | None = None, user: str | None = None, hostname: str | None = None, agentInfo: str | None = None, zeroWaitReadEnabled: bool | None = None, exclusiveCTAS: bool | None = None, locklessReadsEnabled: bool | None = None) -> None:
         self.component = component
         self.txnid = txnid
         self.user = user
@@ -2356,6 +2548,7 @@ class LockRequest(Struct):
         self.agentInfo = agentInfo
         self.zeroWaitReadEnabled = zeroWaitReadEnabled
         self.exclusiveCTAS = exclusiveCTAS
+        self.locklessReadsEnabled = locklessReadsEnabled
 
 
 class LockResponse(Struct):
@@ -2446,17 +2639,18 @@ class NotificationEvent(Struct):
 
 
 class NotificationEventRequest(Struct):
-    __slots__ = ('lastEvent', 'maxEvents', 'eventTypeSkipList', 'catName', 'dbName', 'tableNames', 'unknown')
+    __slots__ = ('lastEvent', 'maxEvents', 'eventTypeSkipList', 'catName', 'dbName', 'tableNames', 'eventTypeList', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('lastEvent',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, lastEvent: int | None = None, maxEvents: int | None = None, eventTypeSkipList: list[str] | None = None, catName: str | None = None, dbName: str | None = None, tableNames: list[str] | None = None) -> None:
+    def __init__(self, lastEvent: int | None = None, maxEvents: int | None = None, eventTypeSkipList: list[str] | None = None, catName: str | None = None, dbName: str | None = None, tableNames: list[str] | None = None, eventTypeList: list[str] | None = None) -> None:
         self.lastEvent = lastEvent
         self.maxEvents = maxEvents
         self.eventTypeSkipList = eventTypeSkipList
         self.catName = catName
         self.dbName = dbName
         self.tableNames = tableNames
+        self.eventTypeList = eventTypeList
 
 
 class NotificationEventResponse(Struct):
@@ -2573,11 +2767,11 @@ class PartitionValuesResponse(Struct):
 
 
 class PartitionsByExprRequest(Struct):
-    __slots__ = ('dbName', 'tblName', 'expr', 'defaultPartitionName', 'maxParts', 'catName', 'order', 'validWriteIdList', 'id', 'unknown')
+    __slots__ = ('dbName', 'tblName', 'expr', 'defaultPartitionName', 'maxParts', 'catName', 'order', 'validWriteIdList', 'id', 'skipColumnSchemaForPartition', 'includeParamKeyPattern', 'excludeParamKeyPattern', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('dbName', 'tblName', 'expr',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, dbName: str | None = None, tblName: str | None = None, expr: bytes | None = None, defaultPartitionName: str | None = None, maxParts: int | None = None, catName: str | None = None, order: str | None = None, validWriteIdList: str | None = None, id: int | None = None) -> None:
+    def __init__(self, dbName: str | None = None, tblName: str | None = None, expr: bytes | None = None, defaultPartitionName: str | None = None, maxParts: int | None = None, catName: str | None = None, order: str | None = None, validWriteIdList: str | None = None, id: int | None = None, skipColumnSchemaForPartition: bool | None = None, includeParamKeyPattern: str | None = None, excludeParamKeyPattern: str | None = None) -> None:
         self.dbName = dbName
         self.tblName = tblName
         self.expr = expr
@@ -2587,6 +2781,9 @@ class PartitionsByExprRequest(Struct):
         self.order = order
         self.validWriteIdList = validWriteIdList
         self.id = id
+        self.skipColumnSchemaForPartition = skipColumnSchemaForPartition
+        self.includeParamKeyPattern = includeParamKeyPattern
+        self.excludeParamKeyPattern = excludeParamKeyPattern
 
 
 class PartitionsByExprResult(Struct):
@@ -2600,17 +2797,20 @@ class PartitionsByExprResult(Struct):
 
 
 class PartitionsRequest(Struct):
-    __slots__ = ('catName', 'dbName', 'tblName', 'maxParts', 'validWriteIdList', 'id', 'unknown')
+    __slots__ = ('catName', 'dbName', 'tblName', 'maxParts', 'validWriteIdList', 'id', 'skipColumnSchemaForPartition', 'includeParamKeyPattern', 'excludeParamKeyPattern', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('dbName', 'tblName',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, catName: str | None = None, dbName: str | None = None, tblName: str | None = None, maxParts: int | None = None, validWriteIdList: str | None = None, id: int | None = None) -> None:
+    def __init__(self, catName: str | None = None, dbName: str | None = None, tblName: str | None = None, maxParts: int | None = None, validWriteIdList: str | None = None, id: int | None = None, skipColumnSchemaForPartition: bool | None = None, includeParamKeyPattern: str | None = None, excludeParamKeyPattern: str | None = None) -> None:
         self.catName = catName
         self.dbName = dbName
         self.tblName = tblName
         self.maxParts = maxParts
         self.validWriteIdList = validWriteIdList
         self.id = id
+        self.skipColumnSchemaForPartition = skipColumnSchemaForPartition
+        self.includeParamKeyPattern = includeParamKeyPattern
+        self.excludeParamKeyPattern = excludeParamKeyPattern
 
 
 class PartitionsResponse(Struct):
@@ -2679,6 +2879,36 @@ class PrimaryKeysResponse(Struct):
         self.primaryKeys = primaryKeys
 
 
+class PropertyGetRequest(Struct):
+    __slots__ = ('nameSpace', 'mapPrefix', 'mapPredicate', 'mapSelection', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('nameSpace',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, nameSpace: str | None = None, mapPrefix: str | None = None, mapPredicate: str | None = None, mapSelection: list[str] | None = None) -> None:
+        self.nameSpace = nameSpace
+        self.mapPrefix = mapPrefix
+        self.mapPredicate = mapPredicate
+        self.mapSelection = mapSelection
+
+
+class PropertyGetResponse(Struct):
+    __slots__ = ('properties', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, properties: dict[str, dict[str, str]] | None = None) -> None:
+        self.properties = properties
+
+
+class PropertySetRequest(Struct):
+    __slots__ = ('nameSpace', 'propertyMap', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('nameSpace',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, nameSpace: str | None = None, propertyMap: dict[str, str] | None = None) -> None:
+        self.nameSpace = nameSpace
+        self.propertyMap = propertyMap
+
+
 class PutFileMetadataRequest(Struct):
     __slots__ = ('fileIds', 'metadata', 'type', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('fileIds', 'metadata',)
@@ -2728,6 +2958,14 @@ class ReplTblWriteIdStateRequest(Struct):
         self.dbName = dbName
         self.tableName = tableName
         self.partNames = partNames
+
+
+class ReplayedTxnsForPolicyResult(Struct):
+    __slots__ = ('replTxnMapEntry', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, replTxnMapEntry: dict[str, str] | None = None) -> None:
+        self.replTxnMapEntry = replTxnMapEntry
 
 
 class ReplicationMetrics(Struct):
@@ -3042,16 +3280,18 @@ class StoredProcedureRequest(Struct):
 
 
 class TableMeta(Struct):
-    __slots__ = ('dbName', 'tableName', 'tableType', 'comments', 'catName', 'unknown')
+    __slots__ = ('dbName', 'tableName', 'tableType', 'comments', 'catName', 'ownerName', 'ownerType', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('dbName', 'tableName', 'tableType',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, dbName: str | None = None, tableName: str | None = None, tableType: str | None = None, comments: str | None = None, catName: str | None = None) -> None:
+    def __init__(self, dbName: str | None = None, tableName: str | None = None, tableType: str | None = None, comments: str | None = None, catName: str | None = None, ownerName: str | None = None, ownerType: int | None = None) -> None:
         self.dbName = dbName
         self.tableName = tableName
         self.tableType = tableType
         self.comments = comments
         self.catName = catName
+        self.ownerName = ownerName
+        self.ownerType = ownerType
 
 
 class TableStatsRequest(Struct):
@@ -3590,6 +3830,14 @@ class AlreadyExistsException(ExceptionStruct):
         self.message = message
 
 
+class CompactionAbortedException(ExceptionStruct):
+    __slots__ = ('message', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, message: str | None = None) -> None:
+        self.message = message
+
+
 class ConfigValSecurityException(ExceptionStruct):
     __slots__ = ('message', 'unknown')
     thrift_spec: ClassVar[Spec]
@@ -3631,6 +3879,14 @@ class InvalidPartitionException(ExceptionStruct):
 
 
 class MetaException(ExceptionStruct):
+    __slots__ = ('message', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, message: str | None = None) -> None:
+        self.message = message
+
+
+class NoSuchCompactionException(ExceptionStruct):
     __slots__ = ('message', 'unknown')
     thrift_spec: ClassVar[Spec]
 
@@ -3710,6 +3966,9 @@ class IndexAlreadyExistsException(ExceptionStruct):
         self.message = message
 
 
+AbortCompactionRequest.thrift_spec = f(None, (1, 'compactionIds', 15, (10, None, False)), (2, 'type', 11, 'UTF8'), (3, 'poolName', 11, 'UTF8'))
+AbortCompactionResponseElement.thrift_spec = f(None, (1, 'compactionId', 10, None), (2, 'status', 11, 'UTF8'), (3, 'message', 11, 'UTF8'))
+AbortCompactResponse.thrift_spec = f(None, (1, 'abortedcompacts', 13, (10, None, 12, [AbortCompactionResponseElement, None], False)))
 AbortTxnRequest.thrift_spec = f(None, (1, 'txnid', 10, None), (2, 'replPolicy', 11, 'UTF8'), (3, 'txn_type', 8, None), (4, 'errorCode', 10, None))
 AbortTxnsRequest.thrift_spec = f(None, (1, 'txn_ids', 15, (10, None, False)), (2, 'errorCode', 10, None))
 SQLCheckConstraint.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'table_db', 11, 'UTF8'), (3, 'table_name', 11, 'UTF8'), (4, 'column_name', 11, 'UTF8'), (5, 'check_expression', 11, 'UTF8'), (6, 'dc_name', 11, 'UTF8'), (7, 'enable_cstr', 2, None), (8, 'validate_cstr', 2, None), (9, 'rely_cstr', 2, None))
@@ -3726,14 +3985,14 @@ ColumnStatisticsDesc.thrift_spec = f(None, (1, 'isTblLevel', 2, None), (2, 'dbNa
 BinaryColumnStatsData.thrift_spec = f(None, (1, 'maxColLen', 10, None), (2, 'avgColLen', 4, None), (3, 'numNulls', 10, None), (4, 'bitVectors', 11, 'BINARY'))
 BooleanColumnStatsData.thrift_spec = f(None, (1, 'numTrues', 10, None), (2, 'numFalses', 10, None), (3, 'numNulls', 10, None), (4, 'bitVectors', 11, 'BINARY'))
 Date.thrift_spec = f(None, (1, 'daysSinceEpoch', 10, None))
-DateColumnStatsData.thrift_spec = f(None, (1, 'lowValue', 12, [Date, None]), (2, 'highValue', 12, [Date, None]), (3, 'numNulls', 10, None), (4, 'numDVs', 10, None), (5, 'bitVectors', 11, 'BINARY'))
+DateColumnStatsData.thrift_spec = f(None, (1, 'lowValue', 12, [Date, None]), (2, 'highValue', 12, [Date, None]), (3, 'numNulls', 10, None), (4, 'numDVs', 10, None), (5, 'bitVectors', 11, 'BINARY'), (6, 'histogram', 11, 'BINARY'))
 Decimal.thrift_spec = f(None, (1, 'unscaled', 11, 'BINARY'), None, (3, 'scale', 6, None))
-DecimalColumnStatsData.thrift_spec = f(None, (1, 'lowValue', 12, [Decimal, None]), (2, 'highValue', 12, [Decimal, None]), (3, 'numNulls', 10, None), (4, 'numDVs', 10, None), (5, 'bitVectors', 11, 'BINARY'))
-DoubleColumnStatsData.thrift_spec = f(None, (1, 'lowValue', 4, None), (2, 'highValue', 4, None), (3, 'numNulls', 10, None), (4, 'numDVs', 10, None), (5, 'bitVectors', 11, 'BINARY'))
-LongColumnStatsData.thrift_spec = f(None, (1, 'lowValue', 10, None), (2, 'highValue', 10, None), (3, 'numNulls', 10, None), (4, 'numDVs', 10, None), (5, 'bitVectors', 11, 'BINARY'))
+DecimalColumnStatsData.thrift_spec = f(None, (1, 'lowValue', 12, [Decimal, None]), (2, 'highValue', 12, [Decimal, None]), (3, 'numNulls', 10, None), (4, 'numDVs', 10, None), (5, 'bitVectors', 11, 'BINARY'), (6, 'histogram', 11, 'BINARY'))
+DoubleColumnStatsData.thrift_spec = f(None, (1, 'lowValue', 4, None), (2, 'highValue', 4, None), (3, 'numNulls', 10, None), (4, 'numDVs', 10, None), (5, 'bitVectors', 11, 'BINARY'), (6, 'histogram', 11, 'BINARY'))
+LongColumnStatsData.thrift_spec = f(None, (1, 'lowValue', 10, None), (2, 'highValue', 10, None), (3, 'numNulls', 10, None), (4, 'numDVs', 10, None), (5, 'bitVectors', 11, 'BINARY'), (6, 'histogram', 11, 'BINARY'))
 StringColumnStatsData.thrift_spec = f(None, (1, 'maxColLen', 10, None), (2, 'avgColLen', 4, None), (3, 'numNulls', 10, None), (4, 'numDVs', 10, None), (5, 'bitVectors', 11, 'BINARY'))
 Timestamp.thrift_spec = f(None, (1, 'secondsSinceEpoch', 10, None))
-TimestampColumnStatsData.thrift_spec = f(None, (1, 'lowValue', 12, [Timestamp, None]), (2, 'highValue', 12, [Timestamp, None]), (3, 'numNulls', 10, None), (4, 'numDVs', 10, None), (5, 'bitVectors', 11, 'BINARY'))
+TimestampColumnStatsData.thrift_spec = f(None, (1, 'lowValue', 12, [Timestamp, None]), (2, 'highValue', 12, [Timestamp, None]), (3, 'numNulls', 10, None), (4, 'numDVs', 10, None), (5, 'bitVectors', 11, 'BINARY'), (6, 'histogram', 11, 'BINARY'))
 ColumnStatisticsData.thrift_spec = f(None, (1, 'booleanStats', 12, [BooleanColumnStatsData, None]), (2, 'longStats', 12, [LongColumnStatsData, None]), (3, 'doubleStats', 12, [DoubleColumnStatsData, None]), (4, 'stringStats', 12, [StringColumnStatsData, None]), (5, 'binaryStats', 12, [BinaryColumnStatsData, None]), (6, 'decimalStats', 12, [DecimalColumnStatsData, None]), (7, 'dateStats', 12, [DateColumnStatsData, None]), (8, 'timestampStats', 12, [TimestampColumnStatsData, None]))
 ColumnStatisticsObj.thrift_spec = f(None, (1, 'colName', 11, 'UTF8'), (2, 'colType', 11, 'UTF8'), (3, 'statsData', 12, [ColumnStatisticsData, None]))
 ColumnStatistics.thrift_spec = f(None, (1, 'statsDesc', 12, [ColumnStatisticsDesc, None]), (2, 'statsObj', 15, (12, [ColumnStatisticsObj, None], False)), (3, 'isStatsCompliant', 2, None), (4, 'engine', 11, 'UTF8'))
@@ -3746,8 +4005,8 @@ SerDeInfo.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'serializationLib',
 SkewedInfo.thrift_spec = f(None, (1, 'skewedColNames', 15, (11, 'UTF8', False)), (2, 'skewedColValues', 15, (15, (11, 'UTF8', False), False)), (3, 'skewedColValueLocationMaps', 13, (15, (11, 'UTF8', True), 11, 'UTF8', False)))
 StorageDescriptor.thrift_spec = f(None, (1, 'cols', 15, (12, [FieldSchema, None], False)), (2, 'location', 11, 'UTF8'), (3, 'inputFormat', 11, 'UTF8'), (4, 'outputFormat', 11, 'UTF8'), (5, 'compressed', 2, None), (6, 'numBuckets', 8, None), (7, 'serdeInfo', 12, [SerDeInfo, None]), (8, 'bucketCols', 15, (11, 'UTF8', False)), (9, 'sortCols', 15, (12, [Order, None], False)), (10, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (11, 'skewedInfo', 12, [SkewedInfo, None]), (12, 'storedAsSubDirectories', 2, None))
 Partition.thrift_spec = f(None, (1, 'values', 15, (11, 'UTF8', False)), (2, 'dbName', 11, 'UTF8'), (3, 'tableName', 11, 'UTF8'), (4, 'createTime', 8, None), (5, 'lastAccessTime', 8, None), (6, 'sd', 12, [StorageDescriptor, None]), (7, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (8, 'privileges', 12, [PrincipalPrivilegeSet, None]), (9, 'catName', 11, 'UTF8'), (10, 'writeId', 10, None), (11, 'isStatsCompliant', 2, None), (12, 'colStats', 12, [ColumnStatistics, None]), (13, 'fileMetadata', 12, [FileMetadata, None]))
-AddPartitionsRequest.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'tblName', 11, 'UTF8'), (3, 'parts', 15, (12, [Partition, None], False)), (4, 'ifNotExists', 2, None), (5, 'needResult', 2, None), (6, 'catName', 11, 'UTF8'), (7, 'validWriteIdList', 11, 'UTF8'))
-AddPartitionsResult.thrift_spec = f(None, (1, 'partitions', 15, (12, [Partition, None], False)), (2, 'isStatsCompliant', 2, None))
+AddPartitionsRequest.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'tblName', 11, 'UTF8'), (3, 'parts', 15, (12, [Partition, None], False)), (4, 'ifNotExists', 2, None), (5, 'needResult', 2, None), (6, 'catName', 11, 'UTF8'), (7, 'validWriteIdList', 11, 'UTF8'), (8, 'skipColumnSchemaForPartition', 2, None), (9, 'partitionColSchema', 15, (12, [FieldSchema, None], False)), (10, 'environmentContext', 12, [EnvironmentContext, None]))
+AddPartitionsResult.thrift_spec = f(None, (1, 'partitions', 15, (12, [Partition, None], False)), (2, 'isStatsCompliant', 2, None), (3, 'partitionColSchema', 15, (12, [FieldSchema, None], False)))
 SQLPrimaryKey.thrift_spec = f(None, (1, 'table_db', 11, 'UTF8'), (2, 'table_name', 11, 'UTF8'), (3, 'column_name', 11, 'UTF8'), (4, 'key_seq', 8, None), (5, 'pk_name', 11, 'UTF8'), (6, 'enable_cstr', 2, None), (7, 'validate_cstr', 2, None), (8, 'rely_cstr', 2, None), (9, 'catName', 11, 'UTF8'))
 AddPrimaryKeyRequest.thrift_spec = f(None, (1, 'primaryKeyCols', 15, (12, [SQLPrimaryKey, None], False)))
 SQLUniqueConstraint.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'table_db', 11, 'UTF8'), (3, 'table_name', 11, 'UTF8'), (4, 'column_name', 11, 'UTF8'), (5, 'key_seq', 8, None), (6, 'uk_name', 11, 'UTF8'), (7, 'enable_cstr', 2, None), (8, 'validate_cstr', 2, None), (9, 'rely_cstr', 2, None))
@@ -3759,19 +4018,21 @@ AllTableConstraintsResponse.thrift_spec = f(None, (1, 'allTableConstraints', 12,
 TxnToWriteId.thrift_spec = f(None, (1, 'txnId', 10, None), (2, 'writeId', 10, None))
 AllocateTableWriteIdsRequest.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'tableName', 11, 'UTF8'), (3, 'txnIds', 15, (10, None, False)), (4, 'replPolicy', 11, 'UTF8'), (5, 'srcTxnToWriteIdList', 15, (12, [TxnToWriteId, None], False)), (6, 'reallocate', 2, None))
 AllocateTableWriteIdsResponse.thrift_spec = f(None, (1, 'txnToWriteIds', 15, (12, [TxnToWriteId, None], False)))
-Catalog.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'description', 11, 'UTF8'), (3, 'locationUri', 11, 'UTF8'), (4, 'createTime', 8, None))
+Catalog.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'description', 11, 'UTF8'), (3, 'locationUri', 11, 'UTF8'), (4, 'createTime', 8, None), (5, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)))
 AlterCatalogRequest.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'newCat', 12, [Catalog, None]))
 ISchema.thrift_spec = f(None, (1, 'schemaType', 8, None), (2, 'name', 11, 'UTF8'), (3, 'catName', 11, 'UTF8'), (4, 'dbName', 11, 'UTF8'), (5, 'compatibility', 8, None), (6, 'validationLevel', 8, None), (7, 'canEvolve', 2, None), (8, 'schemaGroup', 11, 'UTF8'), (9, 'description', 11, 'UTF8'))
 ISchemaName.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'schemaName', 11, 'UTF8'))
 AlterDataConnectorRequest.thrift_spec = f(None, (1, 'connectorName', 11, 'UTF8'), (2, 'newConnector', 12, [DataConnector, None]))
 AlterISchemaRequest.thrift_spec = f(None, (1, 'name', 12, [ISchemaName, None]), None, (3, 'newSchema', 12, [ISchema, None]))
 EnvironmentContext.thrift_spec = f(None, (1, 'properties', 13, (11, 'UTF8', 11, 'UTF8', False)))
-AlterPartitionsRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tableName', 11, 'UTF8'), (4, 'partitions', 15, (12, [Partition, None], False)), (5, 'environmentContext', 12, [EnvironmentContext, None]), (6, 'writeId', 10, None), (7, 'validWriteIdList', 11, 'UTF8'))
+AlterPartitionsRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tableName', 11, 'UTF8'), (4, 'partitions', 15, (12, [Partition, None], False)), (5, 'environmentContext', 12, [EnvironmentContext, None]), (6, 'writeId', 10, None), (7, 'validWriteIdList', 11, 'UTF8'), (8, 'skipColumnSchemaForPartition', 2, None), (9, 'partitionColSchema', 15, (12, [FieldSchema, None], False)))
 SourceTable.thrift_spec = f(None, (1, 'table', 12, [Table, None]), (2, 'insertedCount', 10, None), (3, 'updatedCount', 10, None), (4, 'deletedCount', 10, None))
 CreationMetadata.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tblName', 11, 'UTF8'), (4, 'tablesUsed', 14, (11, 'UTF8', False)), (5, 'validTxnList', 11, 'UTF8'), (6, 'materializationTime', 10, None), (7, 'sourceTables', 15, (12, [SourceTable, None], False)))
 ObjectDictionary.thrift_spec = f(None, (1, 'values', 13, (11, 'UTF8', 15, (11, 'BINARY', False), False)))
 Table.thrift_spec = f(None, (1, 'tableName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'owner', 11, 'UTF8'), (4, 'createTime', 8, None), (5, 'lastAccessTime', 8, None), (6, 'retention', 8, None), (7, 'sd', 12, [StorageDescriptor, None]), (8, 'partitionKeys', 15, (12, [FieldSchema, None], False)), (9, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (10, 'viewOriginalText', 11, 'UTF8'), (11, 'viewExpandedText', 11, 'UTF8'), (12, 'tableType', 11, 'UTF8'), (13, 'privileges', 12, [PrincipalPrivilegeSet, None]), (14, 'temporary', 2, None), (15, 'rewriteEnabled', 2, None), (16, 'creationMetadata', 12, [CreationMetadata, None]), (17, 'catName', 11, 'UTF8'), (18, 'ownerType', 8, None), (19, 'writeId', 10, None), (20, 'isStatsCompliant', 2, None), (21, 'colStats', 12, [ColumnStatistics, None]), (22, 'accessType', 3, None), (23, 'requiredReadCapabilities', 15, (11, 'UTF8', False)), (24, 'requiredWriteCapabilities', 15, (11, 'UTF8', False)), (25, 'id', 10, None), (26, 'fileMetadata', 12, [FileMetadata, None]), (27, 'dictionary', 12, [ObjectDictionary, None]), (28, 'txnId', 10, None))
-AlterTableRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tableName', 11, 'UTF8'), (4, 'table', 12, [Table, None]), (5, 'environmentContext', 12, [EnvironmentContext, None]), (6, 'writeId', 10, None), (7, 'validWriteIdList', 11, 'UTF8'), (8, 'processorCapabilities', 15, (11, 'UTF8', False)), (9, 'processorIdentifier', 11, 'UTF8'))
+AlterTableRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tableName', 11, 'UTF8'), (4, 'table', 12, [Table, None]), (5, 'environmentContext', 12, [EnvironmentContext, None]), (6, 'writeId', 10, None), (7, 'validWriteIdList', 11, 'UTF8'), (8, 'processorCapabilities', 15, (11, 'UTF8', False)), (9, 'processorIdentifier', 11, 'UTF8'), (10, 'expectedParameterKey', 11, 'UTF8'), (11, 'expectedParameterValue', 11, 'UTF8'))
+AppendPartitionsRequest.thrift_spec = f(None, (1, 'catalogName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tableName', 11, 'UTF8'), (4, 'name', 11, 'UTF8'), (5, 'partVals', 15, (11, 'UTF8', False)), (6, 'environmentContext', 12, [EnvironmentContext, None]))
+AsyncOperationResp.thrift_spec = f(None, (1, 'id', 11, 'UTF8'), (2, 'message', 11, 'UTF8'), (3, 'finished', 2, None))
 BasicTxnInfo.thrift_spec = f(None, (1, 'isnull', 2, None), (2, 'time', 10, None), (3, 'txnid', 10, None), (4, 'dbname', 11, 'UTF8'), (5, 'tablename', 11, 'UTF8'), (6, 'partitionname', 11, 'UTF8'))
 CacheFileMetadataRequest.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'tblName', 11, 'UTF8'), (3, 'partName', 11, 'UTF8'), (4, 'isAllParts', 2, None))
 CacheFileMetadataResult.thrift_spec = f(None, (1, 'isSupported', 2, None))
@@ -3794,29 +4055,33 @@ CompactionResponse.thrift_spec = f(None, (1, 'id', 10, None), (2, 'state', 11, '
 CreateCatalogRequest.thrift_spec = f(None, (1, 'catalog', 12, [Catalog, None]))
 DataConnector.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'type', 11, 'UTF8'), (3, 'url', 11, 'UTF8'), (4, 'description', 11, 'UTF8'), (5, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (6, 'ownerName', 11, 'UTF8'), (7, 'ownerType', 8, None), (8, 'createTime', 8, None))
 CreateDataConnectorRequest.thrift_spec = f(None, (1, 'connector', 12, [DataConnector, None]))
-CreateDatabaseRequest.thrift_spec = f(None, (1, 'databaseName', 11, 'UTF8'), (2, 'description', 11, 'UTF8'), (3, 'locationUri', 11, 'UTF8'), (4, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (5, 'privileges', 12, [PrincipalPrivilegeSet, None]), (6, 'ownerName', 11, 'UTF8'), (7, 'ownerType', 8, None), (8, 'catalogName', 11, 'UTF8'), (9, 'createTime', 8, None), (10, 'managedLocationUri', 11, 'UTF8'), (11, 'type', 11, 'UTF8'), (12, 'dataConnectorName', 11, 'UTF8'))
+CreateDatabaseRequest.thrift_spec = f(None, (1, 'databaseName', 11, 'UTF8'), (2, 'description', 11, 'UTF8'), (3, 'locationUri', 11, 'UTF8'), (4, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (5, 'privileges', 12, [PrincipalPrivilegeSet, None]), (6, 'ownerName', 11, 'UTF8'), (7, 'ownerType', 8, None), (8, 'catalogName', 11, 'UTF8'), (9, 'createTime', 8, None), (10, 'managedLocationUri', 11, 'UTF8'), (11, 'type', 8, None), (12, 'dataConnectorName', 11, 'UTF8'), (13, 'remote_dbname', 11, 'UTF8'))
 CreateTableRequest.thrift_spec = f(None, (1, 'table', 12, [Table, None]), (2, 'envContext', 12, [EnvironmentContext, None]), (3, 'primaryKeys', 15, (12, [SQLPrimaryKey, None], False)), (4, 'foreignKeys', 15, (12, [SQLForeignKey, None], False)), (5, 'uniqueConstraints', 15, (12, [SQLUniqueConstraint, None], False)), (6, 'notNullConstraints', 15, (12, [SQLNotNullConstraint, None], False)), (7, 'defaultConstraints', 15, (12, [SQLDefaultConstraint, None], False)), (8, 'checkConstraints', 15, (12, [SQLCheckConstraint, None], False)), (9, 'processorCapabilities', 15, (11, 'UTF8', False)), (10, 'processorIdentifier', 11, 'UTF8'))
 CurrentNotificationEventId.thrift_spec = f(None, (1, 'eventId', 10, None))
 Database.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'description', 11, 'UTF8'), (3, 'locationUri', 11, 'UTF8'), (4, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (5, 'privileges', 12, [PrincipalPrivilegeSet, None]), (6, 'ownerName', 11, 'UTF8'), (7, 'ownerType', 8, None), (8, 'catalogName', 11, 'UTF8'), (9, 'createTime', 8, None), (10, 'managedLocationUri', 11, 'UTF8'), (11, 'type', 8, None), (12, 'connector_name', 11, 'UTF8'), (13, 'remote_dbname', 11, 'UTF8'))
+AlterDatabaseRequest.thrift_spec = f(None, (1, 'oldDbName', 11, 'UTF8'), (2, 'newDb', 12, [Database, None]))
 DefaultConstraintsRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'db_name', 11, 'UTF8'), (3, 'tbl_name', 11, 'UTF8'), (4, 'validWriteIdList', 11, 'UTF8'), (5, 'tableId', 10, None))
 DefaultConstraintsResponse.thrift_spec = f(None, (1, 'defaultConstraints', 15, (12, [SQLDefaultConstraint, None], False)))
-DropCatalogRequest.thrift_spec = f(None, (1, 'name', 11, 'UTF8'))
+DeleteColumnStatisticsRequest.thrift_spec = f(None, (1, 'cat_name', 11, 'UTF8'), (2, 'db_name', 11, 'UTF8'), (3, 'tbl_name', 11, 'UTF8'), (4, 'part_names', 15, (11, 'UTF8', False)), (5, 'col_names', 15, (11, 'UTF8', False)), (6, 'engine', 11, 'UTF8'), (7, 'tableLevel', 2, None))
+DropCatalogRequest.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'ifExists', 2, None))
 DropDataConnectorRequest.thrift_spec = f(None, (1, 'connectorName', 11, 'UTF8'), (2, 'ifNotExists', 2, None), (3, 'checkReferences', 2, None))
 DropConstraintRequest.thrift_spec = f(None, (1, 'dbname', 11, 'UTF8'), (2, 'tablename', 11, 'UTF8'), (3, 'constraintname', 11, 'UTF8'), (4, 'catName', 11, 'UTF8'))
 DropDatabaseRequest.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'catalogName', 11, 'UTF8'), (3, 'ignoreUnknownDb', 2, None), (4, 'deleteData', 2, None), (5, 'cascade', 2, None), (6, 'softDelete', 2, None), (7, 'txnId', 10, None), (8, 'deleteManagedDir', 2, None))
 DropPackageRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'packageName', 11, 'UTF8'))
+DropPartitionRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tblName', 11, 'UTF8'), (4, 'partName', 11, 'UTF8'), (5, 'partVals', 15, (11, 'UTF8', False)), (6, 'deleteData', 2, None), (7, 'environmentContext', 12, [EnvironmentContext, None]))
 DropPartitionsExpr.thrift_spec = f(None, (1, 'expr', 11, 'BINARY'), (2, 'partArchiveLevel', 8, None))
 RequestPartsSpec.thrift_spec = f(None, (1, 'names', 15, (11, 'UTF8', False)), (2, 'exprs', 15, (12, [DropPartitionsExpr, None], False)))
-DropPartitionsRequest.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'tblName', 11, 'UTF8'), (3, 'parts', 12, [RequestPartsSpec, None]), (4, 'deleteData', 2, None), (5, 'ifExists', 2, None), (6, 'ignoreProtection', 2, None), (7, 'environmentContext', 12, [EnvironmentContext, None]), (8, 'needResult', 2, None), (9, 'catName', 11, 'UTF8'))
+DropPartitionsRequest.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'tblName', 11, 'UTF8'), (3, 'parts', 12, [RequestPartsSpec, None]), (4, 'deleteData', 2, None), (5, 'ifExists', 2, None), (6, 'ignoreProtection', 2, None), (7, 'environmentContext', 12, [EnvironmentContext, None]), (8, 'needResult', 2, None), (9, 'catName', 11, 'UTF8'), (10, 'skipColumnSchemaForPartition', 2, None))
 DropPartitionsResult.thrift_spec = f(None, (1, 'partitions', 15, (12, [Partition, None], False)))
+DropTableRequest.thrift_spec = f(None, (1, 'catalogName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tableName', 11, 'UTF8'), (4, 'deleteData', 2, None), (5, 'envContext', 12, [EnvironmentContext, None]), (6, 'dropPartitions', 2, None))
 ExtendedTableInfo.thrift_spec = f(None, (1, 'tblName', 11, 'UTF8'), (2, 'accessType', 8, None), (3, 'requiredReadCapabilities', 15, (11, 'UTF8', False)), (4, 'requiredWriteCapabilities', 15, (11, 'UTF8', False)))
 FindNextCompactRequest.thrift_spec = f(None, (1, 'workerId', 11, 'UTF8'), (2, 'workerVersion', 11, 'UTF8'), (3, 'poolName', 11, 'UTF8'))
 SchemaVersionDescriptor.thrift_spec = f(None, (1, 'schema', 12, [ISchemaName, None]), (2, 'version', 8, None))
 FindSchemasByColsResp.thrift_spec = f(None, (1, 'schemaVersions', 15, (12, [SchemaVersionDescriptor, None], False)))
 FindSchemasByColsRqst.thrift_spec = f(None, (1, 'colName', 11, 'UTF8'), (2, 'colNamespace', 11, 'UTF8'), (3, 'type', 11, 'UTF8'))
 InsertEventRequestData.thrift_spec = f(None, (1, 'replace', 2, None), (2, 'filesAdded', 15, (11, 'UTF8', False)), (3, 'filesAddedChecksum', 15, (11, 'UTF8', False)), (4, 'subDirectoryList', 15, (11, 'UTF8', False)), (5, 'partitionVal', 15, (11, 'UTF8', False)))
-FireEventRequestData.thrift_spec = f(None, (1, 'insertData', 12, [InsertEventRequestData, None]), (2, 'insertDatas', 15, (12, [InsertEventRequestData, None], False)))
-FireEventRequest.thrift_spec = f(None, (1, 'successful', 2, None), (2, 'data', 12, [FireEventRequestData, None]), (3, 'dbName', 11, 'UTF8'), (4, 'tableName', 11, 'UTF8'), (5, 'partitionVals', 15, (11, 'UTF8', False)), (6, 'catName', 11, 'UTF8'))
+FireEventRequestData.thrift_spec = f(None, (1, 'insertData', 12, [InsertEventRequestData, None]), (2, 'insertDatas', 15, (12, [InsertEventRequestData, None], False)), (3, 'refreshEvent', 2, None))
+FireEventRequest.thrift_spec = f(None, (1, 'successful', 2, None), (2, 'data', 12, [FireEventRequestData, None]), (3, 'dbName', 11, 'UTF8'), (4, 'tableName', 11, 'UTF8'), (5, 'partitionVals', 15, (11, 'UTF8', False)), (6, 'catName', 11, 'UTF8'), (7, 'tblParams', 13, (11, 'UTF8', 11, 'UTF8', False)), (8, 'batchPartitionValsForRefresh', 15, (15, (11, 'UTF8', False), False)))
 FireEventResponse.thrift_spec = f(None, (1, 'eventIds', 15, (10, None, False)))
 ForeignKeysRequest.thrift_spec = f(None, (1, 'parent_db_name', 11, 'UTF8'), (2, 'parent_tbl_name', 11, 'UTF8'), (3, 'foreign_db_name', 11, 'UTF8'), (4, 'foreign_tbl_name', 11, 'UTF8'), (5, 'catName', 11, 'UTF8'), (6, 'validWriteIdList', 11, 'UTF8'), (7, 'tableId', 10, None))
 ForeignKeysResponse.thrift_spec = f(None, (1, 'foreignKeys', 15, (12, [SQLForeignKey, None], False)))
@@ -3828,6 +4093,8 @@ GetCatalogRequest.thrift_spec = f(None, (1, 'name', 11, 'UTF8'))
 GetCatalogResponse.thrift_spec = f(None, (1, 'catalog', 12, [Catalog, None]))
 GetCatalogsResponse.thrift_spec = f(None, (1, 'names', 15, (11, 'UTF8', False)))
 GetDataConnectorRequest.thrift_spec = f(None, (1, 'connectorName', 11, 'UTF8'))
+GetDatabaseObjectsRequest.thrift_spec = f(None, (1, 'catalogName', 11, 'UTF8'), (2, 'pattern', 11, 'UTF8'))
+GetDatabaseObjectsResponse.thrift_spec = f(None, (1, 'databases', 15, (12, [Database, None], False)))
 GetDatabaseRequest.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'catalogName', 11, 'UTF8'), (3, 'processorCapabilities', 15, (11, 'UTF8', False)), (4, 'processorIdentifier', 11, 'UTF8'))
 GetFieldsRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tblName', 11, 'UTF8'), (4, 'envContext', 12, [EnvironmentContext, None]), (5, 'validWriteIdList', 11, 'UTF8'), (6, 'id', 10, None))
 GetFieldsResponse.thrift_spec = f(None, (1, 'fields', 15, (12, [FieldSchema, None], False)))
@@ -3836,6 +4103,8 @@ MetadataPpdResult.thrift_spec = f(None, (1, 'metadata', 11, 'BINARY'), (2, 'incl
 GetFileMetadataByExprResult.thrift_spec = f(None, (1, 'metadata', 13, (10, None, 12, [MetadataPpdResult, None], False)), (2, 'isSupported', 2, None))
 GetFileMetadataRequest.thrift_spec = f(None, (1, 'fileIds', 15, (10, None, False)))
 GetFileMetadataResult.thrift_spec = f(None, (1, 'metadata', 13, (10, None, 11, 'BINARY', False)), (2, 'isSupported', 2, None))
+GetFunctionsRequest.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'catalogName', 11, 'UTF8'), (3, 'pattern', 11, 'UTF8'), (4, 'returnNames', 2, None))
+GetFunctionsResponse.thrift_spec = f(None, (1, 'function_names', 15, (11, 'UTF8', False)), (2, 'functions', 15, (12, [Function, None], False)))
 GetLatestCommittedCompactionInfoRequest.thrift_spec = f(None, (1, 'dbname', 11, 'UTF8'), (2, 'tablename', 11, 'UTF8'), (3, 'partitionnames', 15, (11, 'UTF8', False)), (4, 'lastCompactionId', 10, None))
 GetLatestCommittedCompactionInfoResponse.thrift_spec = f(None, (1, 'compactions', 15, (12, [CompactionInfoStruct, None], False)))
 TxnInfo.thrift_spec = f(None, (1, 'id', 10, None), (2, 'state', 8, None), (3, 'user', 11, 'UTF8'), (4, 'hostname', 11, 'UTF8'), (5, 'agentInfo', 11, 'UTF8'), (6, 'heartbeatCount', 8, None), (7, 'metaInfo', 11, 'UTF8'), (8, 'startedTime', 10, None), (9, 'lastHeartbeatTime', 10, None))
@@ -3847,10 +4116,11 @@ GetPartitionNamesPsRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2,
 GetPartitionNamesPsResponse.thrift_spec = f(None, (1, 'names', 15, (11, 'UTF8', False)))
 GetPartitionRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tblName', 11, 'UTF8'), (4, 'partVals', 15, (11, 'UTF8', False)), (5, 'validWriteIdList', 11, 'UTF8'), (6, 'id', 10, None))
 GetPartitionResponse.thrift_spec = f(None, (1, 'partition', 12, [Partition, None]))
-GetPartitionsByNamesRequest.thrift_spec = f(None, (1, 'db_name', 11, 'UTF8'), (2, 'tbl_name', 11, 'UTF8'), (3, 'names', 15, (11, 'UTF8', False)), (4, 'get_col_stats', 2, None), (5, 'processorCapabilities', 15, (11, 'UTF8', False)), (6, 'processorIdentifier', 11, 'UTF8'), (7, 'engine', 11, 'UTF8'), (8, 'validWriteIdList', 11, 'UTF8'), (9, 'getFileMetadata', 2, None), (10, 'id', 10, None))
+GetPartitionsByFilterRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tblName', 11, 'UTF8'), (4, 'filter', 11, 'UTF8'), (5, 'maxParts', 6, None), (6, 'skipColumnSchemaForPartition', 2, None), (7, 'includeParamKeyPattern', 11, 'UTF8'), (8, 'excludeParamKeyPattern', 11, 'UTF8'))
+GetPartitionsByNamesRequest.thrift_spec = f(None, (1, 'db_name', 11, 'UTF8'), (2, 'tbl_name', 11, 'UTF8'), (3, 'names', 15, (11, 'UTF8', False)), (4, 'get_col_stats', 2, None), (5, 'processorCapabilities', 15, (11, 'UTF8', False)), (6, 'processorIdentifier', 11, 'UTF8'), (7, 'engine', 11, 'UTF8'), (8, 'validWriteIdList', 11, 'UTF8'), (9, 'getFileMetadata', 2, None), (10, 'id', 10, None), (11, 'skipColumnSchemaForPartition', 2, None), (12, 'includeParamKeyPattern', 11, 'UTF8'), (13, 'excludeParamKeyPattern', 11, 'UTF8'))
 GetPartitionsByNamesResult.thrift_spec = f(None, (1, 'partitions', 15, (12, [Partition, None], False)), (2, 'dictionary', 12, [ObjectDictionary, None]))
 GetPartitionsFilterSpec.thrift_spec = f(None, None, None, None, None, None, None, (7, 'filterMode', 8, None), (8, 'filters', 15, (11, 'UTF8', False)))
-GetPartitionsPsWithAuthRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tblName', 11, 'UTF8'), (4, 'partVals', 15, (11, 'UTF8', False)), (5, 'maxParts', 6, None), (6, 'userName', 11, 'UTF8'), (7, 'groupNames', 15, (11, 'UTF8', False)), (8, 'validWriteIdList', 11, 'UTF8'), (9, 'id', 10, None))
+GetPartitionsPsWithAuthRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tblName', 11, 'UTF8'), (4, 'partVals', 15, (11, 'UTF8', False)), (5, 'maxParts', 6, None), (6, 'userName', 11, 'UTF8'), (7, 'groupNames', 15, (11, 'UTF8', False)), (8, 'validWriteIdList', 11, 'UTF8'), (9, 'id', 10, None), (10, 'skipColumnSchemaForPartition', 2, None), (11, 'includeParamKeyPattern', 11, 'UTF8'), (12, 'excludeParamKeyPattern', 11, 'UTF8'), (13, 'partNames', 15, (11, 'UTF8', False)))
 GetPartitionsPsWithAuthResponse.thrift_spec = f(None, (1, 'partitions', 15, (12, [Partition, None], False)))
 GetProjectionsSpec.thrift_spec = f(None, (1, 'fieldList', 15, (11, 'UTF8', False)), (2, 'includeParamKeyPattern', 11, 'UTF8'), (3, 'excludeParamKeyPattern', 11, 'UTF8'))
 GetPartitionsRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tblName', 11, 'UTF8'), (4, 'withAuth', 2, None), (5, 'user', 11, 'UTF8'), (6, 'groupNames', 15, (11, 'UTF8', False)), (7, 'projectionSpec', 12, [GetProjectionsSpec, None]), (8, 'filterSpec', 12, [GetPartitionsFilterSpec, None]), (9, 'processorCapabilities', 15, (11, 'UTF8', False)), (10, 'processorIdentifier', 11, 'UTF8'), (11, 'validWriteIdList', 11, 'UTF8'))
@@ -3890,7 +4160,7 @@ HeartbeatTxnRangeResponse.thrift_spec = f(None, (1, 'aborted', 14, (10, None, Fa
 ListPackageRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'))
 ListStoredProcedureRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'))
 LockComponent.thrift_spec = f(None, (1, 'type', 8, None), (2, 'level', 8, None), (3, 'dbname', 11, 'UTF8'), (4, 'tablename', 11, 'UTF8'), (5, 'partitionname', 11, 'UTF8'), (6, 'operationType', 8, None), (7, 'isTransactional', 2, None), (8, 'isDynamicPartitionWrite', 2, None))
-LockRequest.thrift_spec = f(None, (1, 'component', 15, (12, [LockComponent, None], False)), (2, 'txnid', 10, None), (3, 'user', 11, 'UTF8'), (4, 'hostname', 11, 'UTF8'), (5, 'agentInfo', 11, 'UTF8'), (6, 'zeroWaitReadEnabled', 2, None), (7, 'exclusiveCTAS', 2, None))
+LockRequest.thrift_spec = f(None, (1, 'component', 15, (12, [LockComponent, None], False)), (2, 'txnid', 10, None), (3, 'user', 11, 'UTF8'), (4, 'hostname', 11, 'UTF8'), (5, 'agentInfo', 11, 'UTF8'), (6, 'zeroWaitReadEnabled', 2, None), (7, 'exclusiveCTAS', 2, None), (8, 'locklessReadsEnabled', 2, None))
 LockResponse.thrift_spec = f(None, (1, 'lockid', 10, None), (2, 'state', 8, None), (3, 'errorMessage', 11, 'UTF8'))
 MapSchemaVersionToSerdeRequest.thrift_spec = f(None, (1, 'schemaVersion', 12, [SchemaVersionDescriptor, None]), (2, 'serdeName', 11, 'UTF8'))
 Materialization.thrift_spec = f(None, (1, 'sourceTablesUpdateDeleteModified', 2, None), (2, 'sourceTablesCompacted', 2, None))
@@ -3899,7 +4169,7 @@ MaxAllocatedTableWriteIdResponse.thrift_spec = f(None, (1, 'maxWriteId', 10, Non
 NotNullConstraintsRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'db_name', 11, 'UTF8'), (3, 'tbl_name', 11, 'UTF8'), (4, 'validWriteIdList', 11, 'UTF8'), (5, 'tableId', 10, None))
 NotNullConstraintsResponse.thrift_spec = f(None, (1, 'notNullConstraints', 15, (12, [SQLNotNullConstraint, None], False)))
 NotificationEvent.thrift_spec = f(None, (1, 'eventId', 10, None), (2, 'eventTime', 8, None), (3, 'eventType', 11, 'UTF8'), (4, 'dbName', 11, 'UTF8'), (5, 'tableName', 11, 'UTF8'), (6, 'message', 11, 'UTF8'), (7, 'messageFormat', 11, 'UTF8'), (8, 'catName', 11, 'UTF8'))
-NotificationEventRequest.thrift_spec = f(None, (1, 'lastEvent', 10, None), (2, 'maxEvents', 8, None), (3, 'eventTypeSkipList', 15, (11, 'UTF8', False)), (4, 'catName', 11, 'UTF8'), (5, 'dbName', 11, 'UTF8'), (6, 'tableNames', 15, (11, 'UTF8', False)))
+NotificationEventRequest.thrift_spec = f(None, (1, 'lastEvent', 10, None), (2, 'maxEvents', 8, None), (3, 'eventTypeSkipList', 15, (11, 'UTF8', False)), (4, 'catName', 11, 'UTF8'), (5, 'dbName', 11, 'UTF8'), (6, 'tableNames', 15, (11, 'UTF8', False)), (7, 'eventTypeList', 15, (11, 'UTF8', False)))
 NotificationEventResponse.thrift_spec = f(None, (1, 'events', 15, (12, [NotificationEvent, None], False)))
 NotificationEventsCountRequest.thrift_spec = f(None, (1, 'fromEventId', 10, None), (2, 'dbName', 11, 'UTF8'), (3, 'catName', 11, 'UTF8'), (4, 'toEventId', 10, None), (5, 'limit', 10, None), (6, 'tableNames', 15, (11, 'UTF8', False)))
 NotificationEventsCountResponse.thrift_spec = f(None, (1, 'eventsCount', 10, None))
@@ -3910,18 +4180,22 @@ Package.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF
 PartitionValuesRequest.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'tblName', 11, 'UTF8'), (3, 'partitionKeys', 15, (12, [FieldSchema, None], False)), (4, 'applyDistinct', 2, None), (5, 'filter', 11, 'UTF8'), (6, 'partitionOrder', 15, (12, [FieldSchema, None], False)), (7, 'ascending', 2, None), (8, 'maxParts', 10, None), (9, 'catName', 11, 'UTF8'), (10, 'validWriteIdList', 11, 'UTF8'))
 PartitionValuesRow.thrift_spec = f(None, (1, 'row', 15, (11, 'UTF8', False)))
 PartitionValuesResponse.thrift_spec = f(None, (1, 'partitionValues', 15, (12, [PartitionValuesRow, None], False)))
-PartitionsByExprRequest.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'tblName', 11, 'UTF8'), (3, 'expr', 11, 'BINARY'), (4, 'defaultPartitionName', 11, 'UTF8'), (5, 'maxParts', 6, None), (6, 'catName', 11, 'UTF8'), (7, 'order', 11, 'UTF8'), (8, 'validWriteIdList', 11, 'UTF8'), (9, 'id', 10, None))
+PartitionsByExprRequest.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'tblName', 11, 'UTF8'), (3, 'expr', 11, 'BINARY'), (4, 'defaultPartitionName', 11, 'UTF8'), (5, 'maxParts', 6, None), (6, 'catName', 11, 'UTF8'), (7, 'order', 11, 'UTF8'), (8, 'validWriteIdList', 11, 'UTF8'), (9, 'id', 10, None), (10, 'skipColumnSchemaForPartition', 2, None), (11, 'includeParamKeyPattern', 11, 'UTF8'), (12, 'excludeParamKeyPattern', 11, 'UTF8'))
 PartitionsByExprResult.thrift_spec = f(None, (1, 'partitions', 15, (12, [Partition, None], False)), (2, 'hasUnknownPartitions', 2, None))
-PartitionsRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tblName', 11, 'UTF8'), (4, 'maxParts', 6, None), (5, 'validWriteIdList', 11, 'UTF8'), (6, 'id', 10, None))
+PartitionsRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tblName', 11, 'UTF8'), (4, 'maxParts', 6, None), (5, 'validWriteIdList', 11, 'UTF8'), (6, 'id', 10, None), (7, 'skipColumnSchemaForPartition', 2, None), (8, 'includeParamKeyPattern', 11, 'UTF8'), (9, 'excludeParamKeyPattern', 11, 'UTF8'))
 PartitionsResponse.thrift_spec = f(None, (1, 'partitions', 15, (12, [Partition, None], False)))
 PartitionsSpecByExprResult.thrift_spec = f(None, (1, 'partitionsSpec', 15, (12, [PartitionSpec, None], False)), (2, 'hasUnknownPartitions', 2, None))
 PartitionsStatsRequest.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'tblName', 11, 'UTF8'), (3, 'colNames', 15, (11, 'UTF8', False)), (4, 'partNames', 15, (11, 'UTF8', False)), (5, 'catName', 11, 'UTF8'), (6, 'validWriteIdList', 11, 'UTF8'), (7, 'engine', 11, 'UTF8'))
 PartitionsStatsResult.thrift_spec = f(None, (1, 'partStats', 13, (11, 'UTF8', 15, (12, [ColumnStatisticsObj, None], False), False)), (2, 'isStatsCompliant', 2, None))
 PrimaryKeysRequest.thrift_spec = f(None, (1, 'db_name', 11, 'UTF8'), (2, 'tbl_name', 11, 'UTF8'), (3, 'catName', 11, 'UTF8'), (4, 'validWriteIdList', 11, 'UTF8'), (5, 'tableId', 10, None))
 PrimaryKeysResponse.thrift_spec = f(None, (1, 'primaryKeys', 15, (12, [SQLPrimaryKey, None], False)))
+PropertyGetRequest.thrift_spec = f(None, (1, 'nameSpace', 11, 'UTF8'), (2, 'mapPrefix', 11, 'UTF8'), (3, 'mapPredicate', 11, 'UTF8'), (4, 'mapSelection', 15, (11, 'UTF8', False)))
+PropertyGetResponse.thrift_spec = f(None, (1, 'properties', 13, (11, 'UTF8', 13, (11, 'UTF8', 11, 'UTF8', False), False)))
+PropertySetRequest.thrift_spec = f(None, (1, 'nameSpace', 11, 'UTF8'), (2, 'propertyMap', 13, (11, 'UTF8', 11, 'UTF8', False)))
 PutFileMetadataRequest.thrift_spec = f(None, (1, 'fileIds', 15, (10, None, False)), (2, 'metadata', 15, (11, 'BINARY', False)), (3, 'type', 8, None))
 RenamePartitionRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tableName', 11, 'UTF8'), (4, 'partVals', 15, (11, 'UTF8', False)), (5, 'newPart', 12, [Partition, None]), (6, 'validWriteIdList', 11, 'UTF8'), (7, 'txnId', 10, None), (8, 'clonePart', 2, None))
 ReplTblWriteIdStateRequest.thrift_spec = f(None, (1, 'validWriteIdlist', 11, 'UTF8'), (2, 'user', 11, 'UTF8'), (3, 'hostName', 11, 'UTF8'), (4, 'dbName', 11, 'UTF8'), (5, 'tableName', 11, 'UTF8'), (6, 'partNames', 15, (11, 'UTF8', False)))
+ReplayedTxnsForPolicyResult.thrift_spec = f(None, (1, 'replTxnMapEntry', 13, (11, 'UTF8', 11, 'UTF8', False)))
 ReplicationMetrics.thrift_spec = f(None, (1, 'scheduledExecutionId', 10, None), (2, 'policy', 11, 'UTF8'), (3, 'dumpExecutionId', 10, None), (4, 'metadata', 11, 'UTF8'), (5, 'progress', 11, 'UTF8'), (6, 'messageFormat', 11, 'UTF8'))
 ReplicationMetricList.thrift_spec = f(None, (1, 'replicationMetricList', 15, (12, [ReplicationMetrics, None], False)))
 Role.thrift_spec = f(None, (1, 'roleName', 11, 'UTF8'), (2, 'createTime', 8, None), (3, 'ownerName', 11, 'UTF8'))
@@ -3947,7 +4221,7 @@ ShowLocksResponseElement.thrift_spec = f(None, (1, 'lockid', 10, None), (2, 'dbn
 ShowLocksResponse.thrift_spec = f(None, (1, 'locks', 15, (12, [ShowLocksResponseElement, None], False)))
 StoredProcedure.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'catName', 11, 'UTF8'), (4, 'ownerName', 11, 'UTF8'), (5, 'source', 11, 'UTF8'))
 StoredProcedureRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'procName', 11, 'UTF8'))
-TableMeta.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'tableName', 11, 'UTF8'), (3, 'tableType', 11, 'UTF8'), (4, 'comments', 11, 'UTF8'), (5, 'catName', 11, 'UTF8'))
+TableMeta.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'tableName', 11, 'UTF8'), (3, 'tableType', 11, 'UTF8'), (4, 'comments', 11, 'UTF8'), (5, 'catName', 11, 'UTF8'), (6, 'ownerName', 11, 'UTF8'), (7, 'ownerType', 8, None))
 TableStatsRequest.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'tblName', 11, 'UTF8'), (3, 'colNames', 15, (11, 'UTF8', False)), (4, 'catName', 11, 'UTF8'), (5, 'validWriteIdList', 11, 'UTF8'), (6, 'engine', 11, 'UTF8'), (7, 'id', 10, None))
 TableStatsResult.thrift_spec = f(None, (1, 'tableStats', 15, (12, [ColumnStatisticsObj, None], False)), (2, 'isStatsCompliant', 2, None))
 TruncateTableRequest.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'tableName', 11, 'UTF8'), (3, 'partNames', 15, (11, 'UTF8', False)), (4, 'writeId', 10, None), (5, 'validWriteIdList', 11, 'UTF8'), (6, 'environmentContext', 12, [EnvironmentContext, None]))
@@ -3992,12 +4266,14 @@ WriteNotificationLogRequest.thrift_spec = f(None, (1, 'txnId', 10, None), (2, 'w
 WriteNotificationLogBatchRequest.thrift_spec = f(None, (1, 'catalog', 11, 'UTF8'), (2, 'db', 11, 'UTF8'), (3, 'table', 11, 'UTF8'), (4, 'requestList', 15, (12, [WriteNotificationLogRequest, None], False)))
 Index.thrift_spec = f(None, (1, 'indexName', 11, 'UTF8'), (2, 'indexHandlerClass', 11, 'UTF8'), (3, 'dbName', 11, 'UTF8'), (4, 'origTableName', 11, 'UTF8'), (5, 'createTime', 8, None), (6, 'lastAccessTime', 8, None), (7, 'indexTableName', 11, 'UTF8'), (8, 'sd', 12, [StorageDescriptor, None]), (9, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (10, 'deferredRebuild', 2, None))
 AlreadyExistsException.thrift_spec = f(None, (1, 'message', 11, 'UTF8'))
+CompactionAbortedException.thrift_spec = f(None, (1, 'message', 11, 'UTF8'))
 ConfigValSecurityException.thrift_spec = f(None, (1, 'message', 11, 'UTF8'))
 InvalidInputException.thrift_spec = f(None, (1, 'message', 11, 'UTF8'))
 InvalidObjectException.thrift_spec = f(None, (1, 'message', 11, 'UTF8'))
 InvalidOperationException.thrift_spec = f(None, (1, 'message', 11, 'UTF8'))
 InvalidPartitionException.thrift_spec = f(None, (1, 'message', 11, 'UTF8'))
 MetaException.thrift_spec = f(None, (1, 'message', 11, 'UTF8'))
+NoSuchCompactionException.thrift_spec = f(None, (1, 'message', 11, 'UTF8'))
 NoSuchLockException.thrift_spec = f(None, (1, 'message', 11, 'UTF8'))
 NoSuchObjectException.thrift_spec = f(None, (1, 'message', 11, 'UTF8'))
 NoSuchTxnException.thrift_spec = f(None, (1, 'message', 11, 'UTF8'))
@@ -4009,6 +4285,9 @@ UnknownTableException.thrift_spec = f(None, (1, 'message', 11, 'UTF8'))
 IndexAlreadyExistsException.thrift_spec = f(None, (1, 'message', 11, 'UTF8'))
 
 for _cls in (
+    AbortCompactionRequest,
+    AbortCompactionResponseElement,
+    AbortCompactResponse,
     AbortTxnRequest,
     AbortTxnsRequest,
     SQLCheckConstraint,
@@ -4071,6 +4350,8 @@ for _cls in (
     ObjectDictionary,
     Table,
     AlterTableRequest,
+    AppendPartitionsRequest,
+    AsyncOperationResp,
     BasicTxnInfo,
     CacheFileMetadataRequest,
     CacheFileMetadataResult,
@@ -4097,17 +4378,21 @@ for _cls in (
     CreateTableRequest,
     CurrentNotificationEventId,
     Database,
+    AlterDatabaseRequest,
     DefaultConstraintsRequest,
     DefaultConstraintsResponse,
+    DeleteColumnStatisticsRequest,
     DropCatalogRequest,
     DropDataConnectorRequest,
     DropConstraintRequest,
     DropDatabaseRequest,
     DropPackageRequest,
+    DropPartitionRequest,
     DropPartitionsExpr,
     RequestPartsSpec,
     DropPartitionsRequest,
     DropPartitionsResult,
+    DropTableRequest,
     ExtendedTableInfo,
     FindNextCompactRequest,
     SchemaVersionDescriptor,
@@ -4127,6 +4412,8 @@ for _cls in (
     GetCatalogResponse,
     GetCatalogsResponse,
     GetDataConnectorRequest,
+    GetDatabaseObjectsRequest,
+    GetDatabaseObjectsResponse,
     GetDatabaseRequest,
     GetFieldsRequest,
     GetFieldsResponse,
@@ -4135,6 +4422,8 @@ for _cls in (
     GetFileMetadataByExprResult,
     GetFileMetadataRequest,
     GetFileMetadataResult,
+    GetFunctionsRequest,
+    GetFunctionsResponse,
     GetLatestCommittedCompactionInfoRequest,
     GetLatestCommittedCompactionInfoResponse,
     TxnInfo,
@@ -4146,6 +4435,7 @@ for _cls in (
     GetPartitionNamesPsResponse,
     GetPartitionRequest,
     GetPartitionResponse,
+    GetPartitionsByFilterRequest,
     GetPartitionsByNamesRequest,
     GetPartitionsByNamesResult,
     GetPartitionsFilterSpec,
@@ -4218,9 +4508,13 @@ for _cls in (
     PartitionsStatsResult,
     PrimaryKeysRequest,
     PrimaryKeysResponse,
+    PropertyGetRequest,
+    PropertyGetResponse,
+    PropertySetRequest,
     PutFileMetadataRequest,
     RenamePartitionRequest,
     ReplTblWriteIdStateRequest,
+    ReplayedTxnsForPolicyResult,
     ReplicationMetrics,
     ReplicationMetricList,
     Role,
@@ -4291,12 +4585,14 @@ for _cls in (
     WriteNotificationLogBatchRequest,
     Index,
     AlreadyExistsException,
+    CompactionAbortedException,
     ConfigValSecurityException,
     InvalidInputException,
     InvalidObjectException,
     InvalidOperationException,
     InvalidPartitionException,
     MetaException,
+    NoSuchCompactionException,
     NoSuchLockException,
     NoSuchObjectException,
     NoSuchTxnException,

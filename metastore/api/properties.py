@@ -1,0 +1,18 @@
+"""Properties of namespaces that Hive's extensions declare. None does by default, so there are none."""
+
+from metastore.api.registry import Call, answers
+from metastore.wire.hive import NoSuchObjectException, PropertyGetRequest, PropertyGetResponse, PropertySetRequest
+
+
+@answers("get_properties")
+def get_properties(call: Call, request: PropertyGetRequest) -> PropertyGetResponse:
+    raise _undeclared(request.nameSpace)
+
+
+@answers("set_properties")
+def set_properties(call: Call, request: PropertySetRequest) -> bool:
+    raise _undeclared(request.nameSpace)
+
+
+def _undeclared(namespace: str | None) -> NoSuchObjectException:
+    return NoSuchObjectException(f"nobody has declared properties of a namespace {namespace}")
