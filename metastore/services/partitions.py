@@ -304,13 +304,13 @@ class PartitionService:
         catalog: str | None = None,
         *,
         single: bool = False,
+        keep_columns: bool = False,
     ) -> None:
         """Replaces partitions that exist, found by their values, all or none.
 
         `single`: the call was made for one partition, and an error is to read so. `keep_columns`: whatever columns
         the partitions come with, they stay what they are.
         Raises InvalidOperationException where one doesn't exist, MetaException.
-        keep_columns: bool = False,
         """
         with self._database.write() as tx:
             row = tables.find(tx, given.table_name(database, table, catalog), Hold.SHARED)
@@ -645,11 +645,6 @@ def _no_table(database: str | None, table: str | None, single: bool) -> InvalidO
     )
 
 
-def _name_of(row: TableRow, keys: Sequence[str], partition: Partition) -> str:
-    """The name that an existing partition's values give it, if the object belongs to the table at all."""
-    if partition.values is None:
-        raise MetaException("The partition values cannot be null.")
-    database, table = partition.dbName or row.name.database, partition.tableName or row.name.table
 def _with_columns(partition: Partition, descriptor: StorageDescriptor | None) -> Partition:
     """The partition with the columns of a storage descriptor, where both have one."""
     if partition.sd is None or descriptor is None:
@@ -657,6 +652,11 @@ def _with_columns(partition: Partition, descriptor: StorageDescriptor | None) ->
     return partition.replace(sd=partition.sd.replace(cols=descriptor.cols))
 
 
+def _name_of(row: TableRow, keys: Sequence[str], partition: Partition) -> str:
+    """The name that an existing partition's values give it, if the object belongs to the table at all."""
+    if partition.values is None:
+        raise MetaException("The partition values cannot be null.")
+    database, table = partition.dbName or row.name.database, partition.tableName or row.name.table
     target = given.table_name(database, table, row.name.catalog)
     if target != row.name:
         raise MetaException(f"the partition belongs to {target}, not to {row.name}")

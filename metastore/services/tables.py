@@ -232,8 +232,8 @@ class TableService:
                 tableType=s.type,
                 comments=s.comment,
                 catName=s.name.catalog,
-            )
                 ownerName=s.owner,
+            )
             for s in found
         ]
 
@@ -319,7 +319,6 @@ class TableService:
                     self._refresh_statistics(old, value, context, renamed=new_name != old_name)
                 self._change_columns(tx, row, old, value, cascade)
                 tables.change(tx, row.id, database_id, objects.table_values(value, _keep_descriptor(tx, value)))
-                check_columns(value.sd.cols)
                 value.tableName = new_name.table
                 self._events.table(tx, EventType.ALTER_TABLE, old, value.replace(id=row.id))
         except Conflict:
@@ -561,6 +560,7 @@ def _check_new(table: Table) -> TableName:
         raise MetaException("Invalid SerDeInfo object")
     check_columns(table.sd.cols)
     check_columns(table.partitionKeys)
+    return name
 
 
 def _table_type(value: Table) -> str:
