@@ -2,21 +2,46 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, case, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from eventbus.schema import event_groups
+from eventbus.schema import event_group_members, event_group_shards, event_groups
 
 
 class Group(NamedTuple):
-    """A group and the last event that it has dealt with; `updated_at` in milliseconds since 1970."""
+    """A group and the last event that it has dealt with; `updated_at` in milliseconds since 1970.
+
+    `members`: how many read for it now; None where there are no such, as for outlets.
+    """
 
     name: str
     position: int
     updated_at: int
+    members: int | None = None
 
 
-_GROUP = select(event_groups.c.name, event_groups.c.position, event_groups.c.updated_at)
+def _of_shards(aggregate: ColumnElement[int]) -> ColumnElement[int | None]:
+    return select(aggregate).where(event_group_shards.c.group_name == event_groups.c.name).scalar_subquery()
+
+
+_least = _of_shards(func.min(event_group_shards.c.position))
+POSITION = func.coalesce(_least, event_groups.c.position)
+"""Where a group stands: one whose work is shared stands where the least of its shards does."""
+
+_alive = (
+    select(func.count())
+    .where(
+        event_group_members.c.group_name == event_groups.c.name,
+        event_group_members.c.alive_until > func.extract("epoch", func.clock_timestamp()) * 1000,
+    )
+    .scalar_subquery()
+)
+_GROUP = select(
+    event_groups.c.name,
+    POSITION,
+    func.greatest(event_groups.c.updated_at, _of_shards(func.max(event_group_shards.c.updated_at))),
+    case((_least.is_not(None), _alive)),
+)
 
 
 def find(tx: Connection, name: str) -> Group | None:

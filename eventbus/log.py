@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, func, insert, select, text, update
 
+from eventbus import groups
 from eventbus.events import Event, EventType, NewEvent, Origin
-from eventbus.schema import event_groups, event_log, events
+from eventbus.schema import event_log, events
 
 CHANNEL = "metastore_events"
 """What the sequencer notifies (Postgres' LISTEN) once it has given numbers; the payload is the last one."""
@@ -212,6 +213,12 @@ def count_notifications(
     return int(tx.execute(query).scalar_one())
 
 
+def numbers_of(tx: Connection, ids: Sequence[int]) -> dict[int, int]:
+    """The numbers of those events that have one and are kept, by the ids that `append` gave."""
+    query = select(events.c.id, events.c.number).where(events.c.id.in_(ids), events.c.number.is_not(None))
+    return {row[0]: row[1] for row in tx.execute(query)}
+
+
 def notifications_of(tx: Connection, ids: Sequence[int]) -> list[int]:
     """The numbers of the notifications that events make, by the ids that `append` gave.
 
@@ -232,7 +239,7 @@ def trim(tx: Connection, *, older_than: int, keep: int, limit: int) -> int:
     if not tx.execute(select(func.pg_try_advisory_xact_lock(_TRIMMING))).scalar_one():
         return 0  # another server is at it
     now = positions(tx)
-    read_by_all = tx.execute(select(func.min(event_groups.c.position))).scalar_one()
+    read_by_all = tx.execute(select(func.min(groups.POSITION))).scalar_one()
     oldest = tx.execute(
         select(events.c.number, events.c.time, events.c.notifications, events.c.first_notification)
         .where(events.c.number > now.trimmed)

@@ -1,10 +1,11 @@
 """Reading the log from a position on, through a filter."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, false, func, or_, select
 
-from eventbus import log
+from eventbus import log, shards
 from eventbus.events import Event
 from eventbus.filters import Filter, Pattern
 from eventbus.schema import events
@@ -23,10 +24,29 @@ def read(tx: Connection, after: int, wanted: Filter, *, limit: int, max_bytes: i
 
     `tx` must see one snapshot throughout. Raises Trimmed if events are gone.
     """
+    return _read(tx, after, [events.c.number > after], wanted, limit, max_bytes)
+
+
+def read_shards(
+    tx: Connection, positions: Mapping[int, int], wanted: Filter, *, limit: int, max_bytes: int
+) -> tuple[Page, dict[int, int]]:
+    """The next events of some shards, like `read`, and after which number to go on with each shard.
+
+    `positions`: after which number, for one shard at least.
+    """
+    least = min(positions.values())
+    # The least by itself too: it goes by the index.
+    page = _read(tx, least, [events.c.number > least, shards.after(positions)], wanted, limit, max_bytes)
+    return page, {shard: max(number, page.position) for shard, number in positions.items()}
+
+
+def _read(
+    tx: Connection, after: int, where: list[ColumnElement[bool]], wanted: Filter, limit: int, max_bytes: int
+) -> Page:
     positions = log.positions(tx)
     if after < positions.trimmed:
         raise log.Trimmed(after, positions.trimmed + 1)
-    condition = and_(events.c.number > after, events.c.number <= positions.last, *_conditions(wanted))
+    condition = and_(*where, events.c.number <= positions.last, *_conditions(wanted))
     sizes = tx.execute(
         select(events.c.number, func.octet_length(events.c.payload))
         .where(condition)

@@ -117,7 +117,7 @@ class StreamSubscription(Subscription):
             raise ValueError("acknowledging needs a group: subscribe(..., group=...)")
         if self._lost and isinstance(event, int):
             self._go_on_after(event)
-        upto = event.number if isinstance(event, Event) else event if event is not None else self._position
+        upto = event.number if isinstance(event, Event) else event if event is not None else self.position
         done = [number for number in self._handed_out if upto is not None and number <= upto]
         if not done:
             return

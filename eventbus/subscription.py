@@ -7,8 +7,8 @@
             start_job(event.table, event.payload["partitions"])
             events.acknowledge(event)
 
-Events come at least once, in the order in which they were committed. A group goes on after the last event that it
-acknowledged, whatever crashed in between.
+Events come at least once, in the order in which they were committed; the members of a group share them by table. What
+a member has not acknowledged comes again, whatever crashed in between.
 """
 
 from abc import ABC, abstractmethod
@@ -39,6 +39,8 @@ class Subscription(ABC):
     @property
     def position(self) -> int | None:
         """The number of the last event that was seen, or passed over by the filter; None before the first read."""
+        if self._pending:
+            return self._pending[-1].number - 1
         return self._position
 
     @abstractmethod
@@ -83,11 +85,12 @@ def subscribe(
 ) -> Subscription:
     """Follows events of some tables and types.
 
-    `uri`: of one metastore server, `thrift://host:port`, or of several; or of Redis, `redis://host:port/database`,
-    where several members of a group share the work by table. `tables`: patterns `database.table` with `*`;
+    `uri`: of one metastore server, `thrift://host:port`, or of several; or of Redis, `redis://host:port/database`.
+    `tables`: patterns `database.table` with `*`;
     an event of a database matches where the table is `*`; by default everything. `types`: names of EventType. `group`:
-    the name under which `acknowledge` keeps the position. `start`: where to begin if the group has none: after the
-    `latest` event, at the `earliest` that is kept, after an event's number, or at a time.
+    the name under which `acknowledge` keeps what is dealt with, and whose members share the work by table. `start`:
+    where to begin if the group has not begun yet: after the `latest` event, at the `earliest` that is kept, after an
+    event's number, or at a time.
 
     Raises BadFilter.
     """
@@ -97,6 +100,10 @@ def subscribe(
         from eventbus.stream_subscription import StreamSubscription
 
         return StreamSubscription(uris[0], patterns, types, group, start)
+    if group is not None:
+        from eventbus.thrift_member import ThriftMember
+
+        return ThriftMember(uris, patterns, types, group, start)
     from eventbus.thrift_subscription import ThriftSubscription
 
-    return ThriftSubscription(uris, patterns, types, group, start)
+    return ThriftSubscription(uris, patterns, types, start)

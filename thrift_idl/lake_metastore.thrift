@@ -166,6 +166,7 @@ struct EventRecord {
   7: optional string database
   8: optional string table
   9: required string payload      // JSON
+  10: optional i32 shard          // for the member of a group: the part of the group's work that it belongs to
 }
 
 struct ReadEventsRequest {
@@ -182,6 +183,35 @@ struct ReadEventsResponse {
   3: required i64 last            // the last event there is
 }
 
+// The members of a group share its events by shards: a table's events are in one of them, so are a database's own.
+// A member reads for the shards that it holds and says how far it is with each; a position counts under the tenure that
+// it was given with, so that nobody who lost a shard moves it.
+struct ShardPosition {
+  1: required i32 shard
+  2: required i64 tenure          // of this member; another holder, or the same one later, has another
+  3: required i64 read            // the member was given its events up to here
+  4: required i64 done            // and has dealt with them up to here
+}
+
+struct ReadGroupEventsRequest {
+  1: required string group
+  2: required string member       // a name that no other member has
+  3: required i64 start           // after which event the group begins, if it has not yet
+  4: optional list<ShardPosition> shards  // as the member knows them; of others it is given what nobody has dealt with
+  5: optional i32 members         // as the member knows: if that has changed, there is no waiting
+  6: optional i32 limit
+  7: optional list<string> tables
+  8: optional list<string> types
+  9: optional i64 maxWait         // milliseconds; with several members they are told sooner that there is nothing
+}
+
+struct ReadGroupEventsResponse {
+  1: required list<EventRecord> events   // by number; those of one shard follow those that the member was given before
+  2: required list<ShardPosition> shards // what the member holds from now on
+  3: required i32 members                // that share the work now
+  4: required i64 last
+}
+
 struct EventPositions {
   1: required i64 oldest          // the first event that is kept
   2: required i64 last
@@ -193,6 +223,7 @@ struct EventGroup {
   1: required string name
   2: required i64 position        // the last event that it has dealt with
   3: required i64 updatedAt
+  4: optional i32 members         // that read for it now; unset for outlets
 }
 
 // An event that a webhook or listener did not take, whatever was tried.
@@ -444,7 +475,16 @@ service LakeMetastore {
       throws (1: hive_metastore.MetaException o1)
   list<EventGroup> lake_event_groups()
       throws (1: hive_metastore.MetaException o1)
-  // What a group has dealt with; never goes back unless `reset`.
+  // As a member of a group; a sign of life.
+  ReadGroupEventsResponse lake_read_group_events(1: ReadGroupEventsRequest request)
+      throws (1: EventsGone o1, 2: hive_metastore.InvalidOperationException o2, 3: hive_metastore.MetaException o3)
+  // How far a member is with shards, and a sign of life; answers which of its shards it holds.
+  list<ShardPosition> lake_acknowledge_shards(1: string group, 2: string member, 3: list<ShardPosition> shards)
+      throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
+  // A member goes: others take its shards at once.
+  void lake_leave_group(1: string group, 2: string member, 3: list<ShardPosition> shards)
+      throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
+  // What a group has dealt with as a whole; never goes back unless `reset`.
   void lake_acknowledge_events(1: string group, 2: i64 position, 3: bool reset)
       throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
   // Of one outlet, or of all.

@@ -15,6 +15,7 @@ from metastore.services.data_connectors import DataConnectorService
 from metastore.services.databases import DatabaseService
 from metastore.services.delegation_tokens import DelegationTokenService
 from metastore.services.engine_reports import EngineReports
+from metastore.services.event_members import EventMembers
 from metastore.services.event_reads import EventReads
 from metastore.services.events import Events
 from metastore.services.functions import FunctionService
@@ -82,6 +83,7 @@ class Metastore:
     engine_reports: EngineReports
     sequencer: Sequencer
     event_reads: EventReads
+    event_members: EventMembers
     notifications: Notifications
     housekeeping: Housekeeping
     server_info: ServerInfo
@@ -150,6 +152,7 @@ class Metastore:
             engine_reports=engine_reports,
             sequencer=sequencer,
             event_reads=EventReads(database, sequencer),
+            event_members=EventMembers(database, sequencer),
             notifications=Notifications(database, sequencer, events, tables),
             housekeeping=Housekeeping(
                 database,

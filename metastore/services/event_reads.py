@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from eventbus import dead_letters, groups, log, reader
+from eventbus import dead_letters, groups, log, members, reader
 from eventbus.filters import BadFilter, Filter
 from eventbus.reader import Page
 from eventbus.sequencer import Sequencer
@@ -17,7 +17,7 @@ MAX_EVENTS = 1_000
 MAX_BYTES = 8 << 20
 """Of payloads in one reply, compressed; a single greater one goes out all the same."""
 
-_GROUP = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 
 
 class EventReads:
@@ -32,19 +32,14 @@ class EventReads:
 
         Raises EventsGone, InvalidOperationException for a filter that is none or a number that wasn't given yet.
         """
-        try:
-            wanted = Filter.parse(tables or (), types or ())
-        except BadFilter as error:
-            raise InvalidOperationException(str(error)) from None
+        wanted = filter_of(tables, types)
         self._sequencer.catch_up()
         with self._database.read() as tx:
             last = log.positions(tx).last
             if not 0 <= after <= last:
                 raise InvalidOperationException(f"there is no event {after}: the last one is {last}")
             try:
-                return reader.read(
-                    tx, after, wanted, limit=max(1, min(limit or MAX_EVENTS, MAX_EVENTS)), max_bytes=MAX_BYTES
-                )
+                return reader.read(tx, after, wanted, limit=limit_of(limit), max_bytes=MAX_BYTES)
             except log.Trimmed as gone:
                 raise EventsGone(str(gone), gone.oldest) from None
 
@@ -64,14 +59,18 @@ class EventReads:
             return [EventGroup(*group) for group in groups.all_groups(tx)]
 
     def acknowledge(self, group: str | None, position: int | None, *, back: bool) -> None:
-        """Keeps that a group has dealt with the events up to one. Raises InvalidOperationException."""
-        if not group or not _GROUP.fullmatch(group):
-            raise InvalidOperationException(f"{group!r} is no name for a group: A-Z a-z 0-9 _ . : -, at most 128")
+        """Keeps that a group as a whole has dealt with the events up to one. Raises InvalidOperationException.
+
+        Once it went `back`, its members begin anew with the events after it.
+        """
+        name = group_name(group)
         with self._database.write() as tx:
+            members.lock(tx, name, shared=not back)
             last = log.positions(tx).last
             if position is None or not 0 <= position <= last:
                 raise InvalidOperationException(f"there is no event {position}: the last one is {last}")
-            groups.move(tx, group, position, now_ms(), back=back)
+            groups.move(tx, name, position, now_ms(), back=back)
+            members.move_all(tx, name, position, back=back)
 
     def dead(self, outlet: str | None) -> list[DeadEvent]:
         """What an outlet, or any, did not take."""
@@ -90,3 +89,23 @@ class EventReads:
                     f"{outlet} has set aside no event {missing[0]} that could be sent again"
                 )
         return found
+
+
+def filter_of(tables: Sequence[str] | None, types: Sequence[str] | None) -> Filter:
+    """What a reader wants. Raises InvalidOperationException for a filter that is none."""
+    try:
+        return Filter.parse(tables or (), types or ())
+    except BadFilter as error:
+        raise InvalidOperationException(str(error)) from None
+
+
+def limit_of(limit: int | None) -> int:
+    """How many events a reader may have at once."""
+    return max(1, min(limit or MAX_EVENTS, MAX_EVENTS))
+
+
+def group_name(name: str | None) -> str:
+    """A group's name. Raises InvalidOperationException for what is none."""
+    if not name or not _NAME.fullmatch(name):
+        raise InvalidOperationException(f"{name!r} is no name for a group: A-Z a-z 0-9 _ . : -, at most 128")
+    return name

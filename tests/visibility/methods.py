@@ -88,6 +88,7 @@ OF_WRITERS = ["lake_get_watermark", "lake_begin_batch", "lake_route_partitions"]
 
 EVENTS = _names("""
     lake_read_events lake_event_positions lake_event_groups lake_acknowledge_events lake_dead_events lake_resend_events
+    lake_read_group_events lake_acknowledge_shards lake_leave_group
 """)
 """Our own log tells of every change, and of each partition whether it is ready. Hive's readers, who could not tell,
 have a log that is silent about uncommitted ones."""

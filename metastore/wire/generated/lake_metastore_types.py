@@ -239,11 +239,11 @@ class ReportBatchResponse(Struct):
 
 
 class EventRecord(Struct):
-    __slots__ = ('number', 'type', 'time', 'user', 'connection', 'catalog', 'database', 'table', 'payload', 'unknown')
+    __slots__ = ('number', 'type', 'time', 'user', 'connection', 'catalog', 'database', 'table', 'payload', 'shard', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('number', 'type', 'time', 'payload',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, number: int | None = None, type: str | None = None, time: int | None = None, user: str | None = None, connection: str | None = None, catalog: str | None = None, database: str | None = None, table: str | None = None, payload: str | None = None) -> None:
+    def __init__(self, number: int | None = None, type: str | None = None, time: int | None = None, user: str | None = None, connection: str | None = None, catalog: str | None = None, database: str | None = None, table: str | None = None, payload: str | None = None, shard: int | None = None) -> None:
         self.number = number
         self.type = type
         self.time = time
@@ -253,6 +253,7 @@ class EventRecord(Struct):
         self.database = database
         self.table = table
         self.payload = payload
+        self.shard = shard
 
 
 class ReadEventsRequest(Struct):
@@ -279,6 +280,47 @@ class ReadEventsResponse(Struct):
         self.last = last
 
 
+class ShardPosition(Struct):
+    __slots__ = ('shard', 'tenure', 'read', 'done', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('shard', 'tenure', 'read', 'done',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, shard: int | None = None, tenure: int | None = None, read: int | None = None, done: int | None = None) -> None:
+        self.shard = shard
+        self.tenure = tenure
+        self.read = read
+        self.done = done
+
+
+class ReadGroupEventsRequest(Struct):
+    __slots__ = ('group', 'member', 'start', 'shards', 'members', 'limit', 'tables', 'types', 'maxWait', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('group', 'member', 'start',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, group: str | None = None, member: str | None = None, start: int | None = None, shards: list[ShardPosition] | None = None, members: int | None = None, limit: int | None = None, tables: list[str] | None = None, types: list[str] | None = None, maxWait: int | None = None) -> None:
+        self.group = group
+        self.member = member
+        self.start = start
+        self.shards = shards
+        self.members = members
+        self.limit = limit
+        self.tables = tables
+        self.types = types
+        self.maxWait = maxWait
+
+
+class ReadGroupEventsResponse(Struct):
+    __slots__ = ('events', 'shards', 'members', 'last', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('events', 'shards', 'members', 'last',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, events: list[EventRecord] | None = None, shards: list[ShardPosition] | None = None, members: int | None = None, last: int | None = None) -> None:
+        self.events = events
+        self.shards = shards
+        self.members = members
+        self.last = last
+
+
 class EventPositions(Struct):
     __slots__ = ('oldest', 'last', 'group', 'since', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('oldest', 'last',)
@@ -292,14 +334,15 @@ class EventPositions(Struct):
 
 
 class EventGroup(Struct):
-    __slots__ = ('name', 'position', 'updatedAt', 'unknown')
+    __slots__ = ('name', 'position', 'updatedAt', 'members', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('name', 'position', 'updatedAt',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, name: str | None = None, position: int | None = None, updatedAt: int | None = None) -> None:
+    def __init__(self, name: str | None = None, position: int | None = None, updatedAt: int | None = None, members: int | None = None) -> None:
         self.name = name
         self.position = position
         self.updatedAt = updatedAt
+        self.members = members
 
 
 class DeadEvent(Struct):
@@ -628,11 +671,14 @@ RoutePartitionsResponse.thrift_spec = f(None, (1, 'routes', 15, (12, [Route, Non
 StagedFile.thrift_spec = f(None, (1, 'path', 11, 'UTF8'), (2, 'partition', 11, 'UTF8'))
 ReportBatchRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'writer', 11, 'UTF8'), (3, 'batch', 10, None), (4, 'chain', 11, 'UTF8'), (5, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (6, 'attempt', 11, 'UTF8'), (7, 'files', 15, (12, [StagedFile, None], False)), (8, 'partitions', 15, (11, 'UTF8', False)), (9, 'reopen', 15, (11, 'UTF8', False)), (10, 'late', 12, [LateRows, None]))
 ReportBatchResponse.thrift_spec = f(None, (1, 'accepted', 2, None), (2, 'repeated', 2, None), (3, 'alreadyReady', 15, (11, 'UTF8', False)), (4, 'watermark', 10, None), (5, 'committed', 15, (11, 'UTF8', False)))
-EventRecord.thrift_spec = f(None, (1, 'number', 10, None), (2, 'type', 11, 'UTF8'), (3, 'time', 10, None), (4, 'user', 11, 'UTF8'), (5, 'connection', 11, 'UTF8'), (6, 'catalog', 11, 'UTF8'), (7, 'database', 11, 'UTF8'), (8, 'table', 11, 'UTF8'), (9, 'payload', 11, 'UTF8'))
+EventRecord.thrift_spec = f(None, (1, 'number', 10, None), (2, 'type', 11, 'UTF8'), (3, 'time', 10, None), (4, 'user', 11, 'UTF8'), (5, 'connection', 11, 'UTF8'), (6, 'catalog', 11, 'UTF8'), (7, 'database', 11, 'UTF8'), (8, 'table', 11, 'UTF8'), (9, 'payload', 11, 'UTF8'), (10, 'shard', 8, None))
 ReadEventsRequest.thrift_spec = f(None, (1, 'after', 10, None), (2, 'limit', 8, None), (3, 'tables', 15, (11, 'UTF8', False)), (4, 'types', 15, (11, 'UTF8', False)), (5, 'maxWait', 10, None))
 ReadEventsResponse.thrift_spec = f(None, (1, 'events', 15, (12, [EventRecord, None], False)), (2, 'position', 10, None), (3, 'last', 10, None))
+ShardPosition.thrift_spec = f(None, (1, 'shard', 8, None), (2, 'tenure', 10, None), (3, 'read', 10, None), (4, 'done', 10, None))
+ReadGroupEventsRequest.thrift_spec = f(None, (1, 'group', 11, 'UTF8'), (2, 'member', 11, 'UTF8'), (3, 'start', 10, None), (4, 'shards', 15, (12, [ShardPosition, None], False)), (5, 'members', 8, None), (6, 'limit', 8, None), (7, 'tables', 15, (11, 'UTF8', False)), (8, 'types', 15, (11, 'UTF8', False)), (9, 'maxWait', 10, None))
+ReadGroupEventsResponse.thrift_spec = f(None, (1, 'events', 15, (12, [EventRecord, None], False)), (2, 'shards', 15, (12, [ShardPosition, None], False)), (3, 'members', 8, None), (4, 'last', 10, None))
 EventPositions.thrift_spec = f(None, (1, 'oldest', 10, None), (2, 'last', 10, None), (3, 'group', 10, None), (4, 'since', 10, None))
-EventGroup.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'position', 10, None), (3, 'updatedAt', 10, None))
+EventGroup.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'position', 10, None), (3, 'updatedAt', 10, None), (4, 'members', 8, None))
 DeadEvent.thrift_spec = f(None, (1, 'outlet', 11, 'UTF8'), (2, 'number', 10, None), (3, 'error', 11, 'UTF8'), (4, 'attempts', 8, None), (5, 'failedAt', 10, None), (6, 'resend', 2, None), (7, 'type', 11, 'UTF8'), (8, 'catalog', 11, 'UTF8'), (9, 'database', 11, 'UTF8'), (10, 'table', 11, 'UTF8'))
 Instant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'changedAt', 10, None), (6, 'heartbeatAt', 10, None), (7, 'completionTime', 11, 'UTF8'), (8, 'position', 10, None), (9, 'moment', 10, None), (10, 'begunAs', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'archived', 2, None), (13, 'conflict', 11, 'UTF8'), (14, 'undoneBy', 11, 'UTF8'))
 FileGroup.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'))
@@ -679,6 +725,9 @@ for _cls in (
     EventRecord,
     ReadEventsRequest,
     ReadEventsResponse,
+    ShardPosition,
+    ReadGroupEventsRequest,
+    ReadGroupEventsResponse,
     EventPositions,
     EventGroup,
     DeadEvent,
