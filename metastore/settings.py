@@ -240,6 +240,13 @@ class Settings(BaseSettings):
     event_retention_count: PositiveInt = Field(
         default=1_000_000, description="Events that are kept at most, whoever has not read them yet."
     )
+    instant_heartbeat_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default=120,
+        description="Time after which an instant of a timeline is given up whose writer sent heartbeats and stopped.",
+    )
+    active_instants: PositiveInt = Field(
+        default=1_000, description="Completed instants of a table that are listed; older ones only when asked for."
+    )
     allow_incompatible_column_types: bool = Field(
         default=False,
         description="Whether a column's type may change to one that its stored values can't be read as "

@@ -18,9 +18,12 @@ from metastore.services.engine_reports import EngineReports
 from metastore.services.event_members import EventMembers
 from metastore.services.event_reads import EventReads
 from metastore.services.events import Events
+from metastore.services.file_snapshots import FileSnapshots
 from metastore.services.functions import FunctionService
 from metastore.services.housekeeping import Housekeeping
 from metastore.services.indexes import IndexService
+from metastore.services.instant_completion import InstantCompletion
+from metastore.services.lake_partitions import HiveView
 from metastore.services.locks import LockService
 from metastore.services.materializations import MaterializationService
 from metastore.services.moves import Mover
@@ -40,6 +43,7 @@ from metastore.services.schema_registry import SchemaRegistry
 from metastore.services.server_info import ServerInfo
 from metastore.services.statistics import StatisticsService
 from metastore.services.tables import TableService
+from metastore.services.timeline import TimelineService
 from metastore.services.transactions import TransactionService
 from metastore.services.types import TypeService
 from metastore.services.write_ids import WriteIdService
@@ -62,6 +66,9 @@ class Metastore:
     partition_states: PartitionStates
     readiness: ReadinessService
     batches: BatchService
+    timeline: TimelineService
+    instant_completion: InstantCompletion
+    file_snapshots: FileSnapshots
     statistics: StatisticsService
     functions: FunctionService
     constraints: ConstraintService
@@ -117,6 +124,15 @@ class Metastore:
         )
         partitions = PartitionService(database, warehouse, mover, tables, publisher, commits, events)
         readiness = ReadinessService(database, tables, partitions, publisher, commits)
+        timeline = TimelineService(
+            database,
+            warehouse,
+            tables,
+            sequencer,
+            heartbeat_seconds=settings.instant_heartbeat_seconds,
+            keep_active=settings.active_instants,
+        )
+        hive_view = HiveView(warehouse, events)
         transactions, compactions = TransactionService(database), CompactionService(database)
         locks = LockService(database, transactions)
         scheduled_queries, engine_reports = ScheduledQueryService(database), EngineReports(database)
@@ -131,6 +147,9 @@ class Metastore:
             partition_states=PartitionStates(database, tables, commits),
             readiness=readiness,
             batches=BatchService(database, warehouse, mover, tables, publisher, commits, readiness),
+            timeline=timeline,
+            instant_completion=InstantCompletion(database, tables, timeline, hive_view, readiness, events),
+            file_snapshots=FileSnapshots(database, tables, sequencer),
             statistics=StatisticsService(database, events),
             functions=FunctionService(database, events),
             constraints=ConstraintService(database, tables, events),
@@ -162,6 +181,7 @@ class Metastore:
                 compactions,
                 scheduled_queries,
                 engine_reports,
+                timeline,
                 event_days=settings.event_retention_days,
                 event_count=settings.event_retention_count,
             ),

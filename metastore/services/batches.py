@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeVar
 
 import structlog
 
-from metastore.clock import now_ms
 from metastore.services import names as given
 from metastore.services import objects
 from metastore.services.commits import Commits, properties_of
@@ -24,12 +23,13 @@ from metastore.services.partition_states import exact_name, held_by_name
 from metastore.services.publishing import Publisher, directory
 from metastore.services.readiness import ReadinessService
 from metastore.services.readiness_properties import COMMIT_MODE, CommitMode, LatePolicy, ReadinessProperties
+from metastore.services.source_reports import progress_of
 from metastore.services.tables import TableService
 from metastore.store import Database, DatabaseUnavailable, publications, readiness, tables
 from metastore.store.database import Transaction
 from metastore.store.databases import Hold
 from metastore.store.partitions import PartitionRow
-from metastore.store.readiness import Progress, Readiness
+from metastore.store.readiness import Readiness
 from metastore.store.tables import TableRow
 from metastore.warehouse import Warehouse, WarehouseError
 from metastore.wire.hive import InvalidOperationException
@@ -46,15 +46,10 @@ from metastore.wire.struct import ExceptionStruct
 STAGING = ".staging"
 """Directory below a table's in which writers stage files; readers pass over names that begin with a dot."""
 
-DEFAULT_CHAIN = "default"
-MAX_SOURCES = 10_000
-"""So many sources may report to one table."""
-
 _WRITER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}")
 _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]{0,254}")
 _DIRECTORY = re.compile(r"(?!\.)[^\x00-\x1f\x7f/\\*?\[\]]{1,255}")  # named after partitions, values escaped
-_NAME = re.compile(r"[^\x00-\x1f\x7f]{0,256}")
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -150,7 +145,7 @@ class BatchService:
             if turned:
                 return ReportBatchResponse(False, False, turned, state.watermark, [])
             self._check_files(tx, row, staged, held)
-            progress = _progress(tx, row, request, properties)
+            progress = progress_of(tx, row, request.chain, request.eventTimes, properties)
 
             publications.add(
                 tx,
@@ -280,34 +275,6 @@ def _check_writable(row: TableRow) -> ReadinessProperties:
             f" set {COMMIT_MODE} to {', '.join(mode for mode in CommitMode if mode is not CommitMode.NONE)}"
         )
     return properties
-
-
-def _progress(
-    tx: Transaction, row: TableRow, request: ReportBatchRequest, properties: ReadinessProperties
-) -> list[Progress]:
-    """What sources have reported: the latest of their smallest event times. Raises InvalidOperationException."""
-    chain, event_times = request.chain or DEFAULT_CHAIN, request.eventTimes or {}
-    for name in (chain, *event_times):
-        if not _NAME.fullmatch(name):
-            raise InvalidOperationException(f"{name!r} is no name for a chain or source: at most 256 characters")
-    now = now_ms()
-    reporting = {(chain, source) for source in event_times}
-    known = {(one.chain, one.source): one for one in readiness.progress(tx, row.id)}
-    if len(known.keys() | reporting) > MAX_SOURCES and properties.idle_timeout is not None:
-        # Those hold nobody up. Should they come back, the watermark is where it is.
-        readiness.forget_progress(tx, row.id, now - properties.idle_timeout)
-        known = {(one.chain, one.source): one for one in readiness.progress(tx, row.id)}
-    if len(known.keys() | reporting) > MAX_SOURCES:
-        raise InvalidOperationException(f"more than {MAX_SOURCES} sources report to {row.name}")
-    new = []
-    for source, event_time in event_times.items():
-        before = known.get((chain, source))
-        reached = [before.watermark] if before else []
-        if event_time <= now + properties.max_ahead:
-            reached.append(event_time)
-        if reached:
-            new.append(Progress(chain, source, max(reached), now))
-    return sorted(new)
 
 
 def _counted(state: Readiness, late: LateRows) -> Readiness:

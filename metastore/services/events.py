@@ -127,6 +127,11 @@ class Events:
             new.append(self._new(EventType.INSERT, payload, _name(table), notifications=int(insert.ready)))
         return self._record(tx, new)
 
+    def instant(self, tx: Transaction, name: TableName, completed: Mapping[str, Any]) -> int:
+        """An instant of a lake table was completed; the event's id. Hive's log doesn't tell of instants."""
+        new = self._new(EventType.COMPLETE_INSTANT, completed, name, notifications=0)
+        return self._record(tx, [new])[0]
+
     def statistics(
         self, tx: Transaction, type: EventType, name: TableName, partitions: Sequence[str], columns: Sequence[str]
     ) -> None:

@@ -7,6 +7,7 @@ from metastore.services.engine_reports import EngineReports
 from metastore.services.locks import LockService
 from metastore.services.moves import Mover
 from metastore.services.scheduled_queries import ScheduledQueryService
+from metastore.services.timeline import TimelineService
 from metastore.services.transactions import TransactionService
 from metastore.store import Database, descriptors
 
@@ -28,6 +29,7 @@ class Housekeeping:
         compactions: CompactionService,
         scheduled_queries: ScheduledQueryService,
         engine_reports: EngineReports,
+        timeline: TimelineService,
         *,
         event_days: float,
         event_count: int,
@@ -42,6 +44,7 @@ class Housekeeping:
         self._compactions = compactions
         self._scheduled_queries = scheduled_queries
         self._engine_reports = engine_reports
+        self._timeline = timeline
         self._event_days = event_days
         self._event_count = event_count
 
@@ -55,6 +58,7 @@ class Housekeeping:
         self._compactions.sweep()
         self._scheduled_queries.sweep()
         self._engine_reports.sweep()
+        self._timeline.sweep()
         with self._database.write() as tx:
             descriptors.sweep(tx)
         self.trim_events()
@@ -65,4 +69,5 @@ class Housekeeping:
         removed = EVENTS_AT_ONCE
         while removed == EVENTS_AT_ONCE:
             with self._database.write() as tx:
+                self._timeline.place_moments(tx)
                 removed = log.trim(tx, older_than=older_than, keep=self._event_count, limit=EVENTS_AT_ONCE)

@@ -12,12 +12,18 @@ from metastore.store.names import DatabaseName, TableName
 from metastore.store.schema import (
     catalogs,
     column_statistics,
+    data_files,
     databases,
+    instant_touches,
+    instants,
+    lake_partitions,
+    leftover_files,
     partition_events,
     partitions,
     storage_descriptors,
     table_readiness,
     tables,
+    timelines,
     watermarks,
     writers,
 )
@@ -246,6 +252,12 @@ def remove(tx: Connection, table_ids: Sequence[int]) -> None:
         table_readiness,
         watermarks,
         writers,
+        leftover_files,
+        data_files,
+        lake_partitions,
+        instant_touches,
+        instants,
+        timelines,
     ):
         tx.execute(delete(part).where(part.c.table_id == func.any(list(table_ids))))
     publications.discard(tx, table_ids=table_ids)

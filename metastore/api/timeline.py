@@ -1,0 +1,85 @@
+"""Our own calls: the timelines of lake tables, and the snapshots of their files."""
+
+from metastore.api.registry import Call, answers
+from metastore.services.visibility import Scope
+from metastore.wire.lake import (
+    BeginInstantRequest,
+    CompletedInstant,
+    CompleteInstantRequest,
+    DataFile,
+    Instant,
+    InstantDetails,
+    ListInstantsRequest,
+    PlanCleanRequest,
+    ReadChangesRequest,
+    ReadChangesResponse,
+    SnapshotRequest,
+    SnapshotResponse,
+    TableReference,
+    TimelinePosition,
+    TransitionInstantRequest,
+)
+
+
+@answers("lake_begin_instant")
+def lake_begin_instant(call: Call, request: BeginInstantRequest) -> Instant:
+    return call.metastore.timeline.begin(request)
+
+
+@answers("lake_transition_instant")
+def lake_transition_instant(call: Call, request: TransitionInstantRequest) -> Instant:
+    return call.metastore.timeline.transition(
+        request.table, request.timestamp, request.action, request.toState, request.metadata
+    )
+
+
+@answers("lake_complete_instants")
+def lake_complete_instants(call: Call, requests: list[CompleteInstantRequest] | None) -> list[CompletedInstant]:
+    return call.metastore.instant_completion.complete(requests or [])
+
+
+@answers("lake_heartbeat_instant")
+def lake_heartbeat_instant(call: Call, table: TableReference, timestamp: str | None, action: str | None) -> None:
+    call.metastore.timeline.heartbeat(table, timestamp, action)
+
+
+@answers("lake_delete_instant")
+def lake_delete_instant(call: Call, table: TableReference, timestamp: str | None, action: str | None) -> None:
+    call.metastore.timeline.delete(table, timestamp, action)
+
+
+@answers("lake_list_instants")
+def lake_list_instants(call: Call, request: ListInstantsRequest) -> list[Instant]:
+    return call.metastore.timeline.listing(request)
+
+
+@answers("lake_get_instant")
+def lake_get_instant(call: Call, table: TableReference, timestamp: str | None, action: str | None) -> InstantDetails:
+    return call.metastore.timeline.details(table, timestamp, action)
+
+
+@answers("lake_timeline_position")
+def lake_timeline_position(call: Call, table: TableReference) -> TimelinePosition:
+    return call.metastore.timeline.position(table)
+
+
+@answers("lake_get_snapshot")
+def lake_get_snapshot(call: Call, request: SnapshotRequest) -> SnapshotResponse:
+    return call.metastore.file_snapshots.read(_scope(call, request.includeUncommitted), request)
+
+
+@answers("lake_read_changes")
+def lake_read_changes(call: Call, request: ReadChangesRequest) -> ReadChangesResponse:
+    return call.metastore.file_snapshots.changes(_scope(call, request.includeUncommitted), request)
+
+
+@answers("lake_plan_clean")
+def lake_plan_clean(call: Call, request: PlanCleanRequest) -> list[DataFile]:
+    return call.metastore.file_snapshots.plan_clean(request)
+
+
+def _scope(call: Call, include_uncommitted: bool | None) -> Scope:
+    """What a request says is narrower than what its connection says."""
+    if include_uncommitted is None:
+        return call.scope
+    return Scope.UNCOMMITTED if include_uncommitted else Scope.READY

@@ -1,0 +1,345 @@
+"""Completing instants: one transaction changes the timeline, the snapshot, Hive's view and the log of events.
+
+Writers don't wait for one another while they write. When one completes, what others completed since it read is looked
+at; if both changed the same, it has lost, and nothing of it is ever visible.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import structlog
+
+from metastore.clock import now_ms
+from metastore.services import instant_rules as rules
+from metastore.services.commits import properties_of
+from metastore.services.events import Events
+from metastore.services.instant_changes import Changes, Planner, undone
+from metastore.services.instant_conflicts import PROPERTY, Strategy, overlap
+from metastore.services.lake_columns import change_columns
+from metastore.services.lake_partitions import HiveView, lake_partition
+from metastore.services.readiness import ReadinessService
+from metastore.services.source_reports import progress_of
+from metastore.services.tables import TableService
+from metastore.services.timeline import TimelineService, held_instant, held_lake_table, placed, spoken, told
+from metastore.store import Conflict, Database, DatabaseUnavailable, data_files, instants, readiness, tables
+from metastore.store.database import Transaction
+from metastore.store.databases import Hold
+from metastore.store.instants import InstantRow, Timeline
+from metastore.store.tables import TableRow
+from metastore.warehouse import WarehouseError
+from metastore.wire import binary
+from metastore.wire.hive import InvalidOperationException
+from metastore.wire.lake import (
+    CompletedInstant,
+    CompleteInstantRequest,
+    InstantConflict,
+    InstantKey,
+    TableReference,
+)
+from metastore.wire.struct import ExceptionStruct
+
+MAX_TOGETHER = 100
+"""Instants that complete in one transaction."""
+
+MAX_NAMED = 1_000
+"""Partitions that an event names; of more it says how many."""
+
+MAX_WINNERS = 10
+"""Instants that a refusal names."""
+
+log = structlog.get_logger(__name__)
+
+
+class InstantCompletion:
+    """Completes instants."""
+
+    def __init__(
+        self,
+        database: Database,
+        tables: TableService,
+        timeline: TimelineService,
+        hive_view: HiveView,
+        readiness: ReadinessService,
+        events: Events,
+    ) -> None:
+        self._database = database
+        self._tables = tables
+        self._timeline = timeline
+        self._hive_view = hive_view
+        self._readiness = readiness
+        self._events = events
+
+    def complete(self, requests: Sequence[CompleteInstantRequest]) -> list[CompletedInstant]:
+        """Completes instants of one table each, all or none, in the order of the requests.
+
+        Who doesn't know whether an earlier call had succeeded calls again with the same. Raises NoSuchObjectException,
+        InvalidOperationException, InstantConflict if another writer was quicker, WarehouseError.
+        """
+        if not 0 < len(requests) <= MAX_TOGETHER:
+            raise InvalidOperationException(f"give 1 to {MAX_TOGETHER} instants to complete, not {len(requests)}")
+        try:
+            with self._database.write() as tx:
+                done = self._complete_all(tx, requests)
+        except Conflict:
+            raise InvalidOperationException("an instant with that timestamp and action is completed already") from None
+        except _Lost as lost:
+            self._keep_loss(lost)
+            raise InstantConflict(str(lost), lost.winners, lost.overlap, lost.paths) from None
+        self._finish(done)
+        # The moments are known once the sequencer has run: that is for readers.
+        return [each.answer for each in done]
+
+    def _complete_all(self, tx: Transaction, requests: Sequence[CompleteInstantRequest]) -> list["_Done"]:
+        held: dict[int, _Held] = {}
+        # In the order of names, as everybody who holds several tables.
+        for request in sorted(requests, key=lambda each: _named(each.table)):
+            hold = Hold.EXCLUSIVE if request.columns is not None else Hold.SHARED
+            row = held_lake_table(self._tables, tx, request.table, hold)
+            if row.id in (each.row.id for each in held.values()):
+                raise InvalidOperationException(
+                    f"two of the instants are {row.name}'s: complete one of a table at a time"
+                )
+            line = instants.hold_timeline(tx, row.id)
+            held[id(request)] = _Held(row, line, held_instant(tx, row, request.timestamp, request.action))
+        done = [self._complete_one(tx, request, *held[id(request)]) for request in requests]
+        fresh = [each for each in done if each.event is not None]
+        if fresh and len(fresh) < len(done):
+            raise InvalidOperationException("some of the instants are completed already, others are not")
+        if fresh:
+            # One moment for all of them, so that no reader sees some without the others.
+            instants.put_event(tx, [each.instant_id for each in fresh], max(each.event or 0 for each in fresh))
+        return done
+
+    def _complete_one(
+        self, tx: Transaction, request: CompleteInstantRequest, row: TableRow, line: Timeline, instant: InstantRow
+    ) -> "_Done":
+        digest = _digest(request)
+        if instant.state == rules.COMPLETED:
+            if instant.digest != digest:
+                raise InvalidOperationException(f"{spoken(instant)} already, with another content")
+            answer = CompletedInstant(request.table, told(placed(tx, [instant])[0]), True, row.version)
+            return _Done(answer, row.id, instant.id, None, has_event_times=False)
+        if instant.state != rules.INFLIGHT:
+            raise InvalidOperationException(f"{spoken(instant)}: it must be inflight to be completed")
+        action = rules.completed_action(instant.action, request.newAction)
+        position = line.position + 1
+        now = now_ms()
+        completion_time = rules.next_timestamp(line.last_timestamp, now)
+        line = line._replace(position=position, last_timestamp=completion_time)
+
+        if request.rolledBack is not None:
+            changes = self._undo(tx, row, instant, request, line)
+        else:
+            planner = Planner(tx, row, request, compacts=instant.begun_as in rules.COMPLETES_AS)
+            changes = planner.named()
+            self._check_conflicts(tx, row, instant, request, changes, position - 1)
+            planner.resolve(changes)
+        if request.cleanedPaths is not None:
+            line = self._clean(tx, row, instant, request.cleanedPaths, line)
+        instants.put_timeline(tx, row.id, line)
+        instants.complete(
+            tx,
+            instant.id,
+            action=action,
+            state=rules.COMPLETED,
+            now=now,
+            completion_time=completion_time,
+            position=position,
+            digest=digest,
+        )
+        if request.metadata is not None:
+            instants.put_metadata(tx, instant.id, rules.COMPLETED, request.metadata)
+        data_files.forget_leftovers_of(tx, instant.id)
+
+        data_files.close(tx, changes.removed.keys(), position)
+        data_files.add(tx, row.id, position, changes.added)
+        data_files.add_again(tx, [each.id for each in changes.again], position)
+        instants.put_touches(tx, row.id, position, changes.touches)
+        sums = data_files.count_changes(tx, row.id, position, changes.counts())
+        if request.columns is not None:
+            row = change_columns(tx, row, request.columns, self._events)
+        event_times = request.eventTimes or {}
+        if event_times:
+            properties = properties_of(row)
+            readiness.hold(tx, row.id)
+            readiness.put_progress(tx, row.id, progress_of(tx, row, request.chain, event_times, properties))
+            self._readiness.advance(tx, row, properties)
+        self._hive_view.update(tx, row, sums, changes.values)
+        event = self._events.instant(
+            tx,
+            row.name,
+            {
+                "timestamp": instant.timestamp,
+                "action": action,
+                "begunAs": instant.begun_as,
+                "completionTime": completion_time,
+                "position": position,
+                "partitions": sorted({each.partition for each in changes.touches})[:MAX_NAMED],
+                "partitionCount": len({each.partition for each in changes.touches}),
+                "filesAdded": len(changes.added) + len(changes.again),
+                "filesRemoved": len(changes.removed),
+            },
+        )
+        version = tables.touch(tx, row.id)
+        completed = instant._replace(
+            action=action,
+            state=rules.COMPLETED,
+            changed_at=now,
+            completion_time=completion_time,
+            position=position,
+            conflict=None,
+        )
+        answer = CompletedInstant(request.table, told(completed), False, version)
+        return _Done(answer, row.id, instant.id, event, has_event_times=bool(event_times))
+
+    @staticmethod
+    def _check_conflicts(
+        tx: Transaction,
+        row: TableRow,
+        instant: InstantRow,
+        request: CompleteInstantRequest,
+        changes: Changes,
+        last: int,
+    ) -> None:
+        """Raises _Lost if something that was completed since the writer read is in its way."""
+        read = instant.read_position
+        if request.readPosition is not None:
+            if not 0 <= request.readPosition <= last:
+                raise InvalidOperationException(
+                    f"{row.name} has no position {request.readPosition}: the last is {last}"
+                )
+            read = max(read, request.readPosition)
+        strategy = Strategy.parse(request.strategy or row.parameters.get(PROPERTY) or Strategy.FILE_GROUP)
+        if not changes.touches or read >= last:
+            return
+        touched = None if strategy is Strategy.TABLE else {each.partition for each in changes.touches}
+        both: dict[str, None] = {}
+        winning: list[int] = []
+        for position, theirs in instants.touches(tx, row.id, read, last, touched).items():
+            found = overlap(strategy, changes.touches, theirs)
+            if found:
+                winning.append(position)
+                both.update(dict.fromkeys(found))
+        if winning:
+            winners = instants.by_positions(tx, row.id, winning[:MAX_WINNERS])
+            raise _Lost(row, instant, winners, list(both), [each.path for each in changes.added])
+
+    @staticmethod
+    def _undo(
+        tx: Transaction, row: TableRow, instant: InstantRow, request: CompleteInstantRequest, line: Timeline
+    ) -> Changes:
+        """What brings the snapshot back to before some instants, which must be the last ones that changed it."""
+        if instant.begun_as not in rules.UNDOING:
+            raise InvalidOperationException(f"only a rollback or a restore undoes others, not a {instant.begun_as}")
+        if request.added or request.removedGroups or request.removedPaths or request.replacedPartitions:
+            raise InvalidOperationException("a rollback or restore changes no files but those of what it undoes")
+        found = [held_instant(tx, row, *_key(each)) for each in request.rolledBack or ()]
+        given_up = [each.id for each in found if each.position is None and each.id != instant.id]
+        completed = [each for each in found if each.position is not None]
+        changes = Changes()
+        if completed:
+            back_to = min(each.position or 0 for each in completed) - 1
+            undone_ids = {each.id for each in completed}
+            for later in instants.completed_after(tx, row.id, back_to, line.position - 1, line.position):
+                if later.id not in undone_ids and later.undone_by is None and later.action not in rules.DELETABLE:
+                    raise InvalidOperationException(f"{spoken(later)} since then: undo it, too")
+            if back_to < line.oldest_readable and back_to not in instants.saved_positions(tx, row.id):
+                raise InvalidOperationException(f"files of the snapshot at position {back_to} have been cleaned")
+            after, before = data_files.changed_since(tx, row.id, back_to)
+            names = {each.partition for each in (*after, *before)}
+            changes = undone(before, after, {name: lake_partition(row, name) for name in names})
+            instants.undo(tx, sorted(undone_ids), instant.timestamp)
+        if given_up:
+            instants.remove(tx, given_up)
+        return changes
+
+    @staticmethod
+    def _clean(tx: Transaction, row: TableRow, instant: InstantRow, paths: Sequence[str], line: Timeline) -> Timeline:
+        """Forgets files that nobody needs, and has them deleted. Raises InvalidOperationException for others."""
+        if instant.begun_as != rules.CLEAN:
+            raise InvalidOperationException(f"only a clean removes files for good, not a {instant.begun_as}")
+        found = data_files.unneeded_paths(tx, row.id, paths, instants.saved_positions(tx, row.id))
+        needed = data_files.known_paths(tx, row.id, set(paths)) - {each.path for each in found}
+        if needed:
+            raise InvalidOperationException(
+                f"the file {min(needed)!r} belongs to the latest snapshot or to a savepoint"
+            )
+        data_files.purge(tx, row.id, [each.id for each in found])
+        oldest = max((each.removed_at or 0 for each in found), default=0)
+        return line._replace(oldest_readable=max(line.oldest_readable, oldest))
+
+    def _keep_loss(self, lost: "_Lost") -> None:
+        """Keeps why an instant was refused, and which files go with it when it is given up."""
+        with self._database.write() as tx:
+            found = instants.find(tx, lost.row.id, lost.instant.timestamp, lost.instant.begun_as, lock=True)
+            if found is None or found.position is not None:
+                return
+            instants.note_conflict(tx, found.id, str(lost))
+            data_files.forget_leftovers_of(tx, found.id)
+            data_files.leave_over(tx, lost.row.id, lost.paths, found.id)
+
+    def _finish(self, done: Sequence["_Done"]) -> None:
+        """What follows from completions; they are done whatever becomes of it, and housekeeping tries again."""
+        for each in done:
+            try:
+                if each.has_event_times:
+                    self._readiness.commit_due(each.table_id)
+            except (WarehouseError, DatabaseUnavailable, ExceptionStruct) as error:
+                log.warning("partitions can't be made ready yet", table_id=each.table_id, error=str(error))
+        try:
+            self._timeline.delete_leftovers()
+        except DatabaseUnavailable as error:
+            log.warning("files can't be deleted yet", error=str(error))
+
+
+class _Held(NamedTuple):
+    row: TableRow
+    line: Timeline
+    instant: InstantRow
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """A completion; without an `event` if an earlier call had done it."""
+
+    answer: CompletedInstant
+    table_id: int
+    instant_id: int
+    event: int | None
+    has_event_times: bool
+
+
+class _Lost(Exception):
+    """Another writer was quicker."""
+
+    def __init__(
+        self, row: TableRow, instant: InstantRow, winners: Sequence[InstantRow], overlap: list[str], paths: list[str]
+    ) -> None:
+        by = ", ".join(f"{each.timestamp} {each.action}" for each in winners)
+        what = "; ".join(overlap[:MAX_WINNERS]) + (" and more" if len(overlap) > MAX_WINNERS else "")
+        super().__init__(
+            f"{row.name}: {by} completed since {instant.timestamp} {instant.action} read the table, and changed the"
+            f" same: {what}. Give the instant up, read again and begin anew"
+        )
+        self.row = row
+        self.instant = instant
+        self.winners = [told(each) for each in winners]
+        self.overlap = overlap[:MAX_NAMED]
+        self.paths = paths
+
+
+def _named(table: TableReference | None) -> tuple[str, ...]:
+    named = table or TableReference()
+    return (named.catalog or "", (named.database or "").lower(), (named.table or "").lower())
+
+
+def _key(key: InstantKey) -> tuple[str | None, str | None]:
+    return key.timestamp, key.action
+
+
+def _digest(request: CompleteInstantRequest) -> bytes:
+    """By which the same completion is known again."""
+    content = request.replace(table=None, eventTimes=dict(sorted((request.eventTimes or {}).items())))
+    return hashlib.sha256(binary.encode(content)).digest()

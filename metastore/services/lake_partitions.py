@@ -1,0 +1,140 @@
+"""Partitions as timelines name them, and what commits make of them in Hive's view."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from eventbus.events import EventType
+from metastore.services import commit_flag, objects, partition_rows
+from metastore.services.commit_flag import Flag
+from metastore.services.commits import properties_of
+from metastore.services.events import Events, PartitionChange
+from metastore.services.partition_reads import values_of_existing
+from metastore.services.partition_rows import Kept
+from metastore.services.partition_states import exact_name
+from metastore.services.readiness_properties import CommitMode
+from metastore.services.tables import DDL_TIME
+from metastore.store import partitions, tables
+from metastore.store.data_files import PartitionSums
+from metastore.store.database import Transaction
+from metastore.store.partitions import Selection
+from metastore.store.tables import TableRow
+from metastore.warehouse import Warehouse
+from metastore.wire.hive import InvalidOperationException, Partition, Table
+
+WHOLE_TABLE = ""
+"""How timelines name the one partition of a table without partition keys."""
+
+
+class LakePartition(NamedTuple):
+    """A partition by its exact name; a table without keys has one with neither name nor values."""
+
+    name: str
+    values: list[str]
+
+
+def lake_partition(row: TableRow, name: str | None) -> LakePartition:
+    """A partition that a client names. Raises NoSuchObjectException, InvalidOperationException."""
+    keys = objects.key_names(objects.table_of(row))
+    if not keys:
+        if name:
+            raise InvalidOperationException(f"{row.name} has no partition keys: its files belong to the partition ''")
+        return LakePartition(WHOLE_TABLE, [])
+    exact = exact_name(row, keys, name or "")
+    return LakePartition(exact, values_of_existing(exact, keys))
+
+
+class HiveView:
+    """Keeps what Hive's readers see in step with a timeline."""
+
+    def __init__(self, warehouse: Warehouse, events: Events) -> None:
+        self._warehouse = warehouse
+        self._events = events
+
+    def update(
+        self, tx: Transaction, row: TableRow, sums: Sequence[PartitionSums], values: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Adds partitions that have come, and gives those that are there the counts of their files.
+
+        A partition that comes is ready or not as the table's properties say; one that is there stays what it is.
+        The caller holds the table's row. Raises WarehouseError, InvalidOperationException if a listener vetoes.
+        """
+        owner = objects.table_of(row)
+        if not owner.partitionKeys:
+            self._update_table(tx, row, owner, sums)
+            return
+        found = partitions.rows(tx, Selection(row.id, names=[each.name for each in sums]), lock=True)
+        there = {each.name for each in found}
+        of = {each.name: each for each in sums}
+        self._add(tx, row, owner, [each for each in sums if each.name not in there and each.files], values)
+        if not found:
+            return
+        before = partition_rows.decoded(tx, row, found)
+        kept: list[Kept] = []
+        for old, value in zip(found, before, strict=True):
+            parameters = {**(value.parameters or {}), **_counts(of[old.name])}
+            kept.append((old.name, old.values, value.replace(parameters=parameters), Flag(old.ready, old.commit_time)))
+        rows = partition_rows.new_rows(tx, self._warehouse, row, kept)
+        partitions.change_many(tx, [(old.id, new) for old, new in zip(found, rows, strict=True)])
+        self._events.partitions(
+            tx,
+            EventType.ALTER_PARTITIONS,
+            owner,
+            [
+                PartitionChange(old.name, old.ready, value, new, after.descriptor_id)
+                for old, value, (_, _, new, _), after in zip(found, before, kept, rows, strict=True)
+            ],
+        )
+
+    def _add(
+        self,
+        tx: Transaction,
+        row: TableRow,
+        owner: Table,
+        sums: Sequence[PartitionSums],
+        values: Mapping[str, Sequence[str]],
+    ) -> None:
+        assert owner.sd is not None and row.location is not None
+        born_ready = properties_of(row).mode is CommitMode.NONE
+        now = int(time.time())
+        kept: list[Kept] = []
+        for each in sums:
+            parameters = {**_counts(each), DDL_TIME: str(now)}
+            flag = commit_flag.of_new(parameters, born_ready=born_ready)
+            location = self._warehouse.partition_location(row.location, each.name)
+            self._warehouse.make_directory(location)
+            value = Partition(
+                values=list(values[each.name]),
+                catName=owner.catName,
+                dbName=owner.dbName,
+                tableName=owner.tableName,
+                createTime=now,
+                lastAccessTime=0,
+                sd=owner.sd.replace(location=location),
+                parameters=parameters,
+            )
+            kept.append((each.name, list(values[each.name]), value, flag))
+        if not kept:
+            return
+        rows = partition_rows.new_rows(tx, self._warehouse, row, kept)
+        partitions.add(tx, row.id, rows)
+        self._events.partitions(
+            tx,
+            EventType.ADD_PARTITIONS,
+            owner,
+            [
+                PartitionChange(name, flag.ready, None, value, new.descriptor_id)
+                for (name, _, value, flag), new in zip(kept, rows, strict=True)
+            ],
+        )
+
+    def _update_table(self, tx: Transaction, row: TableRow, owner: Table, sums: Sequence[PartitionSums]) -> None:
+        if not sums:
+            return
+        changed = owner.replace(parameters={**(owner.parameters or {}), **_counts(sums[0])})
+        tables.change(tx, row.id, row.database_id, objects.table_values(changed, row.descriptor_id))
+        self._events.table(tx, EventType.ALTER_TABLE, owner, changed)
+
+
+def _counts(sums: PartitionSums) -> dict[str, str]:
+    return {"numFiles": str(sums.files), "totalSize": str(sums.size), "numRows": str(sums.rows)}
