@@ -60,4 +60,6 @@ class Filter:
 
 
 def _like(name: str | None, pattern: str) -> bool:
+    if "*" not in pattern:
+        return name == pattern
     return name is not None and re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL) is not None

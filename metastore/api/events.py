@@ -29,7 +29,7 @@ def lake_read_events(call: Call, request: ReadEventsRequest) -> ReadEventsRespon
     page = call.metastore.event_reads.read(request.after or 0, request.limit, request.tables, request.types)
     wait = _wait(request.maxWait)
     if not page.events and call.may_wait and wait > 0:
-        raise NotYet(wait)
+        raise NotYet(wait, call.metastore.event_reads.concerned(page.position, request.tables, request.types))
     return ReadEventsResponse([_record(event) for event in page.events], page.position, page.last)
 
 

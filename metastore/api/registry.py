@@ -17,12 +17,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 class NotYet(Exception):
     """A long poll has nothing to answer yet.
 
-    It is called again when there are new events, at the latest after `seconds`; no thread waits meanwhile.
+    It is called again when there are news, at the latest after `seconds`; no thread waits meanwhile. With `concerned`
+    only by news that concern it: a function of the count of news so far, called in a request's thread.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, concerned: Callable[[int], bool] | None = None) -> None:
         super().__init__(seconds)
         self.seconds = seconds
+        self.concerned = concerned
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,9 @@ CROWDED_SECONDS = 5.0
 # Seconds and tries after which a client that vanished without a word is given up: two minutes.
 _KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
+Concerned = Callable[[int], bool]
+"""Whether the news up to a generation concern one who waits. For a request's thread."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -73,23 +76,62 @@ class Connections:
 
 
 class News:
-    """Who waits for new events. Everything but `generation` is for the event loop alone."""
+    """Who waits for new events. Among many, those whom the news concern are found by one thread at a time.
 
-    def __init__(self) -> None:
+    Everything but `generation` is for the event loop alone, except where a comment says otherwise.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, threads: ThreadPool) -> None:
         self.generation = 0
-        self._waiting: set[Connection] = set()
+        self._loop = loop
+        self._threads = threads
+        self._waiting: dict[Connection, Concerned | None] = {}
+        self._looking = False
+        self._look_again = False
 
     def tell(self) -> None:
-        """There are new events: those who wait ask again."""
+        """There are new events: those whom they concern ask again."""
         self.generation += 1
-        for connection in list(self._waiting):
+        for connection in [each for each, concerned in self._waiting.items() if concerned is None]:
             connection.ask_again()
+        self._look()
 
-    def add(self, connection: "Connection") -> None:
-        self._waiting.add(connection)
+    def add(self, connection: "Connection", concerned: Concerned | None, generation: int) -> None:
+        """One that waits for those after a generation."""
+        self._waiting[connection] = concerned
+        if generation != self.generation:
+            if concerned is None:
+                connection.ask_again()
+            else:
+                self._look()
 
     def discard(self, connection: "Connection") -> None:
-        self._waiting.discard(connection)
+        self._waiting.pop(connection, None)
+
+    def _look(self) -> None:
+        waiting = [(each, concerned) for each, concerned in self._waiting.items() if concerned is not None]
+        if self._looking:
+            self._look_again = True
+        elif waiting:
+            self._looking = True
+            self._threads.submit(partial(self._find, waiting, self.generation))
+
+    def _find(self, waiting: "list[tuple[Connection, Concerned]]", generation: int) -> None:
+        """In a request's thread."""
+        try:
+            found = [connection for connection, concerned in waiting if concerned(generation)]
+        except Exception:  # each of them is told when it asks
+            found = [connection for connection, _ in waiting]
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._found, found)
+
+    def _found(self, concerned: "list[Connection]") -> None:
+        for connection in concerned:
+            connection.ask_again()
+        self._looking = False
+        if self._look_again:
+            self._look_again = False
+            self._look()
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +292,8 @@ class Connection(asyncio.Protocol):
         else:
             self._idle_since = self._shared.loop.time()
 
-    def _wait(self, message: bytes, seconds: float, generation: int) -> None:
-        """A long poll has nothing to answer: it waits for news, unless there were some while it looked."""
+    def _wait(self, message: bytes, poll: NotYet, generation: int) -> None:
+        """A long poll has nothing to answer: it waits for news; those that came while it looked count, too."""
         if self._gone:
             return
         if self._eof:
@@ -259,13 +301,13 @@ class Connection(asyncio.Protocol):
             return
         now = self._shared.loop.time()
         if self._poll_until is None:
-            self._poll_until = now + seconds
+            self._poll_until = now + poll.seconds
         self._state, self._poll = _State.WAITING, message
-        if generation != self._shared.news.generation or self._draining:
+        if self._draining:
             self.ask_again()
             return
-        self._shared.news.add(self)
         self._deadline = self._shared.loop.call_later(max(self._poll_until - now, 0), self.ask_again)
+        self._shared.news.add(self, poll.concerned, generation)
 
     def _answered(self, last: bytes) -> None:
         """A thread is done with the message; `last` is what it has not handed over of the reply."""
@@ -305,7 +347,7 @@ class Connection(asyncio.Protocol):
             self._shared.dispatcher.serve(self._session, request, send, may_wait=may_wait)
             then = partial(self._answered, self._last)
         except NotYet as poll:
-            then = partial(self._wait, message, poll.seconds, generation)
+            then = partial(self._wait, message, poll, generation)
         except Gone:
             return
         except Rejected as rejected:

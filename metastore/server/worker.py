@@ -107,10 +107,11 @@ class Worker:
         settings = self._settings
         loop = self._loop = asyncio.get_running_loop()
         loop.set_exception_handler(_log_unexpected)
+        threads = ThreadPool(settings.threads)
         self._shared = Shared(
             loop=loop,
             dispatcher=self._dispatcher,
-            threads=ThreadPool(settings.threads),
+            threads=threads,
             connections=self._connections,
             limits=Limits(
                 message_bytes=settings.max_message_bytes,
@@ -123,7 +124,7 @@ class Worker:
                 write=settings.write_timeout_seconds,
                 idle=settings.idle_timeout_seconds,
             ),
-            news=News(),
+            news=News(loop, threads),
         )
         if self._notices is not None:
             self._notices.start(self._tell_news)

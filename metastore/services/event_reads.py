@@ -1,13 +1,14 @@
 """Reading the event log, for subscribers."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from eventbus import dead_letters, groups, log, members, reader
 from eventbus.filters import BadFilter, Filter
 from eventbus.reader import Page
 from eventbus.sequencer import Sequencer
 from metastore.clock import now_ms
+from metastore.services.event_waits import EventWaits
 from metastore.store import Database
 from metastore.wire.hive import InvalidOperationException
 from metastore.wire.lake import DeadEvent, EventGroup, EventPositions, EventsGone
@@ -26,6 +27,7 @@ class EventReads:
     def __init__(self, database: Database, sequencer: Sequencer) -> None:
         self._database = database
         self._sequencer = sequencer
+        self._waits = EventWaits(database)
 
     def read(self, after: int, limit: int | None, tables: Sequence[str] | None, types: Sequence[str] | None) -> Page:
         """The next events after a number, everything included that was committed before the call.
@@ -42,6 +44,10 @@ class EventReads:
                 return reader.read(tx, after, wanted, limit=limit_of(limit), max_bytes=MAX_BYTES)
             except log.Trimmed as gone:
                 raise EventsGone(str(gone), gone.oldest) from None
+
+    def concerned(self, after: int, tables: Sequence[str] | None, types: Sequence[str] | None) -> Callable[[int], bool]:
+        """For a reader that waits: whether events are there that it wants; see `EventWaits.concern`."""
+        return self._waits.concern(filter_of(tables, types), after)
 
     def positions(self, group: str | None, since: int | None) -> EventPositions:
         """The first and the last event there are, where a group stands, and after which event a time begins."""
