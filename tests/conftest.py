@@ -6,12 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop import maven
 from tests.support import reference
 from tests.support.postgres import Postgres
 from tests.support.server import MetastoreServer
 from tests.support.target import Target
 
-TARGETS = {"ours": ["ours"], "hive": ["hive"], "both": ["ours", "hive"]}
+TARGETS = {
+    "ours": ["ours"],
+    "hive": ["hive"],
+    "hive4": ["hive4"],
+    "both": ["ours", "hive"],
+    "all": ["ours", "hive", "hive4"],
+}
+MARKS = {"ours": (), "hive": (pytest.mark.hive,), "hive4": (pytest.mark.interop,)}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -19,19 +27,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--target",
         choices=sorted(TARGETS),
         default=os.environ.get("METASTORE_TEST_TARGET"),
-        help="which server tests run against that can run against either: ours, Hive's own, or both in turn "
-        "(default: the client suite against both, others against ours; also METASTORE_TEST_TARGET)",
+        help="which server tests run against that can run against either: ours, Hive's own (hive is 2.3, hive4 is 4), "
+        "both (ours and 2.3) or all in turn (default: the client suite against both, its calls of Hive 4 against ours "
+        "and Hive 4, others against ours; also METASTORE_TEST_TARGET)",
     )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "target" in metafunc.fixturenames:
-        usual = "both" if "client_suite" in metafunc.definition.path.parts else "ours"
+        hive4 = metafunc.definition.get_closest_marker("hive4") is not None or "hive4" in metafunc.fixturenames
+        usual = "ours"
+        if "client_suite" in metafunc.definition.path.parts:
+            usual = "all" if hive4 else "both"
         names = TARGETS[metafunc.config.getoption("--target") or usual]
-        if metafunc.definition.get_closest_marker("hive4"):  # the Hive that we can run is 2.3
+        if hive4:
             names = [name for name in names if name != "hive"]
-        marks = {"ours": (), "hive": (pytest.mark.hive,)}
-        parameters = [pytest.param(name, marks=marks[name], id=name) for name in names]
+        parameters = [pytest.param(name, marks=MARKS[name], id=name) for name in names]
         metafunc.parametrize("target", parameters, indirect=True, scope="session")
 
 
@@ -52,9 +63,22 @@ def hive_reference(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[refere
 
 
 @pytest.fixture(scope="session")
+def hive4_reference(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[reference.Hive4Reference]":
+    """The metastore server of Hive 4, shared by all tests; skips where it can't run."""
+    if (reason := reference.missing()) is not None:
+        pytest.skip(reason)
+    try:
+        server = reference.Hive4Reference(tmp_path_factory.mktemp("hive4"))
+    except maven.Unavailable as unavailable:
+        pytest.skip(f"Hive 4's own server: {unavailable}")
+    with server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def target(request: pytest.FixtureRequest) -> Target:
     """The server that the client suite runs against."""
-    fixture = {"ours": "metastore_server", "hive": "hive_reference"}[request.param]
+    fixture = {"ours": "metastore_server", "hive": "hive_reference", "hive4": "hive4_reference"}[request.param]
     server = request.getfixturevalue(fixture)
     return Target(request.param, server.host, server.port, server.log)
 

@@ -131,13 +131,7 @@ def name(unused_name: str) -> str:
 
 
 @pytest.fixture
-def ours_alone(target: Target) -> None:
-    if target.name != "ours":
-        pytest.skip("Hive 2.3 doesn't have it")
-
-
-@pytest.fixture
-def hive4(ours_alone: None, target: Target) -> Iterator[Transactions]:
+def hive4(target: Target) -> Iterator[Transactions]:
     """Transactions of a client that is known to be of Hive 4."""
     with target.connect() as client:
         client.get_open_txns_req(GetOpenTxnsRequest())
@@ -181,7 +175,8 @@ class TestLife:
         transactions.commit(number)
         assert number not in {each.id for each in client.get_open_txns_info().open_txns}
 
-    def test_committing_again_is_fine(self, ours_alone: None, client: ThriftClient, transactions: Transactions) -> None:
+    @pytest.mark.hive4
+    def test_committing_again_is_fine(self, client: ThriftClient, transactions: Transactions) -> None:
         number = transactions.one()
         transactions.commit(number)
         transactions.commit(number)
@@ -582,7 +577,8 @@ class TestWriteIds:
         with refused(MetaException):
             hive4.client.seed_write_id(SeedTableWriteIdsRequest(dbName=name, tableName="t", seedWriteId=20))
 
-    def test_of_a_race_each_gets_its_own(self, ours_alone: None, target: Target, name: str) -> None:
+    @pytest.mark.hive4
+    def test_of_a_race_each_gets_its_own(self, target: Target, name: str) -> None:
         def run(_: int) -> list[int]:
             with target.connect() as client:
                 own = Transactions(client)

@@ -34,13 +34,13 @@ def cache_directory() -> Path:
 def class_path(coordinates: Sequence[str], *, exclusions: Sequence[str] = ()) -> list[Path]:
     """The jars of `coordinates` and of everything they depend on at run time, in Maven's order.
 
-    Coordinates are `group:artifact:version` or `group:artifact:version:classifier`; where two of them bring different
-    versions of a third, the one first in the list wins, so a version is forced by naming it. `exclusions` are
-    `group:artifact`, either of them may be `*`, and hold for every coordinate.
+    Coordinates are `group:artifact:version[:classifier[:type]]`; where two of them bring different versions of a third,
+    the one first in the list wins, so a version is forced by naming it. `exclusions` are `group:artifact`, either of
+    them may be `*`, and hold for every coordinate.
 
     Raises `Unavailable` where Java or Maven is missing or Maven can't resolve.
     """
-    for program, package in (("java", "default-jdk-headless"), ("mvn", "maven")):
+    for program, package in (("java", "default-jre-headless"), ("mvn", "maven")):
         if shutil.which(program) is None:
             raise Unavailable(f"needs {program} for jars of other systems (Debian: apt-get install {package})")
     pom = _pom(coordinates, exclusions)
@@ -96,11 +96,29 @@ def _resolve(pom: str, repository: Path, resolved: Path) -> None:
         partial.replace(resolved)
 
 
+def unpacked(coordinate: str) -> Path:
+    """The one directory at the top of a released archive (`…:bin:tar.gz`), unpacked in the cache.
+
+    Raises `Unavailable` as `class_path` does.
+    """
+    (archive,) = class_path([coordinate], exclusions=["*:*"])
+    cache = cache_directory()
+    place = cache / archive.name.removesuffix(".tar.gz")
+    with _locked(cache):
+        if not place.exists():
+            with tempfile.TemporaryDirectory(dir=cache) as directory:
+                shutil.unpack_archive(archive, Path(directory) / "content", filter="data")
+                (Path(directory) / "content").rename(place)
+    (top,) = place.iterdir()
+    return top
+
+
 def _pom(coordinates: Sequence[str], exclusions: Sequence[str]) -> str:
     excluded = "".join(_element("exclusion", "groupId artifactId", exclusion) for exclusion in exclusions)
     more = f"<exclusions>{excluded}</exclusions>"
     dependencies = "".join(
-        _element("dependency", "groupId artifactId version classifier", coordinate, more) for coordinate in coordinates
+        _element("dependency", "groupId artifactId version classifier type", coordinate, more)
+        for coordinate in coordinates
     )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
