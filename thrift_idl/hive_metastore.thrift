@@ -731,12 +731,6 @@ struct AppendPartitionsRequest {
   6: optional EnvironmentContext environmentContext
 }
 
-struct AsyncOperationResp {
-  1: required string id,
-  2: optional string message,
-  3: optional bool finished
-}
-
 struct BasicTxnInfo {
   1: required bool isnull,
   2: optional i64 time,
@@ -2715,8 +2709,7 @@ service ThriftHiveMetastore extends fb303.FacebookService {
       2: bool deleteData,
       3: bool cascade)
       throws (1: NoSuchObjectException o1, 2: InvalidOperationException o2, 3: MetaException o3)
-  // Void up to 4.2, see drop_table_req.
-  AsyncOperationResp drop_database_req(
+  void drop_database_req(
       1: DropDatabaseRequest req)
       throws (1: NoSuchObjectException o1, 2: InvalidOperationException o2, 3: MetaException o3)
   void drop_dataconnector(
@@ -2777,8 +2770,7 @@ service ThriftHiveMetastore extends fb303.FacebookService {
       2: string name,
       3: bool deleteData)
       throws (1: NoSuchObjectException o1, 2: MetaException o3)
-  // Void up to 4.2, as drop_database_req; clients of what comes after it wait for the value, and earlier ones skip it.
-  AsyncOperationResp drop_table_req(
+  void drop_table_req(
       1: DropTableRequest dropTableReq)
       throws (1: NoSuchObjectException o1, 2: MetaException o3)
   void drop_table_with_environment_context(

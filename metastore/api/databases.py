@@ -5,7 +5,6 @@ import time
 from metastore.api.registry import Call, answers
 from metastore.wire.hive import (
     AlterDatabaseRequest,
-    AsyncOperationResp,
     CreateDatabaseRequest,
     Database,
     DropDatabaseRequest,
@@ -86,8 +85,7 @@ def drop_database(call: Call, name: str | None, delete_data: bool | None, cascad
 
 
 @answers("drop_database_req")
-def drop_database_req(call: Call, request: DropDatabaseRequest) -> AsyncOperationResp:
-    """It is done with the answer, so the operation has no name by which to ask for its end."""
+def drop_database_req(call: Call, request: DropDatabaseRequest) -> None:
     call.metastore.databases.drop(
         request.name,
         delete_data=bool(request.deleteData),
@@ -95,4 +93,3 @@ def drop_database_req(call: Call, request: DropDatabaseRequest) -> AsyncOperatio
         if_exists=bool(request.ignoreUnknownDb),
         catalog=request.catalogName,
     )
-    return AsyncOperationResp(id="", finished=True)

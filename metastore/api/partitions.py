@@ -178,7 +178,7 @@ def alter_partitions_req(call: Call, request: AlterPartitionsRequest) -> AlterPa
         request.partitions or [],
         objects.properties(request.environmentContext),
         request.catName,
-        keep_columns=bool(request.skipColumnSchemaForPartition),
+        table_columns=True,
     )
     return AlterPartitionsResponse()
 

@@ -9,7 +9,6 @@ from metastore.services.tables import EXPECTED_KEY, EXPECTED_VALUE
 from metastore.wire.hive import (
     AlterTableRequest,
     AlterTableResponse,
-    AsyncOperationResp,
     CreateTableRequest,
     DropTableRequest,
     EnvironmentContext,
@@ -185,12 +184,11 @@ def drop_table_with_environment_context(
 
 
 @answers("drop_table_req")
-def drop_table_req(call: Call, request: DropTableRequest) -> AsyncOperationResp:
-    """It is done with the answer, and the partitions are gone with the table, in whatever order Hive would do it."""
+def drop_table_req(call: Call, request: DropTableRequest) -> None:
+    """The partitions go with the table, in whatever order Hive would drop them."""
     call.metastore.tables.drop(
         request.dbName, request.tableName, delete_data=bool(request.deleteData), catalog=request.catalogName
     )
-    return AsyncOperationResp(id="", finished=True)
 
 
 @answers("truncate_table")

@@ -304,12 +304,12 @@ class PartitionService:
         catalog: str | None = None,
         *,
         single: bool = False,
-        keep_columns: bool = False,
+        table_columns: bool = False,
     ) -> None:
         """Replaces partitions that exist, found by their values, all or none.
 
-        `single`: the call was made for one partition, and an error is to read so. `keep_columns`: whatever columns
-        the partitions come with, they stay what they are.
+        `single`: the call was made for one partition, and an error is to read so. `table_columns`: those that come
+        with an empty list of columns have the table's.
         Raises InvalidOperationException where one doesn't exist, MetaException.
         """
         with self._database.write() as tx:
@@ -333,7 +333,9 @@ class PartitionService:
             before = [encoder.decoded(old.stored) for old in found]
             altered = []
             for old, value in zip(found, before, strict=True):
-                wanted = _with_columns(named[old.name], value.sd) if keep_columns else named[old.name]
+                wanted = named[old.name]
+                if table_columns and wanted.sd is not None and wanted.sd.cols == []:
+                    wanted = _with_columns(wanted, owner.sd)
                 new = self._altered(owner, value, wanted, context)
                 altered.append((old.name, old.values, new, _flag(old, value, new)))
             self._prepare_files(tx, row, found, before, altered)

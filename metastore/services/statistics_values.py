@@ -143,12 +143,12 @@ def without_sketch(statistics: ColumnStatisticsObj) -> ColumnStatisticsObj:
     """Statistics as they are given to clients.
 
     A sketch of the distinct values is kept for merging alone: Hive 2.3 types the field as a string, which these bytes
-    are not, and Hive 4 leaves it out unless it is told otherwise (metastore.stats.fetch.bitvector).
+    are not, and Hive 4 leaves it out unless it is told otherwise (metastore.stats.fetch.bitvector); histograms, too
+    (metastore.stats.fetch.kll).
     """
     kind, data = kind_of(statistics)
-    if data.bitVectors is None:
-        return statistics
-    return with_data(statistics, kind, data.replace(bitVectors=None))
+    sketches = {field: None for field in (SKETCH, HISTOGRAM) if getattr(data, field, None) is not None}
+    return with_data(statistics, kind, data.replace(**sketches)) if sketches else statistics
 
 
 def completed(new: ColumnStatisticsObj, old: ColumnStatisticsObj) -> ColumnStatisticsObj:

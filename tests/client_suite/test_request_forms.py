@@ -1,4 +1,7 @@
-"""The request forms of Hive 4.0.1 and later, each beside the older form that it stands for."""
+"""The request forms of Hive 4.0.1 and later, each beside the older form that it stands for.
+
+The Hive 4 that we can run is 4.0.1: what came after it runs against our server alone.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,17 +27,18 @@ from metastore.wire.hive import (
     CreateDatabaseRequest,
     DeleteColumnStatisticsRequest,
     DropCatalogRequest,
-    DropDatabaseRequest,
     DropPartitionRequest,
     DropPartitionsRequest,
     DropTableRequest,
     Function,
+    FunctionType,
     GetAllWriteEventInfoRequest,
     GetDatabaseObjectsRequest,
     GetFunctionsRequest,
     GetPartitionsByFilterRequest,
     GetPartitionsByNamesRequest,
     GetPartitionsPsWithAuthRequest,
+    GetTableRequest,
     InvalidObjectException,
     LongColumnStatsData,
     MetaException,
@@ -50,17 +54,31 @@ from metastore.wire.hive import (
     PropertySetRequest,
     RequestPartsSpec,
     ShowCompactRequest,
+    Table,
     TableStatsRequest,
     TxnType,
 )
 from tests.support.builders import columns, database, partition, storage, table
 from tests.support.expect import refused
 from tests.support.expressions import serialised
+from tests.support.target import Target
 
 pytestmark = pytest.mark.hive4
 
 DAYS = ["2026-01-01", "2026-01-02", "2026-01-03"]
 NAMES = [f"ds={day}" for day in DAYS]
+
+
+@pytest.fixture
+def newest(target: Target) -> None:
+    """For what 4.0.1 doesn't have, or not on the database on which it runs here."""
+    if target.name != "ours":
+        pytest.skip("the Hive 4 that runs here doesn't have it")
+
+
+def stored(client: ThriftClient, db: str) -> Table:
+    value: Table = client.get_table_req(GetTableRequest(db, "t")).table
+    return value
 
 
 @pytest.fixture
@@ -88,8 +106,6 @@ class TestDatabases:
         finally:
             for name in (unused_name, older):
                 client.drop_database(name, True, True)
-        with refused(InvalidObjectException):
-            client.create_database_req(CreateDatabaseRequest(databaseName="bad name"))
 
     def test_altered(self, client: ThriftClient, db: str) -> None:
         new = client.get_database(db).replace(parameters={"a": "b"}, ownerName="other")
@@ -101,6 +117,7 @@ class TestDatabases:
         with refused(NoSuchObjectException):
             client.alter_database_req(AlterDatabaseRequest("no_such", new))
 
+    @pytest.mark.usefixtures("newest")
     def test_listed(self, client: ThriftClient, db: str) -> None:
         found = client.get_databases_req(GetDatabaseObjectsRequest(pattern=f"{db}|default")).databases
         assert [one.name for one in found] == client.get_databases(f"{db}|default")
@@ -109,14 +126,7 @@ class TestDatabases:
         assert [one.name for one in everything] == client.get_all_databases()
         assert client.get_databases_req(GetDatabaseObjectsRequest("no_such")).databases == []
 
-    def test_dropped(self, client: ThriftClient, db: str) -> None:
-        """Clients of what comes after Hive 4.2 want to know that nothing is left to wait for."""
-        answer = client.drop_database_req(
-            DropDatabaseRequest(name=db, ignoreUnknownDb=False, deleteData=True, cascade=False)
-        )
-        assert (answer.id, answer.finished) == ("", True)
-        assert db not in client.get_all_databases()
-
+    @pytest.mark.usefixtures("newest")
     def test_catalog_dropped_if_it_exists(self, client: ThriftClient) -> None:
         client.drop_catalog(DropCatalogRequest("no_such", ifExists=True))
         with refused(NoSuchObjectException):
@@ -125,17 +135,17 @@ class TestDatabases:
 
 class TestTables:
     def test_dropped(self, client: ThriftClient, filled: str, home: Path) -> None:
-        answer = client.drop_table_req(DropTableRequest(dbName=filled, tableName="t", deleteData=True))
-        assert answer.finished
+        client.drop_table_req(DropTableRequest("hive", filled, "t", True, dropPartitions=True))
         assert client.get_all_tables(filled) == []
         assert not (home / "t").exists()
         with refused(NoSuchObjectException):
-            client.drop_table_req(DropTableRequest(dbName=filled, tableName="t"))
+            client.drop_table_req(DropTableRequest("hive", filled, "t"))
 
+    @pytest.mark.usefixtures("newest")
     def test_altered_if_as_expected(self, client: ThriftClient, db: str) -> None:
         """As by the properties of the environment context."""
         client.create_table(table(db, parameters={"version": "1"}))
-        new = client.get_table(db, "t")
+        new = stored(client, db)
         new.parameters["version"] = "2"
         request = AlterTableRequest(
             dbName=db, tableName="t", table=new, expectedParameterKey="version", expectedParameterValue="0"
@@ -143,7 +153,7 @@ class TestTables:
         with refused(MetaException, message="The table has been modified"):
             client.alter_table_req(request)
         client.alter_table_req(request.replace(expectedParameterValue="1"))
-        assert client.get_table(db, "t").parameters["version"] == "2"
+        assert stored(client, db).parameters["version"] == "2"
 
     def test_summary_names_the_owner(self, client: ThriftClient, db: str) -> None:
         client.create_table(table(db, owner="alice"))
@@ -151,9 +161,10 @@ class TestTables:
 
 
 class TestFunctions:
+    @pytest.mark.usefixtures("newest")
     def test_listed(self, client: ThriftClient, db: str) -> None:
         for name in ("f1", "f2", "g"):
-            client.create_function(Function(name, db, "C", "me", PrincipalType.USER))
+            client.create_function(Function(name, db, "C", "me", PrincipalType.USER, 0, FunctionType.JAVA))
         names = client.get_functions_req(GetFunctionsRequest(db, pattern="f*", returnNames=True))
         assert names.function_names == client.get_functions(db, "f*")
         assert names.functions is None
@@ -167,11 +178,11 @@ class TestFunctions:
 QUESTIONS: dict[str, tuple[Callable[[ThriftClient, str], Any], Callable[[ThriftClient, str], Any]]] = {
     "names": (
         lambda client, db: client.get_partition_names(db, "t", -1),
-        lambda client, db: client.fetch_partition_names_req(PartitionsRequest(None, db, "t")),
+        lambda client, db: client.fetch_partition_names_req(PartitionsRequest("hive", db, "t")),
     ),
     "some names": (
         lambda client, db: client.get_partition_names(db, "t", 2),
-        lambda client, db: client.fetch_partition_names_req(PartitionsRequest(None, db, "t", 2)),
+        lambda client, db: client.fetch_partition_names_req(PartitionsRequest("hive", db, "t", 2)),
     ),
     "filter": (
         lambda client, db: client.get_partitions_by_filter(db, "t", f"ds > '{DAYS[0]}'", -1),
@@ -182,14 +193,14 @@ QUESTIONS: dict[str, tuple[Callable[[ThriftClient, str], Any], Callable[[ThriftC
     "limited filter": (
         lambda client, db: client.get_partitions_by_filter(db, "t", f"ds > '{DAYS[0]}'", 1),
         lambda client, db: client.get_partitions_by_filter_req(
-            GetPartitionsByFilterRequest(None, db, "t", f"ds > '{DAYS[0]}'", 1)
+            GetPartitionsByFilterRequest("hive", db, "t", f"ds > '{DAYS[0]}'", 1)
         ),
     ),
     "names for partitions": (
         lambda client, db: client.get_partitions_by_names(db, "t", NAMES[1:]),
         lambda client, db: (
             client.get_partitions_ps_with_auth_req(
-                GetPartitionsPsWithAuthRequest(None, db, "t", partNames=NAMES[1:])
+                GetPartitionsPsWithAuthRequest("hive", db, "t", partNames=NAMES[1:])
             ).partitions
         ),
     ),
@@ -204,9 +215,7 @@ class TestReads:
 
     def test_of_no_table(self, client: ThriftClient, db: str) -> None:
         with refused(NoSuchObjectException):
-            client.fetch_partition_names_req(PartitionsRequest(None, db, "no_such"))
-        with refused(NoSuchObjectException):
-            client.get_partitions_by_filter_req(GetPartitionsByFilterRequest(None, db, "no_such", "ds = '1'"))
+            client.get_partitions_by_filter_req(GetPartitionsByFilterRequest("hive", db, "no_such", "ds = '1'"))
 
     def test_in_part(self, client: ThriftClient, filled: str) -> None:
         """Without columns, or with some parameters alone, whatever selects the partitions."""
@@ -220,12 +229,23 @@ class TestReads:
             ]
             assert read(includeParamKeyPattern="", excludeParamKeyPattern="") == whole
 
+    @pytest.mark.usefixtures("newest")
+    def test_selected_by_an_expression_in_part(self, client: ThriftClient, filled: str) -> None:
+        """What a standalone server of Hive 4 can't decide."""
+        request = PartitionsByExprRequest(
+            filled, "t", serialised("ds is not null"), skipColumnSchemaForPartition=True, includeParamKeyPattern="a%"
+        )
+        [spec] = client.get_partitions_spec_by_expr(request).partitionsSpec
+        found = client.get_partitions_by_expr(request).partitions
+        assert found == spec.partitionList.partitions
+        assert [(one.sd.cols, set(one.parameters)) for one in found] == [([], {"a"})] * 3
+
     @staticmethod
     def reads(client: ThriftClient, db: str) -> list[Callable[..., list[Partition]]]:
         return [
-            lambda **how: client.get_partitions_req(PartitionsRequest(None, db, "t", **how)).partitions,
+            lambda **how: client.get_partitions_req(PartitionsRequest("hive", db, "t", **how)).partitions,
             lambda **how: client.get_partitions_by_filter_req(
-                GetPartitionsByFilterRequest(None, db, "t", "ds > ''", **how)
+                GetPartitionsByFilterRequest("hive", db, "t", "ds > ''", **how)
             ),
             lambda **how: (
                 client.get_partitions_by_names_req(GetPartitionsByNamesRequest(db, "t", NAMES, **how)).partitions
@@ -237,20 +257,8 @@ class TestReads:
             ),
             lambda **how: (
                 client.get_partitions_ps_with_auth_req(
-                    GetPartitionsPsWithAuthRequest(None, db, "t", [""], **how)
+                    GetPartitionsPsWithAuthRequest("hive", db, "t", [""], **how)
                 ).partitions
-            ),
-            lambda **how: (
-                client.get_partitions_by_expr(
-                    PartitionsByExprRequest(db, "t", serialised("ds is not null"), **how)
-                ).partitions
-            ),
-            lambda **how: (
-                client.get_partitions_spec_by_expr(
-                    PartitionsByExprRequest(db, "t", serialised("ds is not null"), **how)
-                )
-                .partitionsSpec[0]
-                .partitionList.partitions
             ),
         ]
 
@@ -275,16 +283,14 @@ class TestPartitions:
             client.append_partition_req(AppendPartitionsRequest(dbName=filled, tableName="no_such", partVals=["1"]))
 
     def test_dropped(self, client: ThriftClient, filled: str, home: Path) -> None:
-        assert client.drop_partition_req(
-            DropPartitionRequest(dbName=filled, tblName="t", partVals=[DAYS[0]], deleteData=True)
-        )
-        assert client.drop_partition_req(DropPartitionRequest(dbName=filled, tblName="t", partName=NAMES[1]))
+        assert client.drop_partition_req(DropPartitionRequest("hive", filled, "t", partVals=[DAYS[0]], deleteData=True))
+        assert client.drop_partition_req(DropPartitionRequest("hive", filled, "t", partName=NAMES[1]))
         assert client.get_partition_names(filled, "t", -1) == NAMES[2:]
         assert [(home / "t" / name).exists() for name in NAMES] == [False, True, True]
         with refused(NoSuchObjectException):
-            client.drop_partition_req(DropPartitionRequest(dbName=filled, tblName="t", partVals=[DAYS[0]]))
+            client.drop_partition_req(DropPartitionRequest("hive", filled, "t", partVals=[DAYS[0]]))
         with refused(MetaException):
-            client.drop_partition_req(DropPartitionRequest(dbName=filled, tblName="t"))
+            client.drop_partition_req(DropPartitionRequest("hive", filled, "t"))
 
     def test_added_without_columns(self, client: ThriftClient, filled: str) -> None:
         """They have the table's, which come once with the answer."""
@@ -297,8 +303,8 @@ class TestPartitions:
         assert client.get_partition(filled, "t", ["2026-02-01"]).sd.cols == own
 
     def test_altered_without_columns(self, client: ThriftClient, filled: str) -> None:
-        """They stay what they were, although the table's have changed."""
-        changed = client.get_table(filled, "t")
+        """They get the table's, which may have changed since they were made."""
+        changed = stored(client, filled)
         changed.sd.cols = columns("id:bigint", "name:string", "more:int")
         client.alter_table(filled, "t", changed)
         before = client.get_partition(filled, "t", [DAYS[0]])
@@ -308,7 +314,8 @@ class TestPartitions:
         )
         after = client.get_partition(filled, "t", [DAYS[0]])
         assert after.parameters["c"] == "d"
-        assert after.sd.cols == before.sd.cols == columns("id:bigint", "name:string")
+        assert before.sd.cols == columns("id:bigint", "name:string")
+        assert after.sd.cols == changed.sd.cols
 
     def test_dropped_and_told_without_columns(self, client: ThriftClient, filled: str) -> None:
         request = DropPartitionsRequest(filled, "t", RequestPartsSpec(names=NAMES), skipColumnSchemaForPartition=True)
@@ -342,10 +349,12 @@ class TestStatistics:
         found = {"t": own, **others}
         return {name: "".join(sorted(one.colName for one in value)) for name, value in found.items()}
 
-    def test_histogram_is_kept(self, client: ThriftClient, counted: str) -> None:
-        [found] = client.get_table_statistics_req(TableStatsRequest(counted, "t", ["a"])).tableStats
-        assert found.statsData.longStats.histogram == b"sketch"
+    def test_histogram_is_not_told(self, client: ThriftClient, counted: str) -> None:
+        """As other sketches: who merges statistics wants them, not who reads them."""
+        [found] = client.get_table_statistics_req(TableStatsRequest(counted, "t", ["a"], "hive", "hive")).tableStats
+        assert found.statsData.longStats.histogram is None
 
+    @pytest.mark.usefixtures("newest")
     @pytest.mark.parametrize(
         ("what", "left"),
         [
@@ -363,6 +372,7 @@ class TestStatistics:
         assert client.delete_column_statistics_req(DeleteColumnStatisticsRequest(None, counted, "t", **what))
         assert self.left(client, counted) == left
 
+    @pytest.mark.usefixtures("newest")
     def test_as_the_older_form(self, client: ThriftClient, counted: str) -> None:
         """What was deleted counts as accurate no more."""
         client.delete_column_statistics_req(DeleteColumnStatisticsRequest(None, counted, "t", NAMES[:1], ["a"]))
@@ -372,14 +382,15 @@ class TestStatistics:
         first, second = (one.parameters for one in client.get_partitions(counted, "t", -1))
         assert first["COLUMN_STATS_ACCURATE"] == second["COLUMN_STATS_ACCURATE"]
         assert '"a"' not in first["COLUMN_STATS_ACCURATE"]
-        assert "COLUMN_STATS" not in client.get_table(counted, "t").parameters["COLUMN_STATS_ACCURATE"]
+        assert "COLUMN_STATS" not in stored(client, counted).parameters["COLUMN_STATS_ACCURATE"]
 
+    @pytest.mark.usefixtures("newest")
     def test_not_deleted(self, client: ThriftClient, counted: str) -> None:
         with refused(NoSuchObjectException):
             client.delete_column_statistics_req(DeleteColumnStatisticsRequest(None, counted, "no_such"))
         with refused(NoSuchObjectException):
             client.delete_column_statistics_req(DeleteColumnStatisticsRequest(None, counted, "t", ["ds=1999-01-01"]))
-        changed = client.get_table(counted, "t")
+        changed = stored(client, counted)
         changed.parameters["transactional"] = "true"
         client.alter_table(counted, "t", changed)
         with refused(MetaException, message="transactional"):
@@ -393,7 +404,7 @@ class TestCompactions:
         request = CompactionRequest(unused_name, "u", type=CompactionType.MAJOR)
         assert client.submit_for_cleanup(request, 7, 3)
         [done] = client.show_compact(ShowCompactRequest(dbName=unused_name, tbName="u")).compacts
-        assert (done.state, done.hightestWriteId, done.txnId) == ("ready for cleaning", 7, 3)
+        assert (done.state, done.hightestTxnId, done.txnId) == ("ready for cleaning", 7, 3)
         ids = [waiting, done.id, 1 << 40]
         answer = client.abort_Compactions(AbortCompactionRequest(ids)).abortedcompacts
         assert {number: one.status for number, one in answer.items()} == dict(
@@ -404,6 +415,7 @@ class TestCompactions:
         assert shown.state == "aborted"
         assert client.abort_Compactions(AbortCompactionRequest([waiting])).abortedcompacts[waiting].status == "Error"
 
+    @pytest.mark.usefixtures("newest")
     def test_of_a_table_that_optimises_itself(self, client: ThriftClient, unused_name: str) -> None:
         request = CompactionRequest(unused_name, "t", type=CompactionType.SMART_OPTIMIZE, poolName="forms")
         number = client.compact2(request).id
@@ -413,6 +425,7 @@ class TestCompactions:
 
 
 class TestTransactions:
+    @pytest.mark.usefixtures("newest")
     def test_replayed(self, client: ThriftClient, unused_name: str) -> None:
         policy = f"{unused_name}.*"
         [first, second] = client.open_txns(
@@ -436,6 +449,7 @@ class TestProperties:
 
 
 class TestNotifications:
+    @pytest.mark.usefixtures("newest")
     def test_of_some_types(self, client: ThriftClient, db: str) -> None:
         """Those that are named, instead of those that are not."""
         start = client.get_current_notificationEventId().eventId

@@ -1041,17 +1041,6 @@ class AppendPartitionsRequest(Struct):
         self.environmentContext = environmentContext
 
 
-class AsyncOperationResp(Struct):
-    __slots__ = ('id', 'message', 'finished', 'unknown')
-    required: ClassVar[tuple[str, ...]] = ('id',)
-    thrift_spec: ClassVar[Spec]
-
-    def __init__(self, id: str | None = None, message: str | None = None, finished: bool | None = None) -> None:
-        self.id = id
-        self.message = message
-        self.finished = finished
-
-
 class BasicTxnInfo(Struct):
     __slots__ = ('isnull', 'time', 'txnid', 'dbname', 'tablename', 'partitionname', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('isnull',)
@@ -4032,7 +4021,6 @@ ObjectDictionary.thrift_spec = f(None, (1, 'values', 13, (11, 'UTF8', 15, (11, '
 Table.thrift_spec = f(None, (1, 'tableName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'owner', 11, 'UTF8'), (4, 'createTime', 8, None), (5, 'lastAccessTime', 8, None), (6, 'retention', 8, None), (7, 'sd', 12, [StorageDescriptor, None]), (8, 'partitionKeys', 15, (12, [FieldSchema, None], False)), (9, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (10, 'viewOriginalText', 11, 'UTF8'), (11, 'viewExpandedText', 11, 'UTF8'), (12, 'tableType', 11, 'UTF8'), (13, 'privileges', 12, [PrincipalPrivilegeSet, None]), (14, 'temporary', 2, None), (15, 'rewriteEnabled', 2, None), (16, 'creationMetadata', 12, [CreationMetadata, None]), (17, 'catName', 11, 'UTF8'), (18, 'ownerType', 8, None), (19, 'writeId', 10, None), (20, 'isStatsCompliant', 2, None), (21, 'colStats', 12, [ColumnStatistics, None]), (22, 'accessType', 3, None), (23, 'requiredReadCapabilities', 15, (11, 'UTF8', False)), (24, 'requiredWriteCapabilities', 15, (11, 'UTF8', False)), (25, 'id', 10, None), (26, 'fileMetadata', 12, [FileMetadata, None]), (27, 'dictionary', 12, [ObjectDictionary, None]), (28, 'txnId', 10, None))
 AlterTableRequest.thrift_spec = f(None, (1, 'catName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tableName', 11, 'UTF8'), (4, 'table', 12, [Table, None]), (5, 'environmentContext', 12, [EnvironmentContext, None]), (6, 'writeId', 10, None), (7, 'validWriteIdList', 11, 'UTF8'), (8, 'processorCapabilities', 15, (11, 'UTF8', False)), (9, 'processorIdentifier', 11, 'UTF8'), (10, 'expectedParameterKey', 11, 'UTF8'), (11, 'expectedParameterValue', 11, 'UTF8'))
 AppendPartitionsRequest.thrift_spec = f(None, (1, 'catalogName', 11, 'UTF8'), (2, 'dbName', 11, 'UTF8'), (3, 'tableName', 11, 'UTF8'), (4, 'name', 11, 'UTF8'), (5, 'partVals', 15, (11, 'UTF8', False)), (6, 'environmentContext', 12, [EnvironmentContext, None]))
-AsyncOperationResp.thrift_spec = f(None, (1, 'id', 11, 'UTF8'), (2, 'message', 11, 'UTF8'), (3, 'finished', 2, None))
 BasicTxnInfo.thrift_spec = f(None, (1, 'isnull', 2, None), (2, 'time', 10, None), (3, 'txnid', 10, None), (4, 'dbname', 11, 'UTF8'), (5, 'tablename', 11, 'UTF8'), (6, 'partitionname', 11, 'UTF8'))
 CacheFileMetadataRequest.thrift_spec = f(None, (1, 'dbName', 11, 'UTF8'), (2, 'tblName', 11, 'UTF8'), (3, 'partName', 11, 'UTF8'), (4, 'isAllParts', 2, None))
 CacheFileMetadataResult.thrift_spec = f(None, (1, 'isSupported', 2, None))
@@ -4351,7 +4339,6 @@ for _cls in (
     Table,
     AlterTableRequest,
     AppendPartitionsRequest,
-    AsyncOperationResp,
     BasicTxnInfo,
     CacheFileMetadataRequest,
     CacheFileMetadataResult,
