@@ -1,0 +1,129 @@
+"""What a benchmark found, and how it is shown and kept."""
+
+import json
+import os
+import platform
+import re
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Self
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+PACKAGES = ("lake-metastore", "psycopg2-binary", "redis", "sqlalchemy", "thrift")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The median of some rounds, or of many samples, with the lowest and the highest; `p99` where they are many."""
+
+    name: str
+    unit: str
+    median: float
+    lowest: float
+    highest: float
+    count: int
+    p99: float | None = None
+
+    @classmethod
+    def of(cls, name: str, unit: str, values: Sequence[float], *, samples: bool = False) -> Self:
+        """Of some rounds; with `samples` of so many single measurements that a percentile says something."""
+        p99 = statistics.quantiles(values, n=100, method="inclusive")[98] if samples and len(values) > 1 else None
+        return cls(name, unit, statistics.median(values), min(values), max(values), len(values), p99)
+
+
+@dataclass
+class Section:
+    """Figures that belong together; `about` says what was done."""
+
+    title: str
+    about: str
+    figures: list[Figure] = field(default_factory=list)
+
+
+@dataclass
+class Report:
+    """Of one benchmark. `versions` are of servers that it used, beside those of the packages.
+
+    `load` is the machine's average when it began: what else went on there.
+    """
+
+    name: str
+    sections: list[Section] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    load: float = field(default_factory=lambda: os.getloadavg()[0])
+
+    def section(self, title: str, about: str) -> Section:
+        """A new one."""
+        new = Section(title, about)
+        self.sections.append(new)
+        return new
+
+    def show(self, console: Console) -> None:
+        for section in self.sections:
+            console.print(f"[bold]{section.title}[/bold]. {section.about}")
+            table = Table()
+            for heading in ("", "median", "p99", "lowest", "highest", "rounds"):
+                table.add_column(heading, justify="left" if not heading else "right")
+            for figure in section.figures:
+                table.add_row(*_cells(figure))
+            console.print(table)
+            console.print()
+
+    def as_json(self) -> str:
+        content = {"benchmark": self.name, "machine": machine(), "load": self.load, "versions": self._versions()}
+        return json.dumps({**content, "sections": [asdict(section) for section in self.sections]}, indent=2) + "\n"
+
+    def as_markdown(self) -> str:
+        lines = [f"# Benchmark: {self.name}", "", f"`python -m bench {self.name}`, on {_sentence(machine())}; "]
+        lines[-1] += f"{', '.join(f'{name} {number}' for name, number in self._versions().items())}."
+        lines[-1] += f" Load average when it began: {self.load:.1f}."
+        for section in self.sections:
+            lines += ["", f"## {section.title}", "", section.about, ""]
+            lines += ["| | median | p99 | lowest | highest | rounds |", "|---|---:|---:|---:|---:|---:|"]
+            lines += [f"| {' | '.join(_cells(figure))} |" for figure in section.figures]
+        return "\n".join(lines) + "\n"
+
+    def keep(self, directory: Path) -> None:
+        """As `<name>.json` and `<name>.md`."""
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / f"{self.name}.json").write_text(self.as_json())
+        (directory / f"{self.name}.md").write_text(self.as_markdown())
+
+    def _versions(self) -> dict[str, str]:
+        return {"Python": platform.python_version(), **self.versions, **{name: version(name) for name in PACKAGES}}
+
+
+def machine() -> dict[str, str | int]:
+    """What a figure depends on first."""
+    found = re.search(r"^model name\s*:\s*(.+)$", _cpuinfo(), re.MULTILINE)
+    return {
+        "processor": found[1] if found else platform.processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0,
+        "memory_gib": round(psutil.virtual_memory().total / 2**30),
+        "system": f"{platform.system()} {platform.release()}",
+    }
+
+
+def _cpuinfo() -> str:
+    path = Path("/proc/cpuinfo")
+    return path.read_text() if path.exists() else ""
+
+
+def _sentence(found: dict[str, str | int]) -> str:
+    return f"{found['processor']}, {found['cores']} cores, {found['memory_gib']} GiB, {found['system']}"
+
+
+def _cells(figure: Figure) -> list[str]:
+    numbers = (figure.median, figure.p99, figure.lowest, figure.highest)
+    median, *others = ("" if number is None else _readable(number) for number in numbers)
+    return [figure.name, f"{median} {figure.unit}", *others, str(figure.count)]
+
+
+def _readable(number: float) -> str:
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
