@@ -26,7 +26,7 @@ RETRIES = "'commit.retry.num-retries' = '100', 'commit.retry.min-wait-ms' = '10'
 def spark(
     class_path: Callable[..., list[Path]], target: Target, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
-    """A session with two catalogs of Iceberg tables for each way to commit: `locks1`, `locks2`, `lockfree1`, `lockfree2`.
+    """A session with two catalogs for each way to commit: `locks1`, `locks2`, `lockfree1`, `lockfree2`.
 
     Within a process Iceberg makes commits queue by the table's full name, catalog and all, before it asks the
     metastore: two catalogs meet at the metastore, as two processes do.
