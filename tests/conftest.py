@@ -9,6 +9,7 @@ import pytest
 from tests.interop import maven
 from tests.support import reference
 from tests.support.postgres import Postgres
+from tests.support.reference4 import Hive4Reference
 from tests.support.server import MetastoreServer
 from tests.support.target import Target
 
@@ -63,12 +64,12 @@ def hive_reference(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[refere
 
 
 @pytest.fixture(scope="session")
-def hive4_reference(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[reference.Hive4Reference]":
+def hive4_reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hive4Reference]:
     """The metastore server of Hive 4, shared by all tests; skips where it can't run."""
     if (reason := reference.missing()) is not None:
         pytest.skip(reason)
     try:
-        server = reference.Hive4Reference(tmp_path_factory.mktemp("hive4"))
+        server = Hive4Reference(tmp_path_factory.mktemp("hive4"))
     except maven.Unavailable as unavailable:
         pytest.skip(f"Hive 4's own server: {unavailable}")
     with server:

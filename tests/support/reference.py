@@ -1,30 +1,21 @@
-"""Hive's own metastore servers, as the reference for our behaviour, each on an embedded Derby database.
+"""Hive's own metastore server, run out of the jars that PySpark brings, as the reference for our behaviour.
 
-Hive 2.3's comes out of the jars that PySpark brings. Its parts are put together through py4j as `HiveMetaStore.main`
-does it, with two differences: it listens on the loopback interface only (Hive's main binds every interface), and the
-tables for transactions and locks, which Hive expects an administrator to create, are made first. Being one process
-with one embedded database, both have to happen inside that JVM.
-
-Hive 4's is the newest one that is released as an archive in Maven's repositories, with the scripts that make its
-database.
+The server is Hive 2.3's, on an embedded Derby database in a temporary directory. Its parts are put together through
+py4j as `HiveMetaStore.main` does it, with two differences: it listens on the loopback interface only (Hive's main
+binds every interface), and the tables for transactions and locks, which Hive expects an administrator to create, are
+made first. Being one process with one embedded database, both have to happen inside that JVM.
 """
 
 import importlib.util
 import shutil
 import subprocess
 import threading
-import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 from xml.sax.saxutils import escape
 
-import psutil
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-from py4j.protocol import Py4JNetworkError
-
-from tests.interop import maven
 
 LOG_CONFIGURATION = """
 status = error
@@ -36,13 +27,6 @@ appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = %d{HH:mm:ss} %p %c{1} %m%n%ex
 """
 
-
-#: What Hive 4's archive expects of the machine that it is unpacked on, without Hadoop's own logging.
-HADOOP = [
-    f"org.apache.hadoop:hadoop-{part}:3.3.6" for part in ("common", "hdfs", "hdfs-client", "mapreduce-client-core")
-]
-NOT_OF_HADOOP = ["org.slf4j:slf4j-reload4j", "org.slf4j:slf4j-log4j12", "ch.qos.reload4j:*", "log4j:*", "jdk.tools:*"]
-START_SECONDS = 120
 
 # Hive's classes look into the JDK's by reflection, which Java 17 allows only where told.
 OPENED = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.net", "java.util")]
@@ -191,62 +175,3 @@ class HiveReference:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class Hive4Reference(HiveReference):
-    """A running metastore of Hive 4. Raises `maven.Unavailable` where its archive can't be had."""
-
-    version = "4.0.1"
-    own_settings = {
-        "datanucleus.schema.autoCreateAll": "false",
-        "hive.metastore.thrift.bind.host": "127.0.0.1",
-        # Tables stay what the client made them: otherwise a managed table without transactions becomes an external one.
-        "metastore.metadata.transformer.class": "",
-    }
-    log_configuration = "log4j2.properties"
-
-    def __init__(self, directory: Path, **settings: str) -> None:
-        self._home = maven.unpacked(f"org.apache.hive:hive-standalone-metastore-server:{self.version}:bin:tar.gz")
-        self._hadoop = maven.class_path(HADOOP, exclusions=NOT_OF_HADOOP)
-        super().__init__(directory, **settings)
-
-    def _class_path(self) -> list[Path]:
-        return [self._home / "lib" / "*", *self._hadoop]
-
-    def _serve(self) -> int:
-        metastore = self._gateway.jvm.org.apache.hadoop.hive.metastore
-        conf = metastore.conf.MetastoreConf.newMetastoreConf()
-        self._make_schema(conf)
-        start = metastore.HiveMetaStore.startMetaStore
-
-        def serve() -> None:
-            with suppress(Py4JNetworkError):  # the server was closed
-                start(0, None, conf)
-
-        serving = threading.Thread(target=serve, name="hive4-reference", daemon=True)
-        serving.start()
-        deadline = time.monotonic() + START_SECONDS
-        while serving.is_alive() and time.monotonic() < deadline:
-            if ports := self._listening():
-                return ports.pop()
-            serving.join(timeout=0.1)
-        raise AssertionError(f"Hive 4's server does not listen, see {self.log}")
-
-    def _make_schema(self, conf: Any) -> None:
-        """What `schematool -initSchema` does."""
-        jvm = self._gateway.jvm
-        options = jvm.org.apache.commons.cli.OptionGroup()
-        arguments = self._gateway.new_array(jvm.java.lang.String, 3)
-        for position, argument in enumerate(("-initSchema", "-dbType", "derby")):
-            arguments[position] = argument
-        tool = jvm.org.apache.hadoop.hive.metastore.tools.schematool.MetastoreSchemaTool()
-        assert tool.run(str(self._home), arguments, options, conf) == 0, f"no schema, see {self.log}"
-
-    def _listening(self) -> set[int]:
-        """The ports on which the JVM listens, but for py4j's."""
-        connections = psutil.Process(self._process.pid).net_connections("tcp")
-        ports = {each.laddr.port for each in connections if each.status == psutil.CONN_LISTEN}
-        return ports - {self._gateway.gateway_parameters.port}
-
-    def _stop_serving(self) -> None:
-        """Its process ends with the gateway: Hive's server has no other way to stop."""

@@ -1,0 +1,113 @@
+"""Hive 4's own metastore server, run out of Maven's jars, as the reference for the calls that Hive 2.3 doesn't have.
+
+It is the newest Hive that runs on Java 17. Its database is made by the scripts of the last release that has them in an
+archive of its own, and brought up to this one's by what little changed between the two.
+"""
+
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+from py4j.protocol import Py4JNetworkError
+
+from tests.interop import maven
+from tests.support.reference import HiveReference
+
+VERSION = "4.1.0"
+SCHEMA = "4.0.0"
+SCRIPTS = "org.apache.hive:hive-standalone-metastore-server:4.0.1:bin:tar.gz"
+#: The server, which lies in the jar of Hive's engine, and what it expects beside itself.
+SERVER = [
+    f"org.apache.hive:hive-exec:{VERSION}",
+    "com.cronutils:cron-utils:9.1.6",
+    "com.github.ben-manes.caffeine:caffeine:2.8.4",
+    "org.antlr:antlr4-runtime:4.9.3",
+    "org.apache.commons:commons-dbcp2:2.12.0",
+    "org.apache.commons:commons-pool2:2.12.0",
+    "org.apache.derby:derby:10.14.2.0",
+    "org.apache.derby:derbytools:10.14.2.0",
+    *(f"org.apache.logging.log4j:log4j-{part}:2.18.0" for part in ("1.2-api", "api", "core", "slf4j-impl")),
+    "org.datanucleus:datanucleus-api-jdo:6.0.3",
+    "org.datanucleus:datanucleus-core:6.0.10",
+    "org.datanucleus:datanucleus-rdbms:6.0.10",
+    "org.datanucleus:javax.jdo:3.2.0-release",
+    "org.glassfish:javax.el:3.0.0",
+    *(f"org.springframework:spring-{part}:5.3.39" for part in ("beans", "core", "jcl", "jdbc", "tx")),
+]
+#: Hadoop with all that it needs, without its own logging.
+HADOOP = [
+    f"org.apache.hadoop:hadoop-{part}:3.3.6" for part in ("common", "hdfs", "hdfs-client", "mapreduce-client-core")
+]
+NOT_OF_HADOOP = ["org.slf4j:slf4j-reload4j", "org.slf4j:slf4j-log4j12", "ch.qos.reload4j:*", "log4j:*", "jdk.tools:*"]
+#: Statistics don't repeat the names of what they belong to any more.
+DROPPED_INDEXES = ("TAB_COL_STATS_IDX", "PCS_STATS_IDX")
+DROPPED_COLUMNS = {
+    "TAB_COL_STATS": ("CAT_NAME", "DB_NAME", "TABLE_NAME"),
+    "PART_COL_STATS": ("CAT_NAME", "DB_NAME", "TABLE_NAME", "PARTITION_NAME"),
+}
+START_SECONDS = 120
+
+
+class Hive4Reference(HiveReference):
+    """A running metastore of Hive 4. Raises `maven.Unavailable` where its jars can't be had."""
+
+    own_settings = {
+        "datanucleus.schema.autoCreateAll": "false",
+        "hive.metastore.thrift.bind.host": "127.0.0.1",
+        # Without it only an administrator may read notifications.
+        "hive.metastore.event.db.notification.api.auth": "false",
+        # Tables stay what the client made them: otherwise a managed table without transactions becomes an external one.
+        "metastore.metadata.transformer.class": "",
+    }
+    log_configuration = "log4j2.properties"
+
+    def _class_path(self) -> list[Path]:
+        server = maven.class_path(SERVER, exclusions=["*:*"])
+        return [*server, *maven.class_path(HADOOP, exclusions=NOT_OF_HADOOP)]
+
+    def _serve(self) -> int:
+        metastore = self._gateway.jvm.org.apache.hadoop.hive.metastore
+        conf = metastore.conf.MetastoreConf.newMetastoreConf()
+        self._make_database(conf.get("javax.jdo.option.ConnectionURL"))
+        start = metastore.HiveMetaStore.startMetaStore
+
+        def serve() -> None:
+            with suppress(Py4JNetworkError):  # the server was closed
+                start(0, None, conf)
+
+        serving = threading.Thread(target=serve, name="hive4-reference", daemon=True)
+        serving.start()
+        deadline = time.monotonic() + START_SECONDS
+        while serving.is_alive() and time.monotonic() < deadline:
+            if ports := self._listening():
+                return ports.pop()
+            serving.join(timeout=0.1)
+        raise AssertionError(f"Hive 4's server does not listen, see {self.log}")
+
+    def _make_database(self, url: str) -> None:
+        jvm = self._gateway.jvm
+        script = maven.unpacked(SCRIPTS) / f"scripts/metastore/upgrade/derby/hive-schema-{SCHEMA}.derby.sql"
+        connection = jvm.java.sql.DriverManager.getConnection(url)
+        output = jvm.java.io.ByteArrayOutputStream()
+        content = jvm.java.io.FileInputStream(str(script))
+        errors = jvm.org.apache.derby.tools.ij.runScript(connection, content, "UTF-8", output, "UTF-8")
+        assert errors == 0, output.toString()
+        statement = connection.createStatement()
+        for index in DROPPED_INDEXES:
+            statement.execute(f'drop index "APP"."{index}"')
+        for table, columns in DROPPED_COLUMNS.items():
+            for column in columns:
+                statement.execute(f'alter table "APP"."{table}" drop column "{column}"')
+        statement.execute(f"update \"APP\".VERSION set SCHEMA_VERSION = '{VERSION}'")
+        connection.close()
+
+    def _listening(self) -> set[int]:
+        """The ports on which the JVM listens, but for py4j's."""
+        connections = psutil.Process(self._process.pid).net_connections("tcp")
+        ports = {each.laddr.port for each in connections if each.status == psutil.CONN_LISTEN}
+        return ports - {self._gateway.gateway_parameters.port}
+
+    def _stop_serving(self) -> None:
+        """Its process ends with the gateway: Hive's server has no other way to stop."""
