@@ -25,9 +25,10 @@ lint: setup  ## check style, types and the rules of imports
 	$(PY) -m mypy
 	.venv/bin/lint-imports --no-logo
 
-generate: setup  ## write anew what is derived: Thrift types, the README's settings
+generate: setup  ## write anew what is derived: Thrift types, the README's settings, the list of methods
 	$(PY) -m tools.generate_types
 	$(PY) -m tools.update_readme
+	$(PY) -m tools.update_methods
 
 setup:  ## make the virtual environment
 	@tools/setup.sh

@@ -13,6 +13,8 @@ from tests.support.reference4 import Hive4Reference
 from tests.support.server import MetastoreServer
 from tests.support.target import Target
 
+pytest_plugins = ["tests.support.method_record"]
+
 TARGETS = {
     "ours": ["ours"],
     "hive": ["hive"],

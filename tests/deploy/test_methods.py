@@ -1,0 +1,39 @@
+"""docs/methods.md lists every method, and says of each what is so."""
+
+import re
+import tomllib
+
+from metastore.wire.services import METHODS
+from tools.update_methods import NOTES, PAGE, checks, rendered, told
+
+
+def test_every_method_is_listed() -> None:
+    assert sorted(re.findall(r"^\| `(\w+)` ", PAGE.read_text(), re.MULTILINE)) == sorted(METHODS)
+
+
+def test_the_page_is_as_the_code_is() -> None:
+    page = PAGE.read_text()
+    assert rendered(told(page)) == page, "run `make generate`"
+
+
+def test_notes_are_about_answered_methods() -> None:
+    notes = tomllib.loads(NOTES.read_text())
+    page = PAGE.read_text()
+    for kind in ("off", "differs"):
+        for name in notes[kind]:
+            assert re.search(rf"^\| `{name}` \| (as if off|differs): ", page, re.MULTILINE), name
+    assert not notes["off"].keys() & notes["differs"].keys()
+
+
+def test_compared_is_what_one_test_called_of_both() -> None:
+    record = {
+        "one": {"ours": ["both", "ours"], "hive": ["both", "hive"]},
+        "two": {"ours": ["both", "new"], "hive4": ["both", "new"]},
+        "three": {"ours": ["hive"]},
+    }
+    assert checks(record) == {
+        "both": "compared with Hive 2.3 and Hive 4",
+        "new": "compared with Hive 4",
+        "ours": "here alone",
+        "hive": "here alone",
+    }
