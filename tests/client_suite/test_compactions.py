@@ -48,7 +48,7 @@ def name(unused_name: str) -> str:
 def hive4(target: Target) -> Iterator[ThriftClient]:
     """A client that is known to be of Hive 4, while nobody else's compaction waits."""
     with target.connect() as client:
-        client.get_open_txns_req(GetOpenTxnsRequest())
+        client.get_open_txns_req(GetOpenTxnsRequest(excludeTxnTypes=[]))
         for pool in ("", "p"):
             sweeper = FindNextCompactRequest(workerId="sweeper", poolName=pool)
             while (left := client.find_next_compact2(sweeper).ci) is not None:

@@ -31,18 +31,21 @@ from tests.support.expect import UNDECLARED, refused
 pytestmark = pytest.mark.hive4
 
 
-def schema(db: str, name: str = "s", **fields: Any) -> ISchema:
+# A schema is named as its database here: in Hive's own database no two databases have schemas of one name.
+
+
+def schema(db: str, name: str | None = None, **fields: Any) -> ISchema:
     defaults: dict[str, Any] = {
         "schemaType": SchemaType.AVRO,
         "compatibility": SchemaCompatibility.BACKWARD,
         "validationLevel": SchemaValidation.LATEST,
         "canEvolve": True,
     }
-    return ISchema(name=name, catName="hive", dbName=db, **(defaults | fields))
+    return ISchema(name=name or db.lower(), catName="hive", dbName=db, **(defaults | fields))
 
 
-def named(db: str, name: str = "s") -> ISchemaName:
-    return ISchemaName("hive", db, name)
+def named(db: str, name: str | None = None) -> ISchemaName:
+    return ISchemaName("hive", db, name or db)
 
 
 def numbered(db: str, version: int = 1) -> SchemaVersionDescriptor:
@@ -55,13 +58,13 @@ def version(db: str, number: int = 1, *cols: str, **fields: Any) -> SchemaVersio
 
 class TestSchemas:
     def test_reads_back(self, client: ThriftClient, db: str) -> None:
-        client.create_ischema(schema(db.upper(), " S", schemaGroup="g", description="d"))
-        assert client.get_ischema(named(db, "S ")) == schema(db, schemaGroup="g", description="d")
+        client.create_ischema(schema(db.upper(), f" {db.upper()}", schemaGroup="g", description="d"))
+        assert client.get_ischema(named(db, f"{db.upper()} ")) == schema(db, schemaGroup="g", description="d")
 
     def test_exists(self, client: ThriftClient, db: str) -> None:
         client.create_ischema(schema(db))
-        with refused(AlreadyExistsException, message=f"Schema with name {db}.S already exists"):
-            client.create_ischema(schema(db, "S"))
+        with refused(AlreadyExistsException, message=f"Schema with name {db}.{db.upper()} already exists"):
+            client.create_ischema(schema(db, db.upper()))
 
     def test_missing(self, client: ThriftClient, db: str) -> None:
         with refused(NoSuchObjectException, message="There is no database hive.no_such"):

@@ -134,7 +134,7 @@ def name(unused_name: str) -> str:
 def hive4(target: Target) -> Iterator[Transactions]:
     """Transactions of a client that is known to be of Hive 4."""
     with target.connect() as client:
-        client.get_open_txns_req(GetOpenTxnsRequest())
+        client.get_open_txns_req(GetOpenTxnsRequest(excludeTxnTypes=[]))
         made = Transactions(client)
         yield made
         made.abort_all()
@@ -276,7 +276,7 @@ class TestShown:
 
     def test_types_may_be_left_out(self, hive4: Transactions) -> None:
         reader, writer = hive4.one(txn_type=TxnType.READ_ONLY), hive4.one()
-        everything = hive4.client.get_open_txns_req(GetOpenTxnsRequest())
+        everything = hive4.client.get_open_txns_req(GetOpenTxnsRequest(excludeTxnTypes=[]))
         assert {reader, writer} <= set(everything.open_txns)
         without = hive4.client.get_open_txns_req(GetOpenTxnsRequest(excludeTxnTypes=[TxnType.READ_ONLY]))
         assert writer in without.open_txns and reader not in without.open_txns
@@ -730,7 +730,7 @@ class TestMaterializedViews:
 
     def snapshot(self, hive4: Transactions, db: str) -> tuple[str, str]:
         """What a reader sees now: of transactions, and with that of table `t`, as clients write it."""
-        opened = hive4.client.get_open_txns_req(GetOpenTxnsRequest())
+        opened = hive4.client.get_open_txns_req(GetOpenTxnsRequest(excludeTxnTypes=[]))
         aborted = int.from_bytes(opened.abortedBits, "little")
         states = [(each, aborted >> place & 1) for place, each in enumerate(opened.open_txns)]
         text = ":".join(
