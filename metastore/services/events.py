@@ -25,6 +25,9 @@ from metastore.wire.struct import Struct
 VERSION = 1
 """Of the payloads' form."""
 
+MAX_PARTITIONS = 1_000
+"""That the event of an instant names; of more it says how many they are."""
+
 _SERVER = Origin()
 _origin: ContextVar[Origin] = ContextVar("origin", default=_SERVER)
 
@@ -60,6 +63,19 @@ class Insert(NamedTuple):
     replace: bool
     partition: Partition | None = None
     ready: bool = True
+
+
+class Completion(NamedTuple):
+    """An instant of a lake table that was completed, and what changed by it."""
+
+    timestamp: str
+    action: str
+    begun_as: str
+    completion_time: str
+    position: int
+    partitions: Sequence[str]
+    files_added: int
+    files_removed: int
 
 
 class Events:
@@ -127,10 +143,20 @@ class Events:
             new.append(self._new(EventType.INSERT, payload, _name(table), notifications=int(insert.ready)))
         return self._record(tx, new)
 
-    def instant(self, tx: Transaction, name: TableName, completed: Mapping[str, Any]) -> int:
+    def instant(self, tx: Transaction, name: TableName, completed: Completion) -> int:
         """An instant of a lake table was completed; the event's id. Hive's log doesn't tell of instants."""
-        new = self._new(EventType.COMPLETE_INSTANT, completed, name, notifications=0)
-        return self._record(tx, [new])[0]
+        payload = {
+            "timestamp": completed.timestamp,
+            "action": completed.action,
+            "begunAs": completed.begun_as,
+            "completionTime": completed.completion_time,
+            "position": completed.position,
+            "partitions": completed.partitions[:MAX_PARTITIONS],
+            "partitionCount": len(completed.partitions),
+            "filesAdded": completed.files_added,
+            "filesRemoved": completed.files_removed,
+        }
+        return self._record(tx, [self._new(EventType.COMPLETE_INSTANT, payload, name, notifications=0)])[0]
 
     def statistics(
         self, tx: Transaction, type: EventType, name: TableName, partitions: Sequence[str], columns: Sequence[str]

@@ -152,7 +152,7 @@ class FileSnapshots:
                 found = data_files.beyond_versions(tx, row.id, request.keepVersions, saved, limit)
             else:
                 if request.keepCommits is not None:
-                    horizon = instants.timeline(tx, row.id).position - request.keepCommits + 1
+                    horizon = instants.nth_latest(tx, row.id, request.keepCommits, rules.DELETABLE)
                 else:
                     since = now_ms() - (request.keepHours or 0) * _HOUR
                     horizon = instants.position_at_time(tx, row.id, rules.timestamp_at(max(since, 0)))

@@ -14,7 +14,7 @@ import structlog
 from metastore.clock import now_ms
 from metastore.services import instant_rules as rules
 from metastore.services.commits import properties_of
-from metastore.services.events import Events
+from metastore.services.events import Completion, Events
 from metastore.services.instant_changes import Changes, Planner, undone
 from metastore.services.instant_conflicts import PROPERTY, Strategy, overlap
 from metastore.services.lake_columns import change_columns
@@ -44,7 +44,7 @@ MAX_TOGETHER = 100
 """Instants that complete in one transaction."""
 
 MAX_NAMED = 1_000
-"""Partitions that an event names; of more it says how many."""
+"""Overlaps that a refusal lists."""
 
 MAX_WINNERS = 10
 """Instants that a refusal names."""
@@ -170,17 +170,16 @@ class InstantCompletion:
         event = self._events.instant(
             tx,
             row.name,
-            {
-                "timestamp": instant.timestamp,
-                "action": action,
-                "begunAs": instant.begun_as,
-                "completionTime": completion_time,
-                "position": position,
-                "partitions": sorted({each.partition for each in changes.touches})[:MAX_NAMED],
-                "partitionCount": len({each.partition for each in changes.touches}),
-                "filesAdded": len(changes.added) + len(changes.again),
-                "filesRemoved": len(changes.removed),
-            },
+            Completion(
+                timestamp=instant.timestamp,
+                action=action,
+                begun_as=instant.begun_as,
+                completion_time=completion_time,
+                position=position,
+                partitions=sorted({each.partition for each in changes.touches}),
+                files_added=len(changes.added) + len(changes.again),
+                files_removed=len(changes.removed),
+            ),
         )
         version = tables.touch(tx, row.id)
         completed = instant._replace(

@@ -14,16 +14,13 @@ from metastore.services.partition_rows import Kept
 from metastore.services.partition_states import exact_name
 from metastore.services.readiness_properties import CommitMode
 from metastore.services.tables import DDL_TIME
-from metastore.store import partitions, tables
+from metastore.store import data_files, partitions, tables
 from metastore.store.data_files import PartitionSums
 from metastore.store.database import Transaction
 from metastore.store.partitions import Selection
 from metastore.store.tables import TableRow
 from metastore.warehouse import Warehouse
 from metastore.wire.hive import InvalidOperationException, Partition, Table
-
-WHOLE_TABLE = ""
-"""How timelines name the one partition of a table without partition keys."""
 
 
 class LakePartition(NamedTuple):
@@ -39,7 +36,7 @@ def lake_partition(row: TableRow, name: str | None) -> LakePartition:
     if not keys:
         if name:
             raise InvalidOperationException(f"{row.name} has no partition keys: its files belong to the partition ''")
-        return LakePartition(WHOLE_TABLE, [])
+        return LakePartition(data_files.WHOLE_TABLE, [])
     exact = exact_name(row, keys, name or "")
     return LakePartition(exact, values_of_existing(exact, keys))
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from eventbus.events import EventType
+from metastore.services import lake_removal, objects, partition_rows
 from metastore.services import names as given
-from metastore.services import objects, partition_rows
 from metastore.services.commit_flag import Flag
 from metastore.services.events import Events, PartitionChange
 from metastore.services.moves import Mover
@@ -104,6 +104,7 @@ class PartitionExchange:
                     changes.append((old.id, partition_rows.new_rows(tx, self._warehouse, target, [kept])[0]))
                     answers.append(value)
                     told.append((old, encoder.decoded(old.stored), value, changes[-1][1].descriptor_id))
+                lake_removal.refuse_rename(tx, source, [old.name for old in found], "exchanged")
                 partitions.move(tx, [old.id for old in found], target.id)
                 partitions.change_many(tx, changes)
                 self._events.partitions(

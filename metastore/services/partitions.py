@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from eventbus.events import EventType
 from metastore.services import (
     commit_flag,
+    lake_removal,
     objects,
     partition_filter,
     partition_names,
@@ -171,7 +172,10 @@ class PartitionService:
             tableName=row.name.table,
             sd=owner.sd.replace(location=None),
         )
-        return self._write_new(row, owner, {name: partition}, context)[0]
+        # As in Hive the answer has the names as they were given.
+        return self._write_new(row, owner, {name: partition}, context)[0].replace(
+            dbName=given.plain(database), tableName=table
+        )
 
     def _named(self, owner: Table, row: TableRow, new: Sequence[Partition]) -> dict[str, Partition]:
         """The partitions by name, checked one by one."""
@@ -275,12 +279,17 @@ class PartitionService:
         value.parameters.setdefault(DDL_TIME, str(value.createTime))
         value.catName = owner.catName
         answer = partition.replace(
-            dbName=owner.dbName,
-            tableName=owner.tableName,
+            dbName=given.plain(partition.dbName or owner.dbName),
+            tableName=partition.tableName or owner.tableName,
             catName=owner.catName,
             createTime=value.createTime,
             lastAccessTime=value.lastAccessTime,
-            sd=partition.sd and partition.sd.replace(location=location),
+            sd=partition.sd
+            and partition.sd.replace(
+                location=location,
+                compressed=bool(partition.sd.compressed),
+                numBuckets=partition.sd.numBuckets or 0,
+            ),
             parameters=value.parameters,
         )
         return _Prepared(name, list(value.values or ()), value, flag, answer, made)
@@ -319,7 +328,7 @@ class PartitionService:
                 raise InvalidOperationException(f"Unable to alter {what} because table or database does not exist.")
             owner = objects.table_of(row)
             keys = objects.key_names(owner)
-            named = {_name_of(row, keys, partition): partition for partition in changed}
+            named = {_name_of(keys, partition): partition for partition in changed}
             found = partitions.rows(tx, Selection(row.id, names=list(named)), lock=True)
             missing = sorted(named.keys() - {p.name for p in found})
             if missing:
@@ -329,6 +338,8 @@ class PartitionService:
                     if single
                     else f"Alter partition operation failed: NoSuchObjectException(message:partition values=[{values}])"
                 )
+            for partition in changed:
+                _check_named_table(tx, row, partition)
             encoder = partition_rows.encoder(tx, row, found)
             before = [encoder.decoded(old.stored) for old in found]
             altered = []
@@ -444,11 +455,13 @@ class PartitionService:
                 if not found:
                     raise InvalidOperationException("Unable to rename partition because old partition does not exist")
                 old = found[0]
-                name = _name_of(row, keys, new)
+                lake_removal.refuse_rename(tx, row, [old.name], "renamed")
+                name = _name_of(keys, new)
                 if partitions.existing(tx, row.id, [name]):
                     raise InvalidOperationException(
                         f"Partition already exists:{row.name}.[{', '.join(new.values or ())}]"
                     )
+                _check_named_table(tx, row, new)
                 before = partition_rows.encoder(tx, row, found).decoded(old.stored)
                 value = objects.partition(new)
                 assert value.parameters is not None
@@ -576,6 +589,7 @@ class PartitionService:
         deletions: list[Move] = []
         with self._database.write() as tx:
             row = self._tables.row(tx, database, table, catalog, Hold.SHARED)
+            lake_removal.hold_timeline(tx, row)
             found = select(tx, row)
             owner = objects.table_of(row)
             external = objects.is_external(owner) or objects.is_view(owner)
@@ -584,6 +598,8 @@ class PartitionService:
             if external or not delete_data:
                 self._publisher.settle_kept(tx, row.id, [p.id for p in found])
             partitions.remove(tx, row.id, found)
+            deleted = delete_data and not external
+            lake_removal.drop_files(tx, row, [p.name for p in found], self._events, deleted=deleted)
             written_tables.forget_partitions(tx, row.name, [partition.name for partition in found])
             self._events.partitions(
                 tx,
@@ -595,7 +611,7 @@ class PartitionService:
                 ],
             )
             tables.touch(tx, row.id)
-            if delete_data and not external:
+            if deleted:
                 places = [place for p in gone if (place := objects.location(p))]
                 self._mover.settle_within(tx, places)
                 depth = len(owner.partitionKeys or ())
@@ -654,15 +670,19 @@ def _with_columns(partition: Partition, descriptor: StorageDescriptor | None) ->
     return partition.replace(sd=partition.sd.replace(cols=descriptor.cols))
 
 
-def _name_of(row: TableRow, keys: Sequence[str], partition: Partition) -> str:
-    """The name that an existing partition's values give it, if the object belongs to the table at all."""
+def _name_of(keys: Sequence[str], partition: Partition) -> str:
+    """The name that an existing partition's values give it."""
     if partition.values is None:
         raise MetaException("The partition values cannot be null.")
+    return partition_names.make_name(keys, partition.values)
+
+
+def _check_named_table(tx: Transaction, row: TableRow, partition: Partition) -> None:
+    """The table is the one that the call names; Hive wants the one that the object names to be a table, no more."""
     database, table = partition.dbName or row.name.database, partition.tableName or row.name.table
     target = given.table_name(database, table, row.name.catalog)
-    if target != row.name:
-        raise MetaException(f"the partition belongs to {target}, not to {row.name}")
-    return partition_names.make_name(keys, partition.values)
+    if target != row.name and tables.find(tx, target) is None:
+        raise MetaException(f"the partition's own table {target} does not exist")
 
 
 def _name_of_spec(keys: Sequence[str], spec: Mapping[str, str] | None) -> str:

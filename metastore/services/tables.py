@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from eventbus.events import EventType
+from metastore.services import lake_removal, objects, patterns, quick_statistics, table_filter
 from metastore.services import names as given
-from metastore.services import objects, patterns, quick_statistics, table_filter
 from metastore.services.events import Events, PartitionChange
 from metastore.services.moves import Mover
 from metastore.services.privileges import keep_creators
@@ -94,6 +94,7 @@ class TableService:
                 raise InvalidObjectException(shown)
             if tables.find(tx, name) is not None:
                 raise AlreadyExistsException(f"Table {table.tableName} already exists")
+        _check_complete(table)
         value = objects.table(table)
         value.dbName, value.catName = name.database, name.catalog
         value.tableType = _table_type(value)
@@ -302,6 +303,7 @@ class TableService:
                 row = tables.find(tx, old_name, Hold.EXCLUSIVE)
                 if row is None:
                     raise InvalidOperationException(f"{given.plain(database)}.{table} table not found")
+                _check_changed_complete(new)
                 _check_expected(row, value, context)
                 old = objects.table_of(row)
                 _check_keys(old, value)
@@ -317,6 +319,7 @@ class TableService:
                 if move is None:
                     self._relocate(tx, row, value)
                     self._refresh_statistics(old, value, context, renamed=new_name != old_name)
+                check_columns(value.sd.cols)
                 self._change_columns(tx, row, old, value, cascade)
                 tables.change(tx, row.id, database_id, objects.table_values(value, _keep_descriptor(tx, value)))
                 value.tableName = new_name.table
@@ -477,6 +480,7 @@ class TableService:
             row = self.row(tx, database, table, catalog, Hold.EXCLUSIVE)
             value = objects.table_of(row)
             assert value.parameters is not None
+            lake_removal.drop_files(tx, row, names if value.partitionKeys else None, self._events, deleted=True)
             if not value.partitionKeys:
                 emptied = [row.location] if row.location else []
                 quick_statistics.clear_after_truncate(value.parameters)
@@ -550,22 +554,29 @@ def _check_new(table: Table) -> TableName:
     if (wrong := wrong_type(table.partitionKeys)) is not None:
         raise InvalidObjectException(f"Invalid partition column type: {wrong}")
     if table.sd.skewedInfo is not None:
-        own = {(field.name or "").lower() for field in table.sd.cols or ()}
+        own = {field.name for field in table.sd.cols or ()}
         for column in table.sd.skewedInfo.skewedColNames or ():
-            if column.lower() not in own:
+            if column not in own:
                 raise InvalidObjectException(f"Invalid skew column [{column}]")
     name = given.table_name(table.dbName, table.tableName, table.catName)
-    check_length(name.table, "table")
+    return name
+
+
+def _check_complete(table: Table) -> None:
+    """What Hive finds wrong only when it stores a new table, after it looked whether there is such a table."""
+    assert table.sd is not None
+    check_length(given.normalized(table.tableName or ""), "table")
     if table.sd.serdeInfo is None:
         raise MetaException("Invalid SerDeInfo object")
     check_columns(table.sd.cols)
     check_columns(table.partitionKeys)
-    return name
 
 
 def _table_type(value: Table) -> str:
     """The type that Hive gives a new table: the parameter EXTERNAL decides between managed and external."""
-    if value.tableType in (None, "", objects.MANAGED, objects.EXTERNAL):
+    if value.tableType is None and value.viewOriginalText is not None:
+        return objects.VIEW
+    if value.tableType in (None, objects.MANAGED, objects.EXTERNAL):
         return objects.EXTERNAL if objects.is_external(value) else objects.MANAGED
     assert value.tableType is not None
     return value.tableType
@@ -584,11 +595,14 @@ def _check_changed(new: Table) -> None:
     """Hive's checks of an altered table, in Hive's order."""
     if not is_name(new.tableName or ""):
         raise InvalidOperationException(f"{new.tableName} is not a valid object name")
+    if new.sd is not None and (wrong := wrong_type(new.sd.cols)) is not None:
+        raise InvalidOperationException(f"Invalid column type: {wrong}")
+
+
+def _check_changed_complete(new: Table) -> None:
+    """What Hive finds wrong with an altered table only after it found the one that is to change."""
     if new.sd is None or (new.tableType != objects.VIEW and (new.sd.cols is None or new.partitionKeys is None)):
         raise MetaException("a table needs a storage descriptor, columns and partition keys, be they empty")
-    if (wrong := wrong_type(new.sd.cols)) is not None:
-        raise InvalidOperationException(f"Invalid column type: {wrong}")
-    check_columns(new.sd.cols)
 
 
 def _check_expected(row: TableRow, new: Table, context: Mapping[str, str]) -> None:

@@ -12,6 +12,10 @@ from metastore.store.predicates import Predicate, to_sql
 from metastore.store.schema import data_files, lake_partitions, leftover_files
 
 
+WHOLE_TABLE = ""
+"""The name of the one partition of a table without partition keys."""
+
+
 class Kind(IntEnum):
     """What a file of a slice is."""
 
@@ -322,13 +326,19 @@ def partition_names(tx: Connection, table_id: int, predicate: Predicate) -> list
     return list(tx.execute(query.order_by(lake_partitions.c.name)).scalars())
 
 
-def sums(tx: Connection, table_id: int) -> list[PartitionSums]:
-    """What the files of each partition's latest snapshot add up to."""
-    query = select(lake_partitions.c.name, lake_partitions.c.files, lake_partitions.c.size, lake_partitions.c.row_count)
-    return [
-        PartitionSums(*row)
-        for row in tx.execute(query.where(lake_partitions.c.table_id == table_id).order_by(lake_partitions.c.name))
-    ]
+def sums(tx: Connection, table_id: int, names: Collection[str] | None = None) -> list[PartitionSums]:
+    """What the files of each partition's latest snapshot add up to; of all that ever had files, or of those named."""
+    query = select(
+        lake_partitions.c.name, lake_partitions.c.files, lake_partitions.c.size, lake_partitions.c.row_count
+    ).where(lake_partitions.c.table_id == table_id)
+    if names is not None:
+        query = query.where(lake_partitions.c.name == func.any(list(names)))
+    return [PartitionSums(*row) for row in tx.execute(query.order_by(lake_partitions.c.name))]
+
+
+def forget_partitions(tx: Connection, table_id: int, names: Collection[str]) -> None:
+    """Forgets every file that partitions ever had."""
+    tx.execute(delete(data_files).where(_of(table_id), data_files.c.partition_name == func.any(list(names))))
 
 
 # --- cleaning -------------------------------------------------------------------------------------------------

@@ -403,6 +403,17 @@ def position_at_moment(tx: Connection, table_id: int, moment: int) -> int:
     return int(tx.execute(query).scalar() or 0)
 
 
+def nth_latest(tx: Connection, table_id: int, number: int, besides: Collection[str]) -> int:
+    """The position of the `number`th latest completion, `besides` those of some actions and those undone; 0: none."""
+    query = select(instants.c.position).where(
+        instants.c.table_id == table_id,
+        instants.c.position.is_not(None),
+        instants.c.action.not_in(besides),
+        instants.c.undone_by.is_(None),
+    )
+    return tx.execute(query.order_by(instants.c.position.desc()).offset(number - 1).limit(1)).scalar() or 0
+
+
 def last_position_of(tx: Connection, instant_ids: Sequence[int]) -> int:
     """The greatest position of some completions, 0 without any."""
     query = select(func.max(instants.c.position)).where(instants.c.id.in_(instant_ids))

@@ -86,6 +86,16 @@ COUNTERS = ["getCounters", "getCounter"]
 OF_WRITERS = ["lake_get_watermark", "lake_begin_batch", "lake_route_partitions"]
 """A streaming writer's questions: how many partitions are open is what it asks."""
 
+TIMELINE = _names("""
+    lake_begin_instant lake_transition_instant lake_heartbeat_instant lake_delete_instant lake_list_instants
+    lake_get_instant lake_timeline_position
+""")
+"""What writers and cleaners do to a table's timeline; which partitions an instant changed is what they ask. Those who
+read files ask for snapshots and changes."""
+
+CLEANERS = ["lake_plan_clean"]
+"""Who removes files has to know of all of them."""
+
 EVENTS = _names("""
     lake_read_events lake_event_positions lake_event_groups lake_acknowledge_events lake_dead_events lake_resend_events
     lake_read_group_events lake_acknowledge_shards lake_leave_group
@@ -115,14 +125,22 @@ WRITES = _names("""
     update_table_column_statistics update_partition_column_statistics update_table_column_statistics_req
     update_partition_column_statistics_req set_aggr_stats_for delete_table_column_statistics
     delete_partition_column_statistics delete_column_statistics_req
-    lake_commit_partitions lake_reopen_partitions lake_report_batch
+    lake_commit_partitions lake_reopen_partitions lake_report_batch lake_complete_instants
 """)
 """They change what the caller names exactly, and answer with nothing but that, or change the table as a whole."""
 
 WRITES_WHAT_IS_SEEN = ["drop_partitions_req", "exchange_partition", "exchange_partitions"]
 """They change the partitions that a partial spec or an expression selects."""
 
-REFUSE_DECORATED_NAMES = [*WRITES, *WRITES_WHAT_IS_SEEN, "lake_begin_batch"]
+REFUSE_DECORATED_NAMES = [
+    *WRITES,
+    *WRITES_WHAT_IS_SEEN,
+    "lake_begin_batch",
+    "lake_begin_instant",
+    "lake_transition_instant",
+    "lake_heartbeat_instant",
+    "lake_delete_instant",
+]
 """A decorated name is for reading only; these have a recipe in `writers`."""
 
 WITHOUT_RECIPE = [
@@ -134,6 +152,8 @@ WITHOUT_RECIPE = [
     *EVERYBODY,
     *COUNTERS,
     *OF_WRITERS,
+    *TIMELINE,
+    *CLEANERS,
     *EVENTS,
     *NOTIFICATIONS,
     *WRITES,

@@ -35,7 +35,15 @@ from metastore.wire.hive import (
     PrivilegeGrantInfo,
     SetPartitionsStatsRequest,
 )
-from metastore.wire.lake import ListPartitionsRequest
+from metastore.wire.lake import (
+    BeginInstantRequest,
+    CompleteInstantRequest,
+    DataFile,
+    ListPartitionsRequest,
+    ReadChangesRequest,
+    SnapshotRequest,
+    TableReference,
+)
 from tests.support.builders import database, partition, table
 from tests.support.expressions import serialised
 from tests.visibility.readers import CALL, CONNECTION, LISTENER, NAME, Reader, Scope
@@ -68,6 +76,15 @@ def fill(client: ThriftClient, db: str, *, with_hidden: bool) -> None:
         keep_statistics(client, db, HIDDEN_NAME, numDVs=NUMBER)
         client.grant_privileges(PrivilegeBag([_grant(db, PARTITION), _grant(db, COLUMN, columnName="id")]))
         client.markPartitionForEvent(db, "t", SPEC, PartitionEventType.LOAD_DONE)
+
+
+def commit_files(client: ThriftClient, db: str, *, with_hidden: bool) -> None:
+    """Puts an instant on the table's timeline that adds files to its partitions."""
+    named = TableReference(database=db, table="t")
+    client.lake_begin_instant(BeginInstantRequest(table=named, action="commit", timestamp="1", state="inflight"))
+    names = ["ds=2020-01-01/hr=10", *([HIDDEN_NAME] if with_hidden else [])]
+    files = [DataFile(partition=each, fileGroup="g", slice="1", path=f"{each}/g.parquet", size=1) for each in names]
+    client.lake_complete_instants([CompleteInstantRequest(table=named, timestamp="1", action="commit", added=files)])
 
 
 PARTITION, COLUMN = HiveObjectType.PARTITION, HiveObjectType.COLUMN
@@ -230,6 +247,33 @@ RECIPES = [
             )
         ),
         how="filter",
+        scopes=(*BY_TABLE, CALL),
+    ),
+    Recipe(
+        "lake_get_snapshot",
+        lambda r: r.client.lake_get_snapshot(SnapshotRequest(r.reference, includeUncommitted=r.include)),
+        scopes=(*BY_TABLE, CALL),
+    ),
+    Recipe(
+        "lake_get_snapshot",
+        lambda r: r.client.lake_get_snapshot(
+            SnapshotRequest(r.reference, asOf="1", filter="hr = '10'", includeUncommitted=r.include, allVersions=True)
+        ),
+        how="filter",
+        scopes=(*BY_TABLE, CALL),
+    ),
+    Recipe(
+        "lake_get_snapshot",
+        lambda r: r.client.lake_get_snapshot(
+            SnapshotRequest(r.reference, partitions=[HIDDEN_NAME], includeUncommitted=r.include)
+        ),
+        how="name",
+        scopes=(*BY_TABLE, CALL),
+        tells=False,
+    ),
+    Recipe(
+        "lake_read_changes",
+        lambda r: r.client.lake_read_changes(ReadChangesRequest(r.reference, after=0, includeUncommitted=r.include)),
         scopes=(*BY_TABLE, CALL),
     ),
 ]

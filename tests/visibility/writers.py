@@ -61,10 +61,13 @@ from metastore.wire.hive import (
 )
 from metastore.wire.lake import (
     BeginBatchRequest,
+    BeginInstantRequest,
     CommitPartitionsRequest,
+    CompleteInstantRequest,
     ReopenPartitionsRequest,
     ReportBatchRequest,
     TableReference,
+    TransitionInstantRequest,
 )
 from tests.support.builders import partition, storage, table
 from tests.support.expressions import serialised
@@ -181,6 +184,12 @@ def _foreign_key(db: str, parent: str, child: str) -> AddForeignKeyRequest:
 
 def _table(db: str, name: str) -> TableReference:
     return TableReference(database=db, table=name)
+
+
+def _begun(client: ThriftClient, db: str) -> str:
+    """The timestamp of an instant that is inflight on the table's timeline."""
+    begun = client.lake_begin_instant(BeginInstantRequest(_table(db, "t"), "commit", state="inflight"))
+    return str(begun.timestamp)
 
 
 WRITERS = [
@@ -365,4 +374,25 @@ WRITERS = [
     _request("lake_reopen_partitions", lambda db, name: ReopenPartitionsRequest(_table(db, name), [HIDDEN_NAME])),
     _request("lake_begin_batch", lambda db, name: BeginBatchRequest(_table(db, name), "w", 1)),
     _request("lake_report_batch", lambda db, name: ReportBatchRequest(_table(db, name), "w", 1)),
+    _request("lake_begin_instant", lambda db, name: BeginInstantRequest(_table(db, name), "commit")),
+    Writer(
+        "lake_transition_instant",
+        lambda client, db, name: client.lake_transition_instant(
+            TransitionInstantRequest(_table(db, name), _begun(client, db), "commit", "inflight")
+        ),
+    ),
+    Writer(
+        "lake_heartbeat_instant",
+        lambda client, db, name: client.lake_heartbeat_instant(_table(db, name), _begun(client, db), "commit"),
+    ),
+    Writer(
+        "lake_delete_instant",
+        lambda client, db, name: client.lake_delete_instant(_table(db, name), _begun(client, db), "commit"),
+    ),
+    Writer(
+        "lake_complete_instants",
+        lambda client, db, name: client.lake_complete_instants(
+            [CompleteInstantRequest(_table(db, name), _begun(client, db), "commit")]
+        ),
+    ),
 ]
