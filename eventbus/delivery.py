@@ -29,6 +29,7 @@ from tenacity import (
 
 from eventbus import dead_letters, groups, reader
 from eventbus import log as event_log
+from eventbus.events import Event
 from eventbus.notices import Notices
 from eventbus.outlets import Outlet, OutOfStep
 from eventbus.sequencer import Sequencer
@@ -46,8 +47,16 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 
+class ProcessEnded(Exception):
+    """The process of an outlet ended while it delivered an event."""
+
+
 class _Stopped(Exception):
     """Delivery was told to stop before something succeeded."""
+
+
+class _NotCounted(Exception):
+    """The database can't be reached to count an attempt before it is made."""
 
 
 class _SetAside(Exception):
@@ -75,6 +84,8 @@ class Delivery:
         self._waked = threading.Event()
         self._stopped = threading.Event()
         self._trimmed = 0
+        self._counted: int | None = None  # the event of which the next attempt is counted already
+        self._under_way: int | None = None  # the event of which a counted attempt is being made
 
     def begin(self) -> None:
         """Gives a new outlet its position, so that from now on it misses nothing and nothing is trimmed that it wants.
@@ -93,6 +104,12 @@ class Delivery:
         self._stopped.set()
         self._waked.set()
 
+    def abandon(self) -> None:
+        """Takes an attempt back that is under way, for the process is about to end. Raises SQLAlchemyError."""
+        if self._under_way is not None:
+            with self._engine.connect() as connection, _write(connection) as tx:
+                groups.take_back_attempt(tx, self._outlet.name, self._under_way)
+
     def run(self) -> None:
         """Delivers until it is stopped; faults of the database are waited for."""
         self._notices.start(self._waked.set)
@@ -105,8 +122,8 @@ class Delivery:
                             self._deliver(connection)
                 except _Stopped:
                     return
-                except (psycopg2.Error, SQLAlchemyError) as error:
-                    log.warning("events can't be read", outlet=self._outlet.name, error=told(error))
+                except (psycopg2.Error, SQLAlchemyError, _NotCounted) as error:
+                    log.warning("events can't be read", outlet=self._outlet.name, error=told(error.__cause__ or error))
                     self._stopped.wait(LOOK_SECONDS)
         finally:
             self._notices.stop()
@@ -166,10 +183,14 @@ class Delivery:
             some = page.events[first : first + self._outlet.batch]
             error = None
             try:
-                self._attempt(partial(self._outlet.deliver, some), self._outlet.attempts)
+                if self._outlet.may_end_process:
+                    self._deliver_counted(connection, some[0])
+                else:
+                    self._attempt(partial(self._outlet.deliver, some), self._outlet.attempts)
             except _SetAside as failure:
                 error = told(failure.__cause__ or failure)
                 log.error("event set aside", outlet=self._outlet.name, number=some[0].number, error=error)
+            following = page.events[first + 1].number if first + 1 < len(page.events) else None
             with _write(connection) as tx:
                 if error is not None:
                     for event in some:
@@ -177,6 +198,9 @@ class Delivery:
                             tx, self._outlet.name, event.number, error, self._outlet.attempts or 0, now_ms()
                         )
                 groups.move(tx, self._outlet.name, some[-1].number, now_ms())
+                if self._outlet.may_end_process and following is not None and not self._stopped.is_set():
+                    groups.count_attempt(tx, self._outlet.name, following)
+                    self._counted = following
             if self._stopped.is_set():
                 raise _Stopped
         if page.position > position:
@@ -184,13 +208,41 @@ class Delivery:
                 groups.move(tx, self._outlet.name, page.position, now_ms())
         return page.position, not page.events
 
+    def _deliver_counted(self, connection: Connection, event: Event) -> None:
+        """Delivers an event, so often at most, whatever became of the processes that tried it before this one."""
+        assert self._outlet.attempts is not None
+        if self._counted == event.number:
+            made = 0
+        else:
+            self._counted = None
+            with _read(connection) as tx:
+                made = groups.attempts(tx, self._outlet.name, event.number)
+        if made >= self._outlet.attempts:
+            raise _SetAside from ProcessEnded(f"the process ended while the event was delivered, attempt {made}")
+
+        def deliver() -> None:
+            if self._counted != event.number:
+                try:
+                    with _write(connection) as tx:
+                        groups.count_attempt(tx, self._outlet.name, event.number)
+                except (psycopg2.Error, SQLAlchemyError) as error:
+                    raise _NotCounted from error
+            self._counted = None
+            self._under_way = event.number
+            try:
+                self._outlet.deliver([event])
+            finally:
+                self._under_way = None
+
+        self._attempt(deliver, self._outlet.attempts - made)
+
     def _attempt(self, action: Callable[[], T], attempts: int | None) -> T:
         """Does something at the outlet, at most so often. Raises _SetAside, _Stopped, OutOfStep."""
         stop = stop_when_event_set(self._stopped)
         retrying = Retrying(
             stop=stop_any(stop, stop_after_attempt(attempts)) if attempts else stop,
             wait=wait_exponential(multiplier=RETRY_SECONDS, max=self._outlet.longest_pause),
-            retry=retry_if_not_exception_type(OutOfStep),
+            retry=retry_if_not_exception_type((OutOfStep, _NotCounted)),
             sleep=sleep_using_event(self._stopped),
             before_sleep=self._note_failure,
         )
@@ -220,6 +272,10 @@ class Delivery:
             if self._stopped.is_set():
                 raise _Stopped
             error = None
+            if self._outlet.may_end_process:
+                with _write(connection) as tx:
+                    ended = told(ProcessEnded("the process ended while the event was delivered again"))
+                    dead_letters.failed_again(tx, self._outlet.name, event.number, ended, attempts + 1, now_ms())
             try:
                 self._outlet.deliver([event])
             except Exception as failure:

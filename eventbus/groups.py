@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, case, func, select
+from sqlalchemy import ColumnElement, Connection, case, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from eventbus.schema import event_group_members, event_group_shards, event_groups
@@ -70,4 +70,25 @@ def move(tx: Connection, name: str, position: int, now: int, *, back: bool = Fal
             set_={"position": position, "updated_at": now},
             where=None if back else event_groups.c.position < position,
         )
+    )
+
+
+def attempts(tx: Connection, name: str, number: int) -> int:
+    """How often the outlet of that name was about to deliver an event."""
+    query = select(event_groups.c.attempts).where(event_groups.c.name == name, event_groups.c.attempted == number)
+    return tx.execute(query).scalar_one_or_none() or 0
+
+
+def count_attempt(tx: Connection, name: str, number: int) -> None:
+    """Keeps that an outlet is about to deliver an event."""
+    earlier = case((event_groups.c.attempted == number, event_groups.c.attempts), else_=0)
+    tx.execute(update(event_groups).where(event_groups.c.name == name).values(attempted=number, attempts=earlier + 1))
+
+
+def take_back_attempt(tx: Connection, name: str, number: int) -> None:
+    """The attempt that was counted last was ended by nobody's fault."""
+    tx.execute(
+        update(event_groups)
+        .where(event_groups.c.name == name, event_groups.c.attempted == number, event_groups.c.attempts > 0)
+        .values(attempts=event_groups.c.attempts - 1)
     )

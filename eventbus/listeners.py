@@ -47,6 +47,8 @@ class Listener(ABC):
 class ListenerOutlet(Outlet):
     """Tells one listener."""
 
+    may_end_process = True
+
     def __init__(self, name: str, place: str, attempts: int) -> None:
         """`place` is `package.module:object`. Raises BadListener."""
         found = load(place)
@@ -61,7 +63,7 @@ class ListenerOutlet(Outlet):
         for event in events:
             try:
                 self._tell(event)
-            except SystemExit as error:  # would end the process, and again after its restart
+            except SystemExit as error:  # would end the process
                 raise RuntimeError(f"the listener wanted to exit: {error}") from error
 
 

@@ -16,7 +16,8 @@ class Outlet(ABC):
 
     `attempts` to deliver something are made before it is set aside as a dead letter; None: there is no end of them.
     `longest_pause` in seconds between two. A new outlet begins with the oldest event if `from_oldest`, else with those
-    that come.
+    that come. Where delivering `may_end_process`, for it runs code that isn't ours, an attempt is counted before it is
+    made; such an outlet has a number of attempts, and a batch of one.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Outlet(ABC):
     attempts: int | None = None
     longest_pause: float = 60.0
     from_oldest: bool = False
+    may_end_process: bool = False
 
     @abstractmethod
     def deliver(self, events: Sequence[Event]) -> None:

@@ -71,9 +71,14 @@ def run(name: str, settings: Settings, *, parent_alive: int | None, on_ready: Ca
 
     def stop(*_: object) -> None:
         delivery.stop()
-        timer = threading.Timer(_GRACE_SECONDS, os._exit, [0])
-        timer.daemon = True
-        timer.start()
+        _later(_GRACE_SECONDS, abandon)
+
+    def abandon() -> None:
+        _later(_GRACE_SECONDS, os._exit, 0)  # should the database not answer
+        try:
+            delivery.abandon()
+        finally:
+            os._exit(0)
 
     signal.signal(signal.SIGTERM, stop)
     if parent_alive is not None:
@@ -87,3 +92,9 @@ def run(name: str, settings: Settings, *, parent_alive: int | None, on_ready: Ca
     on_ready()
     delivery.run()
     return 0
+
+
+def _later(seconds: float, action: Callable[..., object], *arguments: object) -> None:
+    timer = threading.Timer(seconds, action, arguments)
+    timer.daemon = True
+    timer.start()

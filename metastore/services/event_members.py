@@ -145,15 +145,11 @@ def _page(
 
 def _acknowledge(tx: Transaction, group: str, member: str, said: Mapping[int, Held]) -> dict[int, Held]:
     last = log.positions(tx).last
-    held = members.held(tx, group, member)
-    moved = {}
-    for shard, each in said.items():
+    for each in said.values():
         _check(each.done, last)
-        if shard in held and held[shard].tenure == each.tenure and held[shard].done < each.done:
-            moved[shard] = each
-    members.move(tx, group, moved)
+    members.move(tx, group, said)
     members.stay(tx, group, member)
-    return held
+    return members.held(tx, group, member)
 
 
 def _check(number: int, last: int) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -93,6 +94,18 @@ class Poisoned(Listener):
         if (event.table or "").startswith("poison") and not Path(os.environ["LISTENER_DIRECTORY"], "cured").exists():
             raise RuntimeError(f"can't swallow {event.table}")
         note("poisoned", event)
+
+
+class Fatal(Listener):
+    """Takes the process with it when it is told of a table named `fatal*`."""
+
+    types = ["CREATE_TABLE"]
+
+    def on_event(self, event: Event) -> None:
+        note("met", event)
+        if (event.table or "").startswith("fatal"):
+            os.kill(os.getpid(), signal.SIGSEGV)
+        note("survived", event)
 
 
 def creations(event: Event) -> None:

@@ -16,7 +16,7 @@ from tests.support.command import complaint
 from tests.support.server import MetastoreServer, ServerDidNotStart
 
 HOOKS = "tests.events.hooks"
-LISTENERS = [f"{HOOKS}:{name}" for name in ("Slow", "Everything", "Poisoned", "creations")]
+LISTENERS = [f"{HOOKS}:{name}" for name in ("Slow", "Everything", "Poisoned", "Fatal", "creations")]
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,26 @@ def test_poison_is_set_aside(client: ThriftClient, directory: Path) -> None:
     assert client.lake_resend_events(outlet, [dead[1].number]) == [dead[1].number]
     until(lambda: len(client.lake_dead_events(outlet)) == 1)
     assert noted(directory, "poisoned")[-1]["table"] == "poison2"
+
+
+def test_what_ends_the_process_is_set_aside(client: ThriftClient, directory: Path) -> None:
+    """Attempts are counted before they are made, so an event that nobody survives is not tried for ever."""
+    outlet = f"listener:{HOOKS}:Fatal"
+    client.create_database(builders.database("fatalities"))
+    for name in ("tea", "fatal1", "coffee"):
+        client.create_table(builders.table("fatalities", name))
+    until(lambda: [each["table"] for each in noted(directory, "survived")][-2:] == ["tea", "coffee"], 60)
+    assert [each["table"] for each in noted(directory, "met")][-4:] == ["tea", "fatal1", "fatal1", "coffee"]
+    [dead] = client.lake_dead_events(outlet)
+    assert (dead.table, dead.attempts) == ("fatal1", 2)
+    assert dead.error == "ProcessEnded: the process ended while the event was delivered, attempt 2"
+    assert client.lake_resend_events(outlet, None) == [dead.number]
+    until(lambda: client.lake_dead_events(outlet)[0].attempts == 3)
+    client.create_table(builders.table("fatalities", "water"))
+    until(lambda: [each["table"] for each in noted(directory, "survived")][-1:] == ["water"], 60)
+    [dead] = client.lake_dead_events(outlet)
+    assert (dead.resend, dead.attempts) == (False, 3)
+    assert dead.error == "ProcessEnded: the process ended while the event was delivered again"
 
 
 def test_a_veto_undoes_the_change(client: ThriftClient) -> None:
