@@ -441,6 +441,7 @@ class TestTransactions:
 
 
 class TestProperties:
+    @pytest.mark.usefixtures("newest")
     def test_of_no_namespace(self, client: ThriftClient) -> None:
         with refused(NoSuchObjectException, message="hms"):
             client.get_properties(PropertyGetRequest("hms"))

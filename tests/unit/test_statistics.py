@@ -218,7 +218,7 @@ def test_statistics_without_data_are_refused(statistics: StatisticsService, db: 
 
 def test_what_this_server_does_not_know_survives(statistics: StatisticsService, db: str) -> None:
     given = column("i")
-    unknown = b"\x0b\x00\x06\x00\x00\x00\x04\xff\x00ab"  # a field 6, as in later versions
+    unknown = b"\x0b\x00\x07\x00\x00\x00\x04\xff\x00ab"  # a field 7, as later versions may have
     given.statsData.longStats.unknown = unknown
     given.unknown = given.statsData.unknown = b""  # as the decoder marks what contains it
     sent = binary.decode_preserving(ColumnStatisticsObj, binary.encode(given))
