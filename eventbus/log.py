@@ -19,7 +19,10 @@ from eventbus.events import Event, EventType, NewEvent, Origin
 from eventbus.schema import event_log, events
 
 CHANNEL = "metastore_events"
-"""What the sequencer notifies (Postgres' LISTEN) once it has given numbers; the payload is the last one."""
+"""What the sequencer notifies (Postgres' LISTEN) once it has given numbers; the payload is the last one.
+
+Without a payload a group's members have changed, or what is theirs.
+"""
 
 _COLUMNS = (
     events.c.number,

@@ -28,23 +28,26 @@ class Notices:
         )
         self._stopped = threading.Event()
 
-    def start(self, tell: Callable[[], object]) -> None:
-        """Calls `tell`, in a thread, whenever there may be new events."""
-        threading.Thread(target=self._run, args=(tell,), name="notices", daemon=True).start()
+    def start(self, tell: Callable[[], object], tell_more: Callable[[], object] | None = None) -> None:
+        """Calls `tell`, in a thread, whenever there may be new events.
+
+        With `tell_more`, that instead whenever something else may have changed, too: the members of a group.
+        """
+        threading.Thread(target=self._run, args=(tell, tell_more or tell), name="notices", daemon=True).start()
 
     def stop(self) -> None:
         """Ends the thread within a second."""
         self._stopped.set()
 
-    def _run(self, tell: Callable[[], object]) -> None:
+    def _run(self, tell: Callable[[], object], tell_more: Callable[[], object]) -> None:
         while not self._stopped.is_set():
             try:
-                self._listen(tell)
+                self._listen(tell, tell_more)
             except (psycopg2.Error, SQLAlchemyError, OSError) as error:
                 log.warning("can't listen for events", error=str(error).strip(), retry_seconds=RETRY_SECONDS)
                 self._stopped.wait(RETRY_SECONDS)
 
-    def _listen(self, tell: Callable[[], object]) -> None:
+    def _listen(self, tell: Callable[[], object], tell_more: Callable[[], object]) -> None:
         pooled = self._engine.raw_connection()
         connection = pooled.driver_connection
         assert connection is not None
@@ -53,10 +56,11 @@ class Notices:
         with contextlib.closing(connection):
             with connection.cursor() as cursor:
                 cursor.execute(f"LISTEN {CHANNEL}")
-            tell()  # of what came while nobody listened
+            tell_more()  # of what came while nobody listened
             while not self._stopped.is_set():
                 if select.select([connection], [], [], _LOOK_SECONDS)[0]:
                     connection.poll()
                     if connection.notifies:
+                        only_events = all(notice.payload for notice in connection.notifies)
                         connection.notifies.clear()
-                        tell()
+                        (tell if only_events else tell_more)()

@@ -41,7 +41,7 @@ def lake_read_group_events(call: Call, request: ReadGroupEventsRequest) -> ReadG
     if page.members > 1:
         wait = min(wait, LONGEST_POLL)
     if not page.events and page.as_known and call.may_wait and wait > 0:
-        raise NotYet(wait)
+        raise NotYet(wait, call.metastore.event_reads.concerned(page.last, request.tables, request.types))
     records = [
         _record(event).replace(shard=shard_of(event.catalog, event.database, event.table)) for event in page.events
     ]

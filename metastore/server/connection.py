@@ -89,10 +89,10 @@ class News:
         self._looking = False
         self._look_again = False
 
-    def tell(self) -> None:
-        """There are new events: those whom they concern ask again."""
+    def tell(self, everybody: bool = False) -> None:
+        """There are new events: those whom they concern ask again, or everybody does."""
         self.generation += 1
-        for connection in [each for each, concerned in self._waiting.items() if concerned is None]:
+        for connection in [each for each, concerned in self._waiting.items() if everybody or concerned is None]:
             connection.ask_again()
         self._look()
 

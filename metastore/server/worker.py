@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import structlog
@@ -127,7 +128,7 @@ class Worker:
             news=News(loop, threads),
         )
         if self._notices is not None:
-            self._notices.start(self._tell_news)
+            self._notices.start(self._tell_news, partial(self._tell_news, everybody=True))
         stop = asyncio.Event()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the supervisor decides
         loop.add_signal_handler(signal.SIGTERM, stop.set)
@@ -144,10 +145,10 @@ class Worker:
             self._notices.stop()
         await self._drain()
 
-    def _tell_news(self) -> None:
+    def _tell_news(self, everybody: bool = False) -> None:
         """In the notices' thread."""
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._shared.news.tell)
+            self._loop.call_soon_threadsafe(self._shared.news.tell, everybody)
 
     def _close_idle(self, seconds: float) -> None:
         for connection in self._connections:

@@ -115,7 +115,10 @@ def test_only_they_ask_again() -> None:
         await looked(7)
         assert two.asked == 1
         news.tell()
-        assert len(looks) == 7
+        assert len(looks) == 7  # nobody waits
+        add(three, when("three"), 4)
+        news.tell(everybody=True)
+        assert (three.asked, len(looks)) == (2, 7)
 
     asyncio.run(story())
     assert looks[:4] == [("one", 1), ("two", 1), ("one", 2), ("two", 2)]
