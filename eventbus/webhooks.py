@@ -6,19 +6,16 @@ body in hexadecimal digits.
 
 import hashlib
 import hmac
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
 
 import urllib3
 
+from eventbus.cloud_events import CONTENT_TYPE, body_of
 from eventbus.events import Event
 from eventbus.filters import Filter
 from eventbus.outlets import Outlet
 
-CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
 SIGNATURE = "X-Metastore-Signature"
 _CONNECT_SECONDS = 5.0
 _ANSWER_BYTES = 300  # of an answer that is no success, for the error's text
@@ -83,38 +80,3 @@ class WebhookOutlet(Outlet):
 def signature(body: bytes, secret: str) -> str:
     """What the header says about a body: receivers compute it anew and compare (`hmac.compare_digest`)."""
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-
-
-def body_of(event: Event, source: str, max_bytes: int) -> bytes:
-    """The request's body. A payload for which it is too long is left out: `truncated`; it can be read from the log."""
-    body = _encoded(_cloud_event(event, source, {"payload": event.payload}))
-    if len(body) > max_bytes:
-        body = _encoded(_cloud_event(event, source, {"payload": None, "truncated": True}))
-    return body
-
-
-def _cloud_event(event: Event, source: str, rest: dict[str, Any]) -> dict[str, Any]:
-    when = datetime.fromtimestamp(event.time / 1000, UTC)
-    return {
-        "specversion": "1.0",
-        "id": str(event.number),
-        "source": source,
-        "type": f"lake.metastore.{event.type}",
-        "subject": ".".join(part for part in (event.catalog, event.database, event.table) if part),
-        "time": when.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "datacontenttype": "application/json",
-        "data": {
-            "number": event.number,
-            "type": event.type,
-            "user": event.origin.user,
-            "connection": event.origin.connection,
-            "catalog": event.catalog,
-            "database": event.database,
-            "table": event.table,
-            **rest,
-        },
-    }
-
-
-def _encoded(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

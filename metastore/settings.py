@@ -80,6 +80,16 @@ def _redis_url(value: str) -> str:
     return value
 
 
+def _kafka_options(value: object) -> object:
+    """A table as it is, but its values as texts, or `name=value` with commas between."""
+    if isinstance(value, str):
+        pairs = re.split(r",\s*(?=[a-z0-9._]+=)", value.strip()) if value.strip() else []
+        return {name.strip(): text.strip() for name, _, text in (pair.partition("=") for pair in pairs)}
+    if isinstance(value, Mapping):
+        return {name: str(each).lower() if isinstance(each, bool) else str(each) for name, each in value.items()}
+    return value
+
+
 def _http_url(value: str) -> str:
     if not re.match(r"https?://[^/\s]+", value):
         raise ValueError(f"{value!r} is no URL: expected https://host/path")
@@ -273,6 +283,21 @@ class Settings(BaseSettings):
     event_streams: Literal["all", "database"] = Field(
         default="all", description="One stream in Redis for all events, or one for each database."
     )
+    kafka_servers: Annotated[str, Field(pattern=r"^[^\s,]+(,[^\s,]+)*$")] | None = Field(
+        default=None,
+        description="Kafka into whose topic events are put, `host:port,…`; needs the extra `kafka`.",
+        json_schema_extra={"default_text": "none"},
+    )
+    kafka_topic: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")] = Field(
+        default="metastore.events", description="The topic."
+    )
+    kafka_options: Annotated[dict[str, str], NoDecode, BeforeValidator(_kafka_options)] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Further options of librdkafka, `name=value,…`, for example `security.protocol=ssl`; in the "
+        "settings file a table.",
+        json_schema_extra={"default_text": "none", "hidden": True},
+    )
     event_webhooks: Annotated[
         tuple[WebhookSettings, ...], NoDecode, BeforeValidator(_webhooks), AfterValidator(_distinct)
     ] = Field(
@@ -372,7 +397,7 @@ def is_secret(name: str) -> bool:
 
 def displayed(name: str, value: object) -> str:
     """A setting's value as people read it: sizes with their unit, passwords masked, nothing for None."""
-    if value is None:
+    if value is None or value == {}:
         return ""
     if _extra(Settings.model_fields[name]).get("hidden"):
         return "***"

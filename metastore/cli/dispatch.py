@@ -22,6 +22,9 @@ _SETTINGS = (
     "database_url",
     "redis_url",
     "event_streams",
+    "kafka_servers",
+    "kafka_topic",
+    "kafka_options",
     "event_webhooks",
     "event_webhook_secret",
     "event_webhook_max_bytes",
@@ -37,7 +40,7 @@ _SETTINGS = (
 @click.option("--outlet", "chosen", multiple=True, metavar="NAME", help="Only these, for example webhook:audit.")
 @settings_options(*_SETTINGS)
 def dispatch(chosen: tuple[str, ...], config: Path | None, **flags: object) -> None:
-    """Deliver events to Redis streams, webhooks and listeners, until told to stop.
+    """Deliver events to Redis streams, Kafka, webhooks and listeners, until told to stop.
 
     `metastore serve` does so by itself; this is for hosts of their own. Each outlet has a process, and on one database
     one process at a time delivers to an outlet: any number of them may stand by.
@@ -54,7 +57,7 @@ def dispatch(chosen: tuple[str, ...], config: Path | None, **flags: object) -> N
 
     names = list(chosen) or outlets.names(settings)
     if not names:
-        raise UserError("the settings name no outlet: set redis_url, event_webhooks or event_listeners")
+        raise UserError("the settings name no outlet: set redis_url, kafka_servers, event_webhooks or event_listeners")
     for name in names:
         outlets.outlet(name, settings).close()  # says what is wrong with it before anything runs
     with database(settings, create=False) as url:

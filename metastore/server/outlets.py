@@ -23,6 +23,7 @@ def names(settings: Settings) -> list[str]:
     """The outlets, by the names of their groups."""
     return [
         *(["redis"] if settings.redis_url else []),
+        *(["kafka"] if settings.kafka_servers else []),
         *(f"webhook:{hook.name}" for hook in settings.event_webhooks),
         *(f"listener:{place}" for place in settings.event_listeners),
         *(f"listener:{name}" for name in listeners.installed()),
@@ -36,6 +37,8 @@ def outlet(name: str, settings: Settings) -> Outlet:
         from eventbus.streams import StreamOutlet
 
         return StreamOutlet(settings.redis_url, by_database=settings.event_streams == "database")
+    if kind == "kafka" and settings.kafka_servers:
+        return _kafka(settings.kafka_servers, settings)
     if kind == "webhook":
         from eventbus.webhooks import Webhook, WebhookOutlet
 
@@ -59,6 +62,16 @@ def outlet(name: str, settings: Settings) -> Outlet:
             return ListenerOutlet(name, place, settings.event_attempts)
     known = ", ".join(names(settings)) or "none"
     raise UserError(f"the settings name no outlet {name!r}; there are: {known}")
+
+
+def _kafka(servers: str, settings: Settings) -> Outlet:
+    try:
+        from eventbus.kafka import KafkaOutlet
+    except ImportError as error:
+        raise UserError(
+            f"kafka_servers is set, but there is no client of Kafka ({error}). Run: pip install 'lake-metastore[kafka]'"
+        ) from None
+    return KafkaOutlet(servers, settings.kafka_topic, settings.event_source, settings.kafka_options)
 
 
 def run(name: str, settings: Settings, *, parent_alive: int | None, on_ready: Callable[[], None]) -> int:

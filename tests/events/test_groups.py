@@ -145,19 +145,3 @@ def test_a_lone_member_waits_for_long_and_in_one_call(server: MetastoreServer, c
             another.lake_read_group_events(request.replace(member="n"))
             answer = alone.lake_read_group_events(waits)  # at once: there are two of them now
             assert (len(answer.shards), answer.members) == (8, 2)
-
-
-def test_a_group_outlives_the_server(tmp_path: Path) -> None:
-    with (
-        MetastoreServer(tmp_path / "data", "--workers", "1") as server,
-        subscribe(server.uri, group="g", start="earliest") as events,
-    ):
-        with ThriftClient(server.host, server.port) as client:
-            client.create_database(builders.database("d"))
-        first = next(events)
-        server.kill()
-        server.start()
-        events.acknowledge(first)
-        with ThriftClient(server.host, server.port) as client:
-            client.create_table(builders.table("d", "t"))
-        assert next(events).table == "t"
