@@ -247,7 +247,7 @@ def _reading(report: Report, sizes: Sizes, server: MetastoreServer, url: str, ho
         last = client.lake_event_positions(None).last
         last_notification = client.get_current_notificationEventId().eventId
     fewer = sizes.log // 10
-    for round in range(max(1, sizes.rounds // 2)):
+    for round in range(min(3, sizes.rounds)):
         rates["thrift://"].append(_rate(sizes.log, partial(_read, server.uri, last, sizes.log)))
         with RedisServer(home / f"filled-{round}") as redis:
             rates["into Redis"].append(_rate(last, partial(_fill, url, redis, last)))

@@ -109,7 +109,8 @@ class World:
 
 
 @contextmanager
-def world(directory: Path) -> Iterator[World]:
+def world(directory: Path, members: int) -> Iterator[World]:
+    """`members` of each group; what they were told is in one file."""
     with ExitStack() as stack:
         postgres = Postgres(directory / "postgres")
         stack.callback(postgres.close)
@@ -143,11 +144,8 @@ def world(directory: Path) -> Iterator[World]:
                     stack.enter_context(Follower(directory, name, kind, place, str(directory / file)))
                     for name, kind, place, file in (
                         ("alone", "alone", uris, "thrift"),
-                        # What the members of a group were told is in one file.
-                        ("member-1", "member", uris, "thrift-group"),
-                        ("member-2", "member", uris, "thrift-group"),
-                        ("redis-member-1", "member", redis.url, "redis-group"),
-                        ("redis-member-2", "member", redis.url, "redis-group"),
+                        *((f"member-{each}", "member", uris, "thrift-group") for each in range(members)),
+                        *((f"redis-member-{each}", "member", redis.url, "redis-group") for each in range(members)),
                         ("receiver", "webhook", str(hook), "webhook"),
                         ("hive-client", "notifications", uris, "notifications"),
                     )
@@ -344,10 +342,10 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "thrift")
 
 
-def soak(directory: Path, seed: int, seconds: float, *, pause: float, lose: bool) -> None:
+def soak(directory: Path, seed: int, seconds: float, *, pause: float, members: int, lose: bool) -> None:
     """`pause` at most between two changes of a writer; with `lose` Redis also comes back empty, once."""
     chance = random.Random(seed)
-    with world(directory) as here:
+    with world(directory, members) as here:
         writers = [
             Writer(number, [(server.host, server.port) for server in here.servers], seed + number, pause)
             for number in range(WRITERS)
@@ -394,7 +392,7 @@ def soak(directory: Path, seed: int, seconds: float, *, pause: float, lose: bool
     check_told("the thrift group", noted(directory / "thrift-group"), events, by_table=True)
     check_told("the Redis group", noted(directory / "redis-group"), events, by_table=True)
     check_told("Hive's client", noted(directory / "notifications"), notifications)
-    assert sum(writer.done for writer in writers) > 20 * WRITERS
+    assert sum(writer.done for writer in writers) > 5 * WRITERS
 
 
 def wait_for_all(here: World, client: ThriftClient, last: int) -> None:
@@ -424,11 +422,11 @@ def told_of(writers: list[Writer]) -> str:
 
 
 def test_half_a_minute(tmp_path: Path, seed: int) -> None:
-    soak(tmp_path, seed, 12, pause=0.3, lose=False)
+    soak(tmp_path, seed, 12, pause=0.3, members=1, lose=False)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_five_minutes(tmp_path: Path, seed: int) -> None:
     """Or as long as SOAK_SECONDS says."""
-    soak(tmp_path, seed, float(os.environ.get("SOAK_SECONDS", "300")), pause=0.2, lose=True)
+    soak(tmp_path, seed, float(os.environ.get("SOAK_SECONDS", "300")), pause=0.2, members=2, lose=True)
