@@ -93,6 +93,7 @@ def groups(uri: str, as_json: bool) -> None:
                     "group": group.name,
                     "position": group.position,
                     "behind": positions.last - group.position,
+                    "members": group.members,
                     "acknowledged": iso(group.updatedAt),
                 }
                 for group in found
@@ -100,12 +101,13 @@ def groups(uri: str, as_json: bool) -> None:
         )
         return
     print_table(
-        ("group", "position", "events behind", "acknowledged (UTC)", ""),
+        ("group", "position", "events behind", "members", "acknowledged (UTC)", ""),
         [
             (
                 group.name,
                 group.position,
                 positions.last - group.position,
+                "" if group.members is None else group.members,
                 shown(group.updatedAt),
                 f"{in_words(max(now - group.updatedAt, 0))} ago",
             )

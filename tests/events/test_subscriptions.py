@@ -1,5 +1,6 @@
 """Following events over the metastore's own port."""
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -211,3 +212,12 @@ def test_the_command(server: MetastoreServer, client: ThriftClient, db: str) -> 
     assert second.endswith(f"ADD_PARTITIONS       {db}.t  dt=0, dt=1, dt=2 and 2 more  by ann")
     lines = output("events", "tail", "--uri", server.uri, "--since", str(before), "--count", "1", "--json").splitlines()
     assert len(lines) == 1 and '"table": "t"' in lines[0]
+
+
+def test_the_command_for_groups(server: MetastoreServer, client: ThriftClient, db: str) -> None:
+    with subscribe(server.uri, tables=f"{db}.*", group=db) as events:
+        events.poll()
+        client.create_table(builders.table(db, "t"))
+        shown = json.loads(output("events", "groups", "--uri", server.uri, "--json"))
+        assert [(each["behind"], each["members"]) for each in shown if each["group"] == db] == [(1, 1)]
+        assert db[:20] in output("events", "groups", "--uri", server.uri)
