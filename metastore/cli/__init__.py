@@ -24,6 +24,8 @@ _SUBCOMMANDS = {
         "metastore.cli.partitions:partitions", "See which partitions are ready, commit and reopen them."
     ),
     "watermark": _Subcommand("metastore.cli.watermark:watermark", "See how far a table has come in event time."),
+    "timeline": _Subcommand("metastore.cli.timeline:timeline", "See what has happened to a lake table."),
+    "snapshot": _Subcommand("metastore.cli.snapshot:snapshot", "See which files make up a lake table."),
     "events": _Subcommand("metastore.cli.events:events", "Follow changes as they are committed."),
     "spark-conf": _Subcommand("metastore.cli.spark:spark_conf", "Print the settings that Spark needs for a metastore."),
     "dispatch": _Subcommand("metastore.cli.dispatch:dispatch", "Deliver events to streams, webhooks and listeners."),

@@ -43,11 +43,12 @@ def reference(table: tuple[str, ...]) -> "TableReference":
 def lake(uri: str) -> "Iterator[ThriftClient]":
     """A connection to the server at `uri`. What it refuses in the block is a UserError with its own words."""
     from metastore.wire.hive import InvalidOperationException, MetaException, NoSuchObjectException
+    from metastore.wire.lake import SnapshotGone
 
     with connect(uri) as client:
         try:
             yield client
-        except (NoSuchObjectException, InvalidOperationException, MetaException) as error:
+        except (NoSuchObjectException, InvalidOperationException, MetaException, SnapshotGone) as error:
             raise UserError(" ".join(str(error).split())) from None
 
 

@@ -1,0 +1,85 @@
+"""`metastore snapshot`: which files make up a lake table."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+
+from metastore.cli.connection import uri_option
+from metastore.cli.lake import lake, reference, table_argument
+from metastore.cli.output import json_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from metastore.client.thrift_client import ThriftClient
+    from metastore.wire.lake import DataFile, SnapshotRequest
+
+PAGE = 10_000
+"""Files that are asked for at a time."""
+
+
+@click.group()
+def snapshot() -> None:
+    """See which files make up a lake table, now or earlier."""
+
+
+@snapshot.command()
+@table_argument
+@click.option("--as-of", metavar="TIMESTAMP", help="When that instant was completed.")
+@click.option("--filter", metavar="TEXT", help="Of partitions that Hive's filter selects: \"dt >= '2026-01-31'\".")
+@click.option("--uncommitted", is_flag=True, help="Of partitions that aren't ready, too.")
+@uri_option
+@json_option
+def show(
+    table: tuple[str, ...], as_of: str | None, filter: str | None, uncommitted: bool, uri: str, as_json: bool
+) -> None:
+    """List file groups and their slices.
+
+    \b
+    Examples:
+      metastore snapshot show shop.orders
+      metastore snapshot show shop.orders --as-of 20260131120000000 --filter "dt = '2026-01-31'" --json
+    """
+    from metastore.wire.lake import SnapshotRequest
+
+    request = SnapshotRequest(reference(table), asOf=as_of, filter=filter, includeUncommitted=uncommitted, limit=PAGE)
+    with lake(uri) as client:
+        found = list(_files(client, request))
+    if as_json:
+        print_json(
+            [
+                {
+                    "partition": each.partition,
+                    "file_group": each.fileGroup,
+                    "slice": each.slice,
+                    "kind": each.kind,
+                    "path": each.path,
+                    "size": each.size,
+                    "rows": each.rows,
+                    "columns": each.columns,
+                    "added_at": each.addedAt,
+                }
+                for each in found
+            ]
+        )
+        return
+    slices = groupby(found, key=lambda each: (each.partition, each.fileGroup, each.slice))
+    rows = [(*key, *_summed(list(files))) for key, files in slices]
+    if rows:
+        print_table(("partition", "file group", "slice", "base files", "log files", "bytes", "rows"), rows)
+    click.echo(f"{len(found):,} files, {sum(each.size or 0 for each in found):,} bytes", err=True)
+
+
+def _files(client: "ThriftClient", request: "SnapshotRequest") -> "Iterator[DataFile]":
+    while True:
+        page = client.call("lake_get_snapshot", request)
+        yield from page.files
+        if page.nextPage is None:
+            return
+        request = request.replace(after=page.nextPage)
+
+
+def _summed(files: "list[DataFile]") -> tuple[int, int, int, int]:
+    bases = [each for each in files if each.kind == "base"]
+    sizes, rows = sum(each.size or 0 for each in files), sum(each.rows or 0 for each in bases)
+    return len(bases), len(files) - len(bases), sizes, rows

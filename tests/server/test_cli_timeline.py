@@ -1,0 +1,73 @@
+"""`metastore timeline` and `metastore snapshot`, as users run them, and their calls over the wire."""
+
+import json
+
+import pytest
+
+from metastore.client.thrift_client import ThriftClient
+from metastore.wire.lake import (
+    BeginInstantRequest,
+    CompleteInstantRequest,
+    InstantConflict,
+    SnapshotGone,
+    SnapshotRequest,
+    TableReference,
+)
+from tests.support import builders
+from tests.support.command import complaint, output
+from tests.support.server import MetastoreServer
+from tests.timeline.lake import DAY, file
+
+
+@pytest.fixture(scope="module")
+def told(metastore_server: MetastoreServer) -> tuple[str, str]:
+    """The server's URI, and a table with two commits, one that was refused, and a clean."""
+    named = TableReference(database="cli_timeline", table="t")
+    with ThriftClient.from_uri(metastore_server.uri) as client:
+        client.create_database(builders.database(named.database or ""))
+        client.create_table(builders.table(named.database or "", keys=("dt",)))
+        for number in range(3):
+            begin = BeginInstantRequest(named, "commit", str(number + 1), "inflight", readPosition=min(number, 1))
+            client.lake_begin_instant(begin)
+            added = [file(DAY(1), "g", str(number + 1))]
+            request = CompleteInstantRequest(named, str(number + 1), "commit", added=added)
+            if number < 2:
+                assert client.lake_complete_instants([request])[0].instant.position == number + 1
+                continue
+            with pytest.raises(InstantConflict) as caught:
+                client.lake_complete_instants([request])
+            assert [each.timestamp for each in caught.value.winners or ()] == ["2"]
+        client.lake_begin_instant(BeginInstantRequest(named, "clean", "4", "inflight"))
+        cleaned = [file(DAY(1), "g", "1").path or ""]
+        client.lake_complete_instants([CompleteInstantRequest(named, "4", "clean", cleanedPaths=cleaned)])
+        with pytest.raises(SnapshotGone) as gone:
+            client.lake_get_snapshot(SnapshotRequest(named, asOf="1"))
+        assert gone.value.oldestReadable == 2
+    return metastore_server.uri, "cli_timeline.t"
+
+
+def test_the_timeline_is_drawn(told: tuple[str, str]) -> None:
+    uri, table = told
+    shown = output("timeline", "show", table, "--uri", uri)
+    lines = shown.splitlines()
+    assert lines[0].split()[:4] == ["timestamp", "action", "state", "position"]
+    assert [line.split()[:3] for line in lines[1:] if line[:1].isdigit()] == [
+        ["1", "commit", "completed"],
+        ["2", "commit", "completed"],
+        ["3", "commit", "inflight"],
+        ["4", "clean", "completed"],
+    ]
+    assert "refused:" in shown and "█" in shown
+    told_as_json = json.loads(output("timeline", "show", table, "--limit", "1", "--json", "--uri", uri))
+    assert (told_as_json["position"], told_as_json["oldest_readable"]) == (3, 2)
+    assert [each["action"] for each in told_as_json["instants"]] == ["clean"]
+
+
+def test_the_snapshot_is_listed(told: tuple[str, str]) -> None:
+    uri, table = told
+    shown = output("snapshot", "show", table, "--uri", uri)
+    assert shown.splitlines()[1].split() == [DAY(1), "g", "2", "1", "0", "100", "10"]
+    listed = json.loads(output("snapshot", "show", table, "--filter", "dt = '2026-01-01'", "--json", "--uri", uri))
+    assert [each["path"] for each in listed] == [file(DAY(1), "g", "2").path]
+    assert "oldest that can be read is position 2" in complaint("snapshot", "show", table, "--as-of", "1", "--uri", uri)
+    assert "not found" in complaint("timeline", "show", "cli_timeline.nothing", "--uri", uri)
