@@ -38,13 +38,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "target" in metafunc.fixturenames:
-        hive4 = metafunc.definition.get_closest_marker("hive4") is not None or "hive4" in metafunc.fixturenames
+        marker = metafunc.definition.get_closest_marker("hive4")
+        hive4 = marker is not None or "hive4" in metafunc.fixturenames
         usual = "ours"
         if "client_suite" in metafunc.definition.path.parts:
             usual = "all" if hive4 else "both"
         names = TARGETS[metafunc.config.getoption("--target") or usual]
         if hive4:
             names = [name for name in names if name != "hive"]
+        if marker is not None and "differs" in marker.kwargs:
+            names = [name for name in names if name != "hive4"]
         parameters = [pytest.param(name, marks=MARKS[name], id=name) for name in names]
         metafunc.parametrize("target", parameters, indirect=True, scope="session")
 

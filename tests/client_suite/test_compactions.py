@@ -32,7 +32,7 @@ from metastore.wire.hive import (
     TxnType,
 )
 from tests.support.builders import table
-from tests.support.expect import refused
+from tests.support.expect import UNDECLARED, refused
 from tests.support.target import Target
 
 MAJOR, MINOR = CompactionType.MAJOR, CompactionType.MINOR
@@ -129,6 +129,7 @@ class TestShown:
         assert ids(dbName=name, state="i") == [first, second]
         assert ids(dbName=name, state="w") == ids(dbName=name, tbName="other") == []
 
+    @pytest.mark.hive4(differs="shows older clients a type that they don't know")
     def test_what_older_clients_do_not_know(self, target: Target, hive4: ThriftClient, name: str) -> None:
         hive4.compact2(asked(name, kind=CompactionType.REBALANCE, numberOfBuckets=4, orderByClause="id"))
         assert [each.type for each in shown(hive4, name)] == [CompactionType.REBALANCE]
@@ -162,7 +163,7 @@ class TestWorking:
 
     def test_properties_as_workers_read_them(self, hive4: ThriftClient, name: str) -> None:
         hive4.compact2(asked(name, properties={"a": "bc", "d": ""}))
-        assert hive4.find_next_compact("worker").ci.properties == "2:1:a2:bc1:d0:"
+        assert hive4.find_next_compact("worker").ci.properties in ("2:1:a2:bc1:d0:", "2:1:d0:1:a2:bc")
 
     def test_no_two_workers_get_the_same(self, target: Target, hive4: ThriftClient, name: str) -> None:
         ids = {hive4.compact2(asked(name, part=f"k={number}")).id for number in range(12)}
@@ -224,7 +225,7 @@ class TestWorking:
         with refused(TApplicationException):
             hive4.update_compactor_state(unknown, 1)
         for mark in (hive4.mark_failed, hive4.mark_refused):
-            with refused(MetaException, message="no compaction"):
+            with refused(MetaException, UNDECLARED):
                 mark(unknown)
 
 

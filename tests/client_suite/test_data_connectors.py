@@ -63,7 +63,7 @@ def test_reads_back_with_the_time(client: ThriftClient, name: str) -> None:
 
 
 def test_an_owner_is_found(client: ThriftClient, name: str) -> None:
-    create(client, DataConnector(name=name))
+    create(client, DataConnector(name=name, type="mysql", url="jdbc:mysql://host:3306"))
     found = get(client, name)
     assert found.ownerName
     assert (found.ownerType, found.parameters) == (PrincipalType.USER, {})

@@ -17,7 +17,7 @@ from metastore.wire.hive import (
     PrivilegeGrantInfo,
 )
 from tests.support.builders import table
-from tests.support.expect import refused
+from tests.support.expect import UNDECLARED, refused
 
 pytestmark = pytest.mark.hive4
 
@@ -53,7 +53,7 @@ def test_what_is_not_said_any_more_goes(client: ThriftClient, ref: HiveObjectRef
     refresh(client, ref, grant(ref, "bob", "SELECT"), grant(ref, "carol", "DROP"))
     assert present(client, ref) == {("", "bob", "SELECT"), ("", "carol", "DROP")}
     after = {each.principalName: each.grantInfo for each in client.list_privileges(None, None, ref)}
-    assert after["bob"] == before["bob"]
+    assert after["bob"].replace(createTime=0) == before["bob"].replace(createTime=0)
 
 
 def test_what_others_granted_stays(client: ThriftClient, ref: HiveObjectRef) -> None:
@@ -86,12 +86,17 @@ def test_a_database(client: ThriftClient, db: str) -> None:
 def test_other_objects(client: ThriftClient, db: str) -> None:
     with refused(MetaException, message="Unexpected object type"):
         refresh(client, HiveObjectRef(HiveObjectType.GLOBAL))
-    with refused(MetaException, message="columnName must be null"):
+    with refused(MetaException, UNDECLARED):
         refresh(client, HiveObjectRef(COLUMN, db, "t", None, "id"))
+
+
+@pytest.mark.hive4(differs="has success without effect")
+def test_a_missing_object(client: ThriftClient, db: str) -> None:
     with refused(MetaException):
         refresh(client, HiveObjectRef(TABLE, db, "no_such"))
 
 
+@pytest.mark.hive4(differs="makes an external table of it")
 def test_a_dry_run_translates_nothing(client: ThriftClient, db: str) -> None:
     new = table(db, "T", parameters={"a": "b"})
     assert client.translate_table_dryrun(CreateTableRequest(new)) == new.replace(catName="hive")

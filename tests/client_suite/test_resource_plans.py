@@ -180,6 +180,8 @@ class TestPlans:
         plans.put_mapping("p", "user", "Alice", "other", 3)
         plans.create("copy", 99, copy_from="P")
         original, copy = plans.get("p"), plans.get("copy")
+        for found in (original, copy):
+            found.pools.sort(key=lambda pool: pool.poolPath)
         assert copy.plan == WMResourcePlan("copy", DISABLED, 5, "default", plans.ns)
         assert [pool.replace(resourcePlanName="p") for pool in copy.pools] == original.pools
         assert [trigger.replace(resourcePlanName="p") for trigger in copy.triggers] == original.triggers
@@ -370,6 +372,7 @@ class TestValidate:
         plans.add_pool("p", "x", 0.0, 0)
         assert plans.validate("p") == (["Invalid query parallelism for pool: x"], [])
 
+    @pytest.mark.hive4(differs="can't answer what such a plan is")
     def test_a_plan_without_pools(self, plans: Plans) -> None:
         plans.create("p")
         plans.alter("p", isSetDefaultPoolPath=True)
@@ -385,15 +388,23 @@ class TestValidate:
 class TestPools:
     def test_below_one_that_is_there(self, plans: Plans) -> None:
         plans.create("p")
-        plans.add_pool("p", "default.A", 0.25, 2, schedulingPolicy=" fair ")
-        assert plans.get("p").pools[1] == WMPool("p", "default.a", 0.25, 2, " fair ", plans.ns)
+        plans.add_pool("p", "default.a", 0.25, 2, schedulingPolicy=" fair ")
+        assert WMPool("p", "default.a", 0.25, 2, " fair ", plans.ns) in plans.get("p").pools
         with refused(NoSuchObjectException, message="Pool path is invalid, the parent does not exist"):
             plans.add_pool("p", "x.y")
 
     def test_exists(self, plans: Plans) -> None:
         plans.create("p")
         with refused(AlreadyExistsException, message="Pool already exists: "):
+            plans.add_pool("p", "default")
+
+    @pytest.mark.hive4(differs="keeps names of pools as they are given")
+    def test_exists_in_another_case(self, plans: Plans) -> None:
+        plans.create("p")
+        with refused(AlreadyExistsException, message="Pool already exists: "):
             plans.add_pool("p", "Default")
+        plans.add_pool("p", "default.A")
+        assert [pool.poolPath for pool in plans.get("p").pools] == ["default", "default.a"]
 
     def test_the_policy_is_checked(self, plans: Plans) -> None:
         plans.create("p")
@@ -428,14 +439,14 @@ class TestPools:
         plans.alter_pool("p", "default", "base")
         found = plans.get("p")
         assert found.plan.defaultPoolPath == "base"
-        assert [pool.poolPath for pool in found.pools] == ["base", "base.a", "defaults"]
+        assert sorted(pool.poolPath for pool in found.pools) == ["base", "base.a", "defaults"]
         assert [(found.poolTriggers[0].pool, found.mappings[0].poolPath)] == [("base.a", "base.a")]
 
     def test_dropped(self, plans: Plans) -> None:
         plans.create("p")
         plans.add_pool("p", "a")
         plans.add_pool("p", "a.b")
-        plans.add_pool("p", "ab")
+        plans.add_pool("p", "c")
         with refused(InvalidOperationException, message="Cannot drop a pool that has child pools"):
             plans.drop_pool("p", "a")
         with refused(InvalidOperationException, message="Cannot drop default pool of a resource plan"):
@@ -443,6 +454,14 @@ class TestPools:
         with refused(NoSuchObjectException, message="Cannot delete pool: x"):
             plans.drop_pool("p", "X")
         plans.drop_pool("p", "a.B")
+        plans.drop_pool("p", "a")
+        assert sorted(pool.poolPath for pool in plans.get("p").pools) == ["c", "default"]
+
+    @pytest.mark.hive4(differs="takes a pool for missing if another's path begins with its own")
+    def test_dropped_beside_one_whose_name_begins_alike(self, plans: Plans) -> None:
+        plans.create("p")
+        plans.add_pool("p", "a")
+        plans.add_pool("p", "ab")
         plans.drop_pool("p", "a")
         assert [pool.poolPath for pool in plans.get("p").pools] == ["default", "ab"]
 
@@ -508,19 +527,19 @@ class TestMappings:
         plans.create("p")
         plans.put_mapping("p", "USER", "alice", None)
         plans.put_mapping("p", "GROUP", "alice", None)
-        with refused(AlreadyExistsException):
+        with refused(AlreadyExistsException, MetaException):
             plans.put_mapping("p", "USER", "alice", "default")
 
     def test_missing(self, plans: Plans) -> None:
         plans.create("p")
         with refused(NoSuchObjectException, message="Cannot find pool: x"):
             plans.put_mapping("p", "USER", "alice", "x")
-        with refused(NoSuchObjectException):
+        with refused(NoSuchObjectException, UNDECLARED):
             plans.put_mapping("p", "USER", "alice", None, update=True)
         with refused(NoSuchObjectException, message="Cannot delete mapping."):
             plans.drop_mapping("p", "USER", "alice")
 
     def test_the_kind_is_checked(self, plans: Plans) -> None:
         plans.create("p")
-        with refused(InvalidObjectException, message="ROBOT"):
+        with refused(InvalidObjectException, UNDECLARED):
             plans.put_mapping("p", "ROBOT", "alice", None)

@@ -27,6 +27,7 @@ from metastore.wire.hive import (
 )
 from tests.support.builders import columns
 from tests.support.expect import UNDECLARED, refused
+from tests.support.target import Target
 
 pytestmark = pytest.mark.hive4
 
@@ -93,6 +94,7 @@ class TestSchemas:
         with refused(NoSuchObjectException):
             client.get_ischema(named(db))
 
+    @pytest.mark.hive4(differs="can't drop such a database")
     def test_goes_with_its_database(self, client: ThriftClient, db: str) -> None:
         client.create_ischema(schema(db))
         client.add_schema_version(version(db))
@@ -179,7 +181,10 @@ class TestByColumns:
         namespace: str | None,
         kind: str | None,
         found: list[int],
+        target: Target,
     ) -> None:
+        if kind and target.name == "hive4":
+            pytest.skip("the database that Hive has here can't compare types")
         request = FindSchemasByColsRqst(
             column and column.format(db=filled), namespace and namespace.format(db=filled), kind
         )

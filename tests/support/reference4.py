@@ -6,11 +6,10 @@ archive of its own, and brought up to this one's by what little changed between 
 
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from tests.interop import maven
 from tests.support.reference import HiveReference
@@ -59,7 +58,7 @@ class Hive4Reference(HiveReference):
         # Without it only an administrator may read notifications.
         "hive.metastore.event.db.notification.api.auth": "false",
         # Tables stay what the client made them: otherwise a managed table without transactions becomes an external one.
-        "metastore.metadata.transformer.class": "",
+        "metastore.metadata.transformer.class": " ",
     }
     log_configuration = "log4j2.properties"
 
@@ -74,8 +73,12 @@ class Hive4Reference(HiveReference):
         start = metastore.HiveMetaStore.startMetaStore
 
         def serve() -> None:
-            with suppress(Py4JNetworkError):  # the server was closed
+            try:
                 start(0, None, conf)
+            except Py4JJavaError:
+                raise
+            except Py4JError:
+                pass  # the server was closed
 
         serving = threading.Thread(target=serve, name="hive4-reference", daemon=True)
         serving.start()
