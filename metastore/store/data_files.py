@@ -11,7 +11,6 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by, insert
 from metastore.store.predicates import Predicate, to_sql
 from metastore.store.schema import data_files, lake_partitions, leftover_files
 
-
 WHOLE_TABLE = ""
 """The name of the one partition of a table without partition keys."""
 
