@@ -75,8 +75,8 @@ class Planner:
         self._groups: dict[tuple[str, str], _Group] = {}
         self._whole: set[str] = set()
 
-    def named(self) -> Changes:
-        """What the request says, and what it touches; nothing of the table but its keys is looked at.
+    def named(self, read: int) -> Changes:
+        """What the request says, and what it touches. `read`: the position that its writer has read.
 
         Raises InvalidOperationException, NoSuchObjectException for a name that can't be a partition's.
         """
@@ -99,7 +99,12 @@ class Planner:
             group = self._group(self._partition(removed.partition), _name("file group", removed.fileGroup))
             group.logs_only, group.columns = False, None
         self._whole = {self._partition(each) for each in request.replacedPartitions or ()}
-        for row in self._by_path():
+        # What is gone by now was taken out by somebody who was quicker.
+        gone = set(request.removedPaths or ())
+        for partition, name in data_files.groups_of_removed(self._tx, self._row.id, gone, read):
+            group = self._group(self._partition(partition), name)
+            group.logs_only, group.columns = False, None
+        for row in data_files.live_paths(self._tx, self._row.id, gone):
             self._partition(row.partition)
             group = self._group(row.partition, row.file_group)
             group.logs_only = False
@@ -170,9 +175,6 @@ class Planner:
             raise InvalidOperationException(
                 f"a file {min(known)!r} was in earlier snapshots: give each file a name of its own"
             )
-
-    def _by_path(self) -> list[FileRow]:
-        return data_files.live_paths(self._tx, self._row.id, set(self._request.removedPaths or ()))
 
     def _group(self, partition: str, name: str) -> _Group:
         return self._groups.setdefault((partition, name), _Group())

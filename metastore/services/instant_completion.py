@@ -133,8 +133,9 @@ class InstantCompletion:
             changes = self._undo(tx, row, instant, request, line)
         else:
             planner = Planner(tx, row, request, compacts=instant.begun_as in rules.COMPLETES_AS)
-            changes = planner.named()
-            self._check_conflicts(tx, row, instant, request, changes, position - 1)
+            read = _read_position(row, instant, request, position - 1)
+            changes = planner.named(read)
+            self._check_conflicts(tx, row, instant, request, changes, read, position - 1)
             planner.resolve(changes)
         if request.cleanedPaths is not None:
             line = self._clean(tx, row, instant, request.cleanedPaths, line)
@@ -200,16 +201,10 @@ class InstantCompletion:
         instant: InstantRow,
         request: CompleteInstantRequest,
         changes: Changes,
+        read: int,
         last: int,
     ) -> None:
         """Raises _Lost if something that was completed since the writer read is in its way."""
-        read = instant.read_position
-        if request.readPosition is not None:
-            if not 0 <= request.readPosition <= last:
-                raise InvalidOperationException(
-                    f"{row.name} has no position {request.readPosition}: the last is {last}"
-                )
-            read = max(read, request.readPosition)
         strategy = Strategy.parse(request.strategy or row.parameters.get(PROPERTY) or Strategy.FILE_GROUP)
         if not changes.touches or read >= last:
             return
@@ -327,6 +322,15 @@ class _Lost(Exception):
         self.winners = [told(each) for each in winners]
         self.overlap = overlap[:MAX_NAMED]
         self.paths = paths
+
+
+def _read_position(row: TableRow, instant: InstantRow, request: CompleteInstantRequest, last: int) -> int:
+    """How far a writer has read: when it began, or since. Raises InvalidOperationException."""
+    if request.readPosition is None:
+        return instant.read_position
+    if not 0 <= request.readPosition <= last:
+        raise InvalidOperationException(f"{row.name} has no position {request.readPosition}: the last one is {last}")
+    return max(instant.read_position, request.readPosition)
 
 
 def _named(table: TableReference | None) -> tuple[str, ...]:

@@ -238,6 +238,16 @@ def live_paths(tx: Connection, table_id: int, paths: Collection[str]) -> list[Fi
     return _rows(tx, select(*_COLUMNS).where(_of(table_id), _LIVE, _path_is(paths)).order_by(*_ORDER))
 
 
+def groups_of_removed(tx: Connection, table_id: int, paths: Collection[str], since: int) -> set[tuple[str, str]]:
+    """The file groups, as (partition, file group), of files with these paths that were removed after a position."""
+    if not paths:
+        return set()
+    query = select(data_files.c.partition_name, data_files.c.file_group).where(
+        _of(table_id), _path_is(paths), data_files.c.removed_at > since
+    )
+    return {(row[0], row[1]) for row in tx.execute(query)}
+
+
 def known_paths(tx: Connection, table_id: int, paths: Collection[str]) -> set[str]:
     """Those of some paths that any snapshot has a file of."""
     if not paths:

@@ -88,6 +88,14 @@ def test_an_overwrite_collides_with_everything_in_its_partition(table: LakeTable
     table.complete(elsewhere, replacedPartitions=[DAY(2)])
 
 
+def test_who_takes_out_a_file_that_is_gone_by_then_has_lost(table: LakeTable) -> None:
+    winner, loser = race(table)
+    (path,) = [each for each in table.paths() if "/a_" in each]
+    table.complete(winner, removedPaths=[path])
+    with pytest.raises(InstantConflict, match="file group a"):
+        table.complete(loser, removedPaths=[path])
+
+
 def test_a_compaction_does_not_mind_the_logs_it_left_room_for(table: LakeTable) -> None:
     slice = table.commit("a").instant.timestamp or ""  # type: ignore[union-attr]
     compaction = table.begin("compaction", plan=[table.group("a")])
