@@ -1,0 +1,211 @@
+"""Trino's Hive connector: the engine itself, in one process, with its own client of the metastore."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from metastore.client.thrift_client import ThriftClient
+from metastore.wire.hive import HiveObjectRef, HiveObjectType, NoSuchObjectException, PrincipalType
+from tests.interop import java
+from tests.support.target import Target, local_path
+
+NUMBERS = itertools.count(1)
+
+#: Versions with the Java versions that they run on, from the first to below the second, and what they want beside.
+RELEASES: dict[str, tuple[int, int]] = {"411": (17, 24), "476": (24, 99)}
+OPTIONS = {"411": (), "476": ("--add-modules=jdk.incubator.vector",)}
+FILES: dict[str, dict[str, str]] = {"411": {}, "476": {"fs.hadoop.enabled": "true"}}
+
+
+class TrinoError(Exception):
+    """A statement failed; the text is what Trino's exception and its causes say."""
+
+
+class Trino:
+    """A Trino of one node with two catalogs on a metastore: `lake`, where all is allowed, and `guarded`, by grants."""
+
+    def __init__(self, jvm: Any, release: str, uri: str) -> None:
+        self._session = jvm.io.trino.testing.TestingSession.testSessionBuilder().setCatalog("lake").build()
+        builder = jvm.io.trino.testing.DistributedQueryRunner.builder(self._session)
+        self._runner = (builder.setNodeCount(1) if release == "411" else builder.setWorkerCount(0)).build()
+        self._properties = {"hive.metastore.uri": uri, "hive.metastore-cache-ttl": "0s", **FILES[release]}
+        self._properties["hive.allow-register-partition-procedure"] = "true"
+        factory = jvm.io.trino.plugin.hive.HiveConnectorFactory()
+        self._runner.installPlugin(jvm.io.trino.connector.MockConnectorPlugin(factory))
+        for catalog, security in (("lake", "allow-all"), ("guarded", "sql-standard")):
+            properties = jvm.java.util.HashMap()
+            for key, value in {**self._properties, "hive.security": security}.items():
+                properties[key] = value
+            self._runner.createCatalog(catalog, "hive", properties)
+
+    def sql(self, statement: str) -> list[list[Any]]:
+        """The rows that a statement answers. Raises TrinoError."""
+        try:
+            rows = self._runner.execute(self._session, statement).getMaterializedRows()
+        except Py4JJavaError as error:
+            raise TrinoError(java.failure(error.java_exception)) from None
+        return [list(row.getFields()) for row in rows]
+
+    def column(self, query: str) -> list[Any]:
+        return [row[0] for row in self.sql(query)]
+
+    def close(self) -> None:
+        self._runner.close()
+
+
+@pytest.fixture(scope="module", params=list(RELEASES))
+def trino(
+    request: pytest.FixtureRequest,
+    class_path: Callable[..., list[Path]],
+    target: Target,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Trino]:
+    release = request.param
+    first, below = RELEASES[release]
+    if (program := java.find(first, below)) is None:
+        pytest.skip(f"Trino {release} needs Java {first} or newer, below {below}")
+    jars = class_path(f"io.trino:trino-testing:{release}", f"io.trino:trino-hive:{release}")
+    options = ("--add-opens=java.base/java.nio=ALL-UNNAMED", *OPTIONS[release])
+    directory = tmp_path_factory.mktemp(f"trino-{release}")
+    with java.running(jars, directory, java=program, options=options) as gateway:
+        engine = Trino(gateway.jvm, release, f"thrift://{target.host}:{target.port}")
+        yield engine
+        engine.close()
+
+
+@pytest.fixture
+def schema(trino: Trino) -> Iterator[str]:
+    name = f"trino_{next(NUMBERS)}"
+    trino.sql(f"CREATE SCHEMA {name}")
+    yield name
+    for table in trino.column(f"SHOW TABLES FROM {name}"):
+        trino.sql(f"DROP TABLE {name}.{table}")
+    trino.sql(f"DROP SCHEMA {name}")
+
+
+@pytest.fixture
+def client(target: Target) -> Iterator[ThriftClient]:
+    """What another engine sees of the tables."""
+    with target.connect() as client:
+        yield client
+
+
+def create(trino: Trino, table: str) -> None:
+    """A table with two partitions of a row each."""
+    trino.sql(
+        f"CREATE TABLE {table} (id integer, name varchar, dt varchar) "
+        "WITH (format = 'PARQUET', partitioned_by = ARRAY['dt'])"
+    )
+    trino.sql(f"INSERT INTO {table} VALUES (1, 'one', 'a'), (2, 'two', 'b')")
+
+
+def test_schemas_and_tables_in_lists(trino: Trino, schema: str) -> None:
+    create(trino, f"{schema}.t")
+    trino.sql(f"CREATE VIEW {schema}.v AS SELECT id FROM {schema}.t")
+    assert schema in trino.column("SHOW SCHEMAS")
+    assert trino.column(f"SHOW TABLES FROM {schema}") == ["t", "v"]
+    tables = "SELECT table_name, table_type FROM information_schema.tables"
+    assert sorted(trino.sql(f"{tables} WHERE table_schema = '{schema}'")) == [["t", "BASE TABLE"], ["v", "VIEW"]]
+    columns = "SELECT column_name FROM information_schema.columns"
+    assert trino.column(f"{columns} WHERE table_schema = '{schema}' AND table_name = 't'") == ["id", "name", "dt"]
+    assert sorted(trino.column(f"SELECT * FROM {schema}.v")) == [1, 2]
+    trino.sql(f"DROP VIEW {schema}.v")
+    assert trino.column(f"SHOW TABLES FROM {schema}") == ["t"]
+
+
+def test_the_life_of_a_table(trino: Trino, schema: str, client: ThriftClient) -> None:
+    create(trino, f"{schema}.t")
+    trino.sql(f"INSERT INTO {schema}.t VALUES (3, 'three', 'a')")
+    assert trino.sql(f"SELECT * FROM {schema}.t ORDER BY id") == [[1, "one", "a"], [2, "two", "b"], [3, "three", "a"]]
+    created = client.get_table(schema, "t")
+    assert created.sd.inputFormat == "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
+    assert [key.name for key in created.partitionKeys] == ["dt"]
+    place = local_path(created.sd.location)
+
+    trino.sql(f"ALTER TABLE {schema}.t ADD COLUMN note varchar COMMENT 'free text'")
+    trino.sql(f"ALTER TABLE {schema}.t ADD COLUMN gone varchar")
+    trino.sql(f"ALTER TABLE {schema}.t DROP COLUMN gone")
+    trino.sql(f"ALTER TABLE {schema}.t RENAME COLUMN note TO remark")
+    trino.sql(f"COMMENT ON TABLE {schema}.t IS 'orders'")
+    trino.sql(f"COMMENT ON COLUMN {schema}.t.id IS 'the key'")
+    altered = client.get_table(schema, "t")
+    assert [column.name for column in altered.sd.cols] == ["id", "name", "remark"]
+    assert [column.comment for column in altered.sd.cols][::2] == ["the key", "free text"]
+    assert altered.parameters["comment"] == "orders"
+    trino.sql(f"INSERT INTO {schema}.t VALUES (4, 'four', 'more', 'c')")
+    assert trino.sql(f"SELECT id, remark FROM {schema}.t WHERE dt IN ('b', 'c') ORDER BY id") == [
+        [2, None],
+        [4, "more"],
+    ]
+
+    trino.sql(f"CREATE TABLE {schema}.copy WITH (format = 'ORC') AS SELECT * FROM {schema}.t")
+    trino.sql(f"ALTER TABLE {schema}.t RENAME TO {schema}.renamed")
+    assert trino.column(f"SELECT count(*) FROM {schema}.renamed") == trino.column(f"SELECT count(*) FROM {schema}.copy")
+    assert client.get_partition_names(schema, "renamed", -1) == ["dt=a", "dt=b", "dt=c"]
+
+    moved = local_path(client.get_table(schema, "renamed").sd.location)
+    trino.sql(f"DROP TABLE {schema}.renamed")
+    assert not place.exists() and not moved.exists()
+    with pytest.raises(NoSuchObjectException):
+        client.get_table(schema, "renamed")
+
+
+def test_partitions(trino: Trino, schema: str, client: ThriftClient) -> None:
+    create(trino, f"{schema}.t")
+    listing = f'SELECT dt FROM {schema}."t$partitions"'
+    assert sorted(trino.column(listing)) == ["a", "b"]
+    assert trino.column(f"{listing} WHERE dt > 'a'") == ["b"]
+    trino.sql(f"CALL lake.system.create_empty_partition('{schema}', 't', ARRAY['dt'], ARRAY['z'])")
+    assert client.get_partition_names(schema, "t", -1) == ["dt=a", "dt=b", "dt=z"]
+    trino.sql(f"DELETE FROM {schema}.t WHERE dt = 'b'")
+    assert sorted(trino.column(listing)) == ["a", "z"]
+
+    location = client.get_partition(schema, "t", ["a"]).sd.location
+    trino.sql(f"CALL lake.system.unregister_partition('{schema}', 't', ARRAY['dt'], ARRAY['a'])")
+    assert trino.column(listing) == ["z"]
+    trino.sql(f"CALL lake.system.register_partition('{schema}', 't', ARRAY['dt'], ARRAY['a'], '{location}')")
+    client.drop_partition(schema, "t", ["z"], False)
+    trino.sql(f"CALL lake.system.sync_partition_metadata('{schema}', 't', 'FULL')")
+    assert sorted(trino.column(listing)) == ["a", "z"]
+    assert trino.sql(f"SELECT * FROM {schema}.t") == [[1, "one", "a"]]
+
+
+def test_statistics(trino: Trino, schema: str, client: ThriftClient) -> None:
+    """What an INSERT collects, what ANALYZE corrects, and what the planner reads."""
+    create(trino, f"{schema}.t")
+    trino.sql(f"INSERT INTO {schema}.t VALUES (7, 'seven', 'a')")
+    of_partition = f"SHOW STATS FOR (SELECT * FROM {schema}.t WHERE dt = 'a')"
+    assert {row[0]: row[5:] for row in trino.sql(of_partition)}["id"] == ["1", "7"]
+    assert client.get_partition(schema, "t", ["a"]).parameters["numRows"] == "2"
+
+    trino.sql(f"CALL lake.system.drop_stats('{schema}', 't')")
+    assert {row[0]: row[5:] for row in trino.sql(of_partition)}["id"] == [None, None]
+    assert trino.sql(f"ANALYZE {schema}.t") == [[3]]
+    rows = {row[0]: row for row in trino.sql(f"SHOW STATS FOR {schema}.t")}
+    assert rows["id"][5:] == ["1", "7"]
+    assert rows[None][4] == 3.0
+    [found] = client.get_partition_column_statistics(schema, "t", "dt=b", "id").statsObj
+    assert (found.statsData.longStats.lowValue, found.statsData.longStats.highValue) == (2, 2)
+
+
+def test_grants(trino: Trino, schema: str, client: ThriftClient) -> None:
+    """A catalog guarded in Hive's way keeps who may do what in the metastore."""
+    table = f"guarded.{schema}.t"
+    create(trino, table)
+    trino.sql(f"GRANT SELECT ON {table} TO USER ann")
+    trino.sql(f"GRANT INSERT ON {table} TO USER ann WITH GRANT OPTION")
+    found = HiveObjectRef(HiveObjectType.TABLE, schema, "t", [], None)
+    granted = client.list_privileges("ann", PrincipalType.USER, found)
+    assert {(each.grantInfo.privilege.upper(), each.grantInfo.grantOption) for each in granted} == {
+        ("SELECT", False),
+        ("INSERT", True),
+    }
+    trino.sql(f"REVOKE INSERT ON {table} FROM USER ann")
+    granted = client.list_privileges("ann", PrincipalType.USER, found)
+    assert [each.grantInfo.privilege.upper() for each in granted] == ["SELECT"]
+    assert "INSERT" in [row[7] for row in trino.sql(f"SHOW GRANTS ON TABLE {table}")]
+    assert trino.column("SHOW CURRENT ROLES FROM guarded") == ["public"]
