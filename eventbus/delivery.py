@@ -34,6 +34,7 @@ from eventbus.notices import Notices
 from eventbus.outlets import Outlet, OutOfStep
 from eventbus.sequencer import Sequencer
 from metastore.clock import now_ms
+from metastore.errors import UserError
 
 LOOK_SECONDS = 1.0
 """Between looks for what nobody tells of: the lock of a process that died, events that are to be sent again."""
@@ -49,6 +50,10 @@ log = structlog.get_logger(__name__)
 
 class ProcessEnded(Exception):
     """The process of an outlet ended while it delivered an event."""
+
+
+class LogUnavailable(UserError):
+    """Its database can't be reached now."""
 
 
 class _Stopped(Exception):
@@ -90,14 +95,17 @@ class Delivery:
     def begin(self) -> None:
         """Gives a new outlet its position, so that from now on it misses nothing and nothing is trimmed that it wants.
 
-        Raises SQLAlchemyError.
+        Raises LogUnavailable.
         """
-        with self._engine.connect() as connection:
-            _catch_up(connection)
-            with _write(connection) as tx:
-                now = event_log.positions(tx)
-                position = now.trimmed if self._outlet.from_oldest else now.last
-                groups.begin(tx, self._outlet.name, position, now_ms())
+        try:
+            with self._engine.connect() as connection:
+                _catch_up(connection)
+                with _write(connection) as tx:
+                    now = event_log.positions(tx)
+                    position = now.trimmed if self._outlet.from_oldest else now.last
+                    groups.begin(tx, self._outlet.name, position, now_ms())
+        except (psycopg2.Error, SQLAlchemyError) as error:
+            raise LogUnavailable(f"the event log can't be reached: {told(error)}") from error
 
     def stop(self) -> None:
         """Lets what is being delivered be finished, and nothing else begin."""

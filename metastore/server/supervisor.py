@@ -28,6 +28,7 @@ from metastore.server.data_directory import DataDirectory
 from metastore.server.embedded_postgres import EmbeddedPostgres, PostgresError
 from metastore.server.logging import name_process
 from metastore.settings import Settings
+from metastore.store import DatabaseUnavailable
 
 START_SECONDS = 60.0
 """Time the workers have to become ready after the schema is up to date."""
@@ -445,7 +446,7 @@ class Supervisor:
                 os.write(pipe, _READY)
 
             code = target(on_ready)
-        except UserError as error:
+        except (UserError, DatabaseUnavailable) as error:
             os.write(pipe, _FAILURE + str(error).encode())
         except BaseException as error:
             log.exception("process failed")

@@ -12,6 +12,7 @@ from metastore.server.embedded_postgres import EmbeddedPostgres
 from metastore.wire.hive import MetaException
 from tests.crash import processes
 from tests.crash.storm import DATABASE_DOWN, Storm
+from tests.events.hooks import Receiver
 from tests.support import builders
 from tests.support.server import MetastoreServer
 
@@ -70,6 +71,27 @@ def test_server_needs_its_database_to_start(tmp_path: Path, postgres: EmbeddedPo
     postgres.start()
     with server, ThriftClient(server.host, server.port) as client:
         assert client.get_all_databases() == ["default"]
+
+
+def test_processes_that_start_meanwhile(tmp_path: Path, postgres: EmbeddedPostgres) -> None:
+    """They are started again until the database is back, with a line for each time and no traceback."""
+    with Receiver() as receiver:
+        options = ("--database-url", postgres.url, "--workers", "1", "--event-webhooks", f"hook={receiver.url}")
+        with MetastoreServer(tmp_path / "data", *options) as server:
+            postgres.stop()
+            processes.kill(processes.workers(server))
+
+            def ended(name: str) -> bool:
+                """By itself."""
+                lines = [line for line in server.log_tail(1_000_000).splitlines() if f"name={name}" in line]
+                return any("process ended" in line and "SIGKILL" not in line for line in lines)
+
+            processes.wait_until(lambda: ended("worker-0") and ended("outlet-webhook:hook"), 60, "both try to start")
+            assert "Traceback" not in server.log_tail(1_000_000)
+            postgres.start()
+            with ThriftClient(server.host, server.port, timeout=120) as client:
+                client.create_database(builders.database("d"))
+            processes.wait_until(lambda: bool(receiver.requests), 120, "the webhook is served")
 
 
 def test_embedded_database_is_killed(tmp_path: Path) -> None:
