@@ -1,13 +1,21 @@
-"""The filters of get_table_names_by_filter: on a table's owner, last access time and parameters."""
+"""The filters of get_table_names_by_filter: on a table's name, type, owner, last access time and parameters.
+
+LIKE takes what Hive's database gets of a regular expression, see `patterns`; `(?i)` before it means in any case.
+Hive 4's client lists tables by such a filter on their names.
+"""
 
 from metastore.services import filter_syntax
 from metastore.services.filter_syntax import AllOf, AnyOf, Condition, Expression, Negation
+from metastore.services.patterns import regex_to_like
 from metastore.store import table_conditions
 from metastore.wire.hive import InvalidOperationException, MetaException
 
+NAME = "hive_filter_field_tablename__"
+TYPE = "hive_filter_field_tabletype__"
 OWNER = "hive_filter_field_owner__"
 LAST_ACCESS = "hive_filter_field_last_access__"
 PARAMETER = "hive_filter_field_params__"
+IGNORE_CASE = "(?i)"
 
 
 def parse(text: str | None) -> table_conditions.Condition | None:
@@ -35,16 +43,24 @@ def _condition(node: Expression) -> table_conditions.Condition:
 
 def _leaf(key: str, operator: str, value: object) -> table_conditions.Condition:
     name = key.lower()
-    if name == OWNER:
-        return table_conditions.owner(operator, str(value))
     if name == LAST_ACCESS:
         if operator == "LIKE":
             raise MetaException("Like is not supported for HIVE_FILTER_FIELD_LAST_ACCESS")
         if not isinstance(value, int):
             raise MetaException(f"the last access time is a number of seconds, not {value!r}")
         return table_conditions.last_access(operator, value)
+    if name.startswith(PARAMETER) and operator not in ("=", "<>", "LIKE"):
+        raise MetaException("Only [=, !=, <>, LIKE] are supported operators for HIVE_FILTER_FIELD_PARAMS")
+    text = str(value)
+    if operator == "LIKE":
+        operator = "ILIKE" if text.startswith(IGNORE_CASE) else "LIKE"
+        text = regex_to_like(text.removeprefix(IGNORE_CASE))
+    if name == NAME:
+        return table_conditions.name(operator, text)
+    if name == TYPE:
+        return table_conditions.kind(operator, text)
+    if name == OWNER:
+        return table_conditions.owner(operator, text)
     if name.startswith(PARAMETER):
-        if operator not in ("=", "<>", "LIKE"):
-            raise MetaException("Only [=, !=, <>, LIKE] are supported operators for HIVE_FILTER_FIELD_PARAMS")
-        return table_conditions.parameter(key[len(PARAMETER) :], operator, str(value))
+        return table_conditions.parameter(key[len(PARAMETER) :], operator, text)
     raise MetaException("Invalid key name in filter.  Use constants from org.apache.hadoop.hive.metastore.api")

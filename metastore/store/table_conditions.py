@@ -1,4 +1,7 @@
-"""Conditions on tables, for `tables.names`: by owner, last access and parameters."""
+r"""Conditions on tables, for `tables.names`: by name, type, owner, last access and parameters.
+
+Operators are = <> < <= > >= LIKE ILIKE; the pattern of the last two has `\` as its escape character.
+"""
 
 from collections.abc import Sequence
 from datetime import date
@@ -14,15 +17,26 @@ Constant = str | int | date
 
 def _compare(column: Column[str] | Column[int] | ColumnElement[str], operator: str, value: Constant) -> Condition:
     if operator == "LIKE":
-        # Hive takes it for a regular expression that must match the whole value.
-        return cast(column, String).op("~")(f"^(?:{value})$")
+        return cast(column, String).like(str(value), escape="\\")
+    if operator == "ILIKE":
+        return cast(column, String).ilike(str(value), escape="\\")
     operators = {"=": "__eq__", "<>": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
     result: Condition = getattr(column, operators[operator])(value)
     return result
 
 
+def name(operator: str, value: str) -> Condition:
+    """On the table's name."""
+    return _compare(tables.c.name, operator, value)
+
+
+def kind(operator: str, value: str) -> Condition:
+    """On the table's type, such as EXTERNAL_TABLE."""
+    return _compare(tables.c.type, operator, value)
+
+
 def owner(operator: str, value: str) -> Condition:
-    """On the owner's name; `operator` is one of = <> < <= > >= LIKE."""
+    """On the owner's name."""
     return _compare(tables.c.owner, operator, value)
 
 

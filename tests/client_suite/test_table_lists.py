@@ -13,6 +13,8 @@ from metastore.wire.hive import (
 from tests.support.builders import database, external_table, table, view
 from tests.support.expect import common, refused
 
+NAME = "hive_filter_field_tableName__"
+TYPE = "hive_filter_field_tableType__"
 OWNER = "hive_filter_field_owner__"
 ACCESS = "hive_filter_field_last_access__"
 PARAMETER = "hive_filter_field_params__"
@@ -176,6 +178,29 @@ class TestByFilter:
     )
     def test_finds(self, client: ThriftClient, tables: str, text: str, found: list[str]) -> None:
         assert self.names(client, tables, text) == found
+
+    @pytest.mark.hive4
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            (f'{NAME} like "(?i)A.*"', ["alpha"]),
+            (f'{NAME} like "(?i).*"', ["alpha", "beta_x", "v1", "zeta"]),
+            (f'{NAME} like "A.*"', []),
+            (f'{NAME} like ".eta.*"', ["beta_x", "zeta"]),
+            (f'{NAME} like "beta_"', []),
+            (f'{NAME} = "alpha" or {NAME} > "v"', ["alpha", "v1", "zeta"]),
+            (f'{TYPE} = "VIRTUAL_VIEW"', ["v1"]),
+            (f'{TYPE} = "EXTERNAL_TABLE" and {NAME} like "b.*"', ["beta_x"]),
+        ],
+    )
+    def test_finds_by_name_and_type(self, client: ThriftClient, tables: str, text: str, found: list[str]) -> None:
+        assert self.names(client, tables, text) == found
+
+    @pytest.mark.parametrize("pattern", ["(", "a[", "a\\b", "*"])
+    def test_what_is_no_regular_expression_is_a_pattern_too(
+        self, client: ThriftClient, tables: str, pattern: str
+    ) -> None:
+        assert self.names(client, tables, f'{OWNER} like "{pattern}"') == []
 
     @pytest.mark.parametrize(
         ("text", "message"),
