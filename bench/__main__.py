@@ -8,7 +8,10 @@ from rich.console import Console
 
 from bench.figures import Report
 
-BENCHMARKS = {"events": "the event log: writing beside it, its latency and its throughput"}
+BENCHMARKS = {
+    "events": "the event log: writing beside it, its latency and its throughput",
+    "timeline": "timelines: commits and reads in tables of a few files and of a million",
+}
 """What there is, by the module's name; each has a function `run(quick)` that returns a Report."""
 
 

@@ -1,0 +1,129 @@
+"""Timelines: what a commit and a read cost in tables of a few files and of a million."""
+
+import logging
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import structlog
+from rich.progress import Progress
+
+from bench.figures import Figure, Report
+from metastore.services import Metastore
+from metastore.services.visibility import Scope
+from metastore.settings import Settings
+from metastore.store.migrations import upgrade
+from metastore.wire.lake import (
+    BeginInstantRequest,
+    CompleteInstantRequest,
+    DataFile,
+    ListInstantsRequest,
+    ReadChangesRequest,
+    SnapshotRequest,
+    TableReference,
+)
+from tests.support import builders
+from tests.support.postgres import Postgres
+
+PER_PARTITION = 1_000
+AT_ONCE = 100_000
+"""Files that one commit brings while a table is filled."""
+
+FULL, QUICK = (10_000, 100_000, 1_000_000), (2_000,)
+
+
+def run(quick: bool) -> Report:
+    """Tables of several sizes, on a Postgres of its own, without a network between."""
+    report = Report("timeline")
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        postgres = Postgres(home / "postgres")
+        stack.callback(postgres.close)
+        url = stack.enter_context(postgres.fresh_database())
+        upgrade(url)
+        metastore = Metastore.open(Settings(database_url=url, warehouse_dir=str(home / "warehouse")))
+        stack.callback(metastore.close)
+        metastore.databases.create(builders.database("bench"))
+        for size in QUICK if quick else FULL:
+            _measure(metastore, report, size, rounds=5 if quick else 100)
+    return report
+
+
+def _measure(metastore: Metastore, report: Report, files: int, rounds: int) -> None:
+    table = _Table(metastore, f"t{files}")
+    with Progress(transient=True) as progress:
+        for _ in progress.track(range(0, files, AT_ONCE), description=f"filling a table with {files:,} files"):
+            table.fill(min(AT_ONCE, files))
+    section = report.section(
+        f"A table of {files:,} files",
+        f"{PER_PARTITION:,} files to a partition; each commit rewrites a file group.",
+    )
+    middle = f"dt={files // PER_PARTITION // 2:05d}"
+
+    def timed(name: str, action: Callable[[], object]) -> None:
+        action()
+        samples = []
+        for _ in range(rounds):
+            began = time.perf_counter()
+            action()
+            samples.append((time.perf_counter() - began) * 1000)
+        section.figures.append(Figure.of(name, "ms", samples, samples=True))
+
+    groups: Iterator[int] = iter(range(1 << 30))
+    timed("begin and complete a commit", lambda: table.rewrite(middle, f"g{next(groups) % PER_PARTITION}"))
+    timed("the latest files of a partition", lambda: table.read(partitions=[middle]))
+    timed("its files as of the first commit", lambda: table.read(partitions=[middle], asOfPosition=1))
+    timed("by filter", lambda: table.read(filter=f"dt = '{middle[3:]}'"))
+    timed("changes of the last 10 commits", table.last_changes)
+    timed("the last 100 instants", table.last_instants)
+
+
+class _Table:
+    def __init__(self, metastore: Metastore, name: str) -> None:
+        self._metastore = metastore
+        self._named = TableReference(database="bench", table=name)
+        self._partitions = 0
+        metastore.tables.create(builders.table("bench", name, keys=("dt",)), {})
+
+    def fill(self, files: int) -> None:
+        """One commit with so many files, in partitions of their own."""
+        added = []
+        for _ in range(files // PER_PARTITION):
+            partition = f"dt={self._partitions:05d}"
+            self._partitions += 1
+            added += [_file(partition, f"g{number}", "0") for number in range(PER_PARTITION)]
+        self._commit(added)
+
+    def rewrite(self, partition: str, group: str) -> None:
+        begun = self._begin()
+        self._complete(begun, [_file(partition, group, begun)])
+
+    def read(self, **fields: object) -> None:
+        found = self._metastore.file_snapshots.read(Scope.READY, SnapshotRequest(table=self._named, **fields))
+        assert len(found.files or ()) == PER_PARTITION
+
+    def last_changes(self) -> None:
+        position = self._metastore.timeline.position(self._named).position or 0
+        request = ReadChangesRequest(table=self._named, after=max(0, position - 10))
+        assert self._metastore.file_snapshots.changes(Scope.READY, request).changes
+
+    def last_instants(self) -> None:
+        assert self._metastore.timeline.listing(ListInstantsRequest(table=self._named, latestFirst=True, limit=100))
+
+    def _commit(self, added: list[DataFile]) -> None:
+        self._complete(self._begin(), added)
+
+    def _begin(self) -> str:
+        request = BeginInstantRequest(table=self._named, action="commit", state="inflight")
+        return self._metastore.timeline.begin(request).timestamp or ""
+
+    def _complete(self, timestamp: str, added: list[DataFile]) -> None:
+        request = CompleteInstantRequest(self._named, timestamp, "commit", added=added)
+        self._metastore.instant_completion.complete([request])
+
+
+def _file(partition: str, group: str, slice: str) -> DataFile:
+    return DataFile(partition, group, slice, f"{partition}/{group}_{slice}.parquet", size=1 << 20, rows=1_000)
