@@ -1,41 +1,46 @@
 """The members and shards of groups, as the database keeps them: `sharing` says what to change.
 
-Whoever gives or takes shards holds a group's lock alone; who moves positions of shards it holds shares the lock.
+Whoever gives or takes shards holds the group's lock. Who moves positions needs none: it changes those rows alone that
+still have the tenure it was given, whatever it has to wait for.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
-    Column,
     Connection,
-    Integer,
     delete,
     func,
     insert,
     select,
     text,
     update,
-    values,
 )
 from sqlalchemy.dialects import postgresql
 
 from eventbus.log import CHANNEL
-from eventbus.schema import event_group_members, event_group_shards, event_groups
+from eventbus.schema import event_group_members, event_group_shards, event_groups, event_log
 from eventbus.shards import SHARDS
 from eventbus.sharing import LEASE_SECONDS, Held, Plan, Shard, State
 from metastore.clock import now_ms
 
 _LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 7403))")
-_LOCK_SHARED = text("SELECT pg_advisory_xact_lock_shared(hashtextextended(:name, 7403))")
+_MOVE = text(
+    "UPDATE event_group_shards AS kept SET position = said.done, updated_at = :now"
+    " FROM unnest(CAST(:shards AS smallint[]), CAST(:tenures AS bigint[]), CAST(:done AS bigint[]))"
+    " AS said (shard, tenure, done)"
+    " WHERE kept.group_name = :group AND kept.shard = said.shard AND kept.tenure = said.tenure"
+    " AND kept.position < said.done"
+)
 _NOW = func.cast(func.floor(func.extract("epoch", func.clock_timestamp()) * 1000), BigInteger)
 
 _shards, _members = event_group_shards.c, event_group_members.c
 
 
-def lock(tx: Connection, group: str, *, shared: bool = False) -> None:
+def lock(tx: Connection, group: str) -> None:
     """Holds a group's lock to the transaction's end."""
-    tx.execute(_LOCK_SHARED if shared else _LOCK, {"name": group})
+    tx.execute(_LOCK, {"name": group})
 
 
 def load(tx: Connection, group: str) -> State | None:
@@ -96,33 +101,44 @@ def carry_out(tx: Connection, group: str, member: str, plan: Plan) -> None:
         _wake(tx)
 
 
-def held(tx: Connection, group: str, member: str) -> dict[int, Held]:
-    """What a member holds, as the database knows it: nothing is read beyond what is dealt with."""
-    found = tx.execute(
-        select(_shards.shard, _shards.tenure, _shards.position).where(
-            _shards.group_name == group, _shards.owner == member
-        )
-    )
-    return {shard: Held(tenure, position, position) for shard, tenure, position in found}
-
-
-def move(tx: Connection, group: str, done: Mapping[int, Held]) -> None:
+def move(tx: Connection, group: str, said: Mapping[int, Held]) -> None:
     """Keeps how far shards are dealt with, those whose tenure is still the same; none goes back."""
-    if not done:
-        return
-    said = values(Column("shard", Integer), Column("tenure", BigInteger), Column("done", BigInteger), name="said").data(
-        [(shard, each.tenure, each.done) for shard, each in done.items()]
-    )
-    tx.execute(
-        update(event_group_shards)
-        .where(
-            _shards.group_name == group,
-            _shards.shard == said.c.shard,
-            _shards.tenure == said.c.tenure,
-            _shards.position < said.c.done,
+    if said:
+        tx.execute(
+            _MOVE,
+            {
+                "group": group,
+                "shards": list(said),
+                "tenures": [each.tenure for each in said.values()],
+                "done": [each.done for each in said.values()],
+                "now": now_ms(),
+            },
         )
-        .values(position=said.c.done, updated_at=now_ms())
-    )
+
+
+class Standing(NamedTuple):
+    """What a member holds, as the database knows it: nothing is read beyond what is dealt with. `last`: of the log."""
+
+    held: dict[int, Held]
+    needs_sign: bool
+    last: int
+
+
+def standing(tx: Connection, group: str, member: str) -> Standing:
+    """What a member holds, and whether it has to give a sign of life."""
+    lease = int(LEASE_SECONDS * 1000)
+    until = select(_members.alive_until).where(_members.group_name == group, _members.name == member).scalar_subquery()
+    found = tx.execute(
+        select(
+            _shards.shard,
+            _shards.tenure,
+            _shards.position,
+            (until < _NOW + lease * 2 // 3).label("needs_sign"),
+            select(event_log.c.last_number).scalar_subquery().label("last"),
+        ).where(_shards.group_name == group, _shards.owner == member)
+    ).all()
+    held = {row.shard: Held(row.tenure, row.position, row.position) for row in found}
+    return Standing(held, any(row.needs_sign for row in found), max((row.last for row in found), default=0))
 
 
 def move_all(tx: Connection, group: str, position: int, *, back: bool) -> None:
@@ -138,11 +154,10 @@ def move_all(tx: Connection, group: str, position: int, *, back: bool) -> None:
 
 def stay(tx: Connection, group: str, member: str) -> None:
     """A sign of life between a member's polls."""
-    lease = int(LEASE_SECONDS * 1000)
     tx.execute(
         update(event_group_members)
-        .where(_members.group_name == group, _members.name == member, _members.alive_until < _NOW + lease * 2 // 3)
-        .values(alive_until=_NOW + lease)
+        .where(_members.group_name == group, _members.name == member)
+        .values(alive_until=func.greatest(_members.alive_until, _NOW + int(LEASE_SECONDS * 1000)))
     )
 
 

@@ -72,7 +72,6 @@ class EventMembers:
         """Keeps how far a member is with shards that it still holds; what it holds. It is a sign of life, too."""
         name, who, said = _group(group), _member(member), _held(shards)
         with self._database.write() as tx:
-            members.lock(tx, name, shared=True)
             return _acknowledge(tx, name, who, said)
 
     def leave(self, group: str | None, member: str | None, shards: Sequence[ShardPosition] | None) -> None:
@@ -144,12 +143,13 @@ def _page(
 
 
 def _acknowledge(tx: Transaction, group: str, member: str, said: Mapping[int, Held]) -> dict[int, Held]:
-    last = log.positions(tx).last
-    for each in said.values():
-        _check(each.done, last)
     members.move(tx, group, said)
-    members.stay(tx, group, member)
-    return members.held(tx, group, member)
+    standing = members.standing(tx, group, member)
+    if standing.held:
+        _check(max((each.done for each in said.values()), default=0), standing.last)
+    if standing.needs_sign:
+        members.stay(tx, group, member)
+    return standing.held
 
 
 def _check(number: int, last: int) -> None:

@@ -71,7 +71,7 @@ class EventReads:
         """
         name = group_name(group)
         with self._database.write() as tx:
-            members.lock(tx, name, shared=not back)
+            members.lock(tx, name)
             last = log.positions(tx).last
             if position is None or not 0 <= position <= last:
                 raise InvalidOperationException(f"there is no event {position}: the last one is {last}")
