@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo test test-long bench lint generate wheel lock clean
+.PHONY: help setup setup-tests demo test test-long interop bench lint generate wheel lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ test-long: setup-tests  ## run the tests that take minutes, too
 
 bench: setup  ## measure how fast it is; ARGS="events --results bench/results" keeps the figures
 	$(PY) -m bench $(ARGS)
+
+interop: setup-tests  ## run other systems' clients and servers with this one (their jars come through Maven)
+	$(PY) -m pytest -m interop --interop-record docs/interop.md $(ARGS)
 
 lint: setup  ## check style, types and the rules of imports
 	$(PY) -m ruff check .

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop import maven
+from tests.interop import maven, record
 from tests.support import reference
 from tests.support.postgres import Postgres
 from tests.support.reference4 import Hive4Reference
@@ -34,6 +34,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "both (ours and 2.3) or all in turn (default: the client suite against both, its calls of Hive 4 against ours "
         "and Hive 4, others against ours; also METASTORE_TEST_TARGET)",
     )
+
+    parser.addoption(
+        "--interop-record", type=Path, metavar="FILE", help="where to write down what the interop tests showed"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if file := config.getoption("--interop-record"):
+        config.pluginmanager.register(record.Record(file))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -19,6 +19,10 @@ RESOLVE = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpat
 RESOLVE_SECONDS = 550
 
 
+#: What was resolved in this process, as it was asked for.
+asked_for: set[str] = set()
+
+
 class Unavailable(Exception):
     """The jars can't be had on this machine. The message is one line that says why, and what would help."""
 
@@ -51,6 +55,7 @@ def class_path(coordinates: Sequence[str], *, exclusions: Sequence[str] = ()) ->
             _resolve(pom, cache / "repository", resolved)
             jars = _read(resolved)
     assert jars is not None, f"Maven resolved {coordinates} to jars that don't exist"
+    asked_for.update(coordinates)
     return jars
 
 
