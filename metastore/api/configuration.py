@@ -29,7 +29,7 @@ def set_meta_conf(call: Call, key: str | None, value: str | None) -> None:
     if _is_scope(key):
         call.session.include_uncommitted = commit_flag.truth(INCLUDE_UNCOMMITTED, value)
         return
-    call.metastore.server_info.check_metaconf(key, value)
+    call.metastore.server_info.check_metaconf(key)
     call.session.metaconf[key or ""] = value or ""
 
 

@@ -21,6 +21,7 @@ from metastore.wire.hive import (
     GetPartitionsResponse,
     GetProjectionsSpec,
     MetaException,
+    NoSuchObjectException,
     Partition,
     PartitionsByExprRequest,
     PartitionsRequest,
@@ -116,7 +117,11 @@ def get_partitions_with_auth(
     user: str | None,
     groups: list[str] | None,
 ) -> Encoded:
-    return Encoded(_list(call, database, table, Wanted(limit=limit), asker=Asker(user, groups)))
+    """Where there is no such table Hive answers this one read with an empty list."""
+    try:
+        return Encoded(_list(call, database, table, Wanted(limit=limit), asker=Asker(user, groups)))
+    except NoSuchObjectException:
+        return Encoded(iter([splice.list_of_structs(0)]))
 
 
 @answers("get_partitions_req")
@@ -174,6 +179,7 @@ def get_partitions_by_filter_req(call: Call, request: GetPartitionsByFilterReque
 @answers("get_partitions_by_names")
 def get_partitions_by_names(call: Call, database: str | None, table: str | None, names: list[str] | None) -> Encoded:
     if names is None:
+        call.metastore.tables.get(database, table)
         raise MetaException("the names of the partitions are missing")
     return Encoded(_list(call, database, table, Wanted(names=names)))
 

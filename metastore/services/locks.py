@@ -175,10 +175,14 @@ class LockService:
     def heartbeat(self, request: HeartbeatRequest) -> None:
         """The holder of a lock, or of a transaction, is alive. Raises NoSuchLockException, NoSuchTxnException."""
         with self._database.write() as tx:
+            missing = NoSuchLockException(f"No such lock: lockid:{request.lockid}")
+            # Of two that are gone the lock is told, as in Hive; but the transaction's row is held before the lock's.
+            if request.lockid and locks.transaction_of(tx, request.lockid) is None:
+                raise missing
             if request.txnid:
                 self._transactions.heartbeat(tx, request.txnid)
             if request.lockid and locks.heartbeat(tx, request.lockid) is None:
-                raise NoSuchLockException(f"No such lock: lockid:{request.lockid}")
+                raise missing
 
     def show(self, request: ShowLocksRequest, *, hive4: bool) -> ShowLocksResponse:
         """All locks, or those on the named object or of the given transaction; those that are had come first.

@@ -110,7 +110,7 @@ def table_values(value: Table, descriptor_id: int) -> TableValues:
     assert value.tableName is not None and value.sd is not None
     return TableValues(
         name=value.tableName,
-        type=value.tableType or MANAGED,
+        type=MANAGED if value.tableType is None else value.tableType,
         owner=value.owner,
         last_access_time=value.lastAccessTime or 0,
         location=value.sd.location,

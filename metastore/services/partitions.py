@@ -431,7 +431,7 @@ class PartitionService:
         context: Mapping[str, str],
         catalog: str | None = None,
     ) -> None:
-        """Gives a partition other values; a managed table's partition moves to its new default place.
+        """Gives a partition other values; a managed table's partition moves to its new default place, another stays.
 
         Without old values it is an alteration of the partition with the new ones, as in Hive.
         Raises InvalidObjectException / InvalidOperationException if there's none, or the new one exists.
@@ -465,13 +465,15 @@ class PartitionService:
                 before = partition_rows.encoder(tx, row, found).decoded(old.stored)
                 value = objects.partition(new)
                 assert value.parameters is not None
-                value.createTime = new.createTime or before.createTime
                 if value.parameters.get(DDL_TIME) in (None, "", "0"):
                     value.parameters[DDL_TIME] = str(int(time.time()))
                 external, place = objects.is_external(owner), objects.location(before)
                 if value.sd is not None:
-                    own = external and value.sd.location
-                    value.sd.location = self._warehouse.qualify(own) if own else place
+                    value.sd.location = place
+                if not external and quick_statistics.needed(before, value, context, view=objects.is_view(owner)):
+                    quick_statistics.refresh(
+                        value.parameters, self._warehouse, place, context, made_directory=False, force=True
+                    )
                 altered = [(name, list(new.values or ()), value, _flag(old, before, value))]
                 self._publisher.settle(tx, [old.id])
                 self._prepare_files(tx, row, found, [before], altered)

@@ -16,17 +16,12 @@ HIVE_VERSION = "3.0"
 # Hive lets clients read what begins so; anything else may hold a password.
 _READABLE = ("hive", "mapred", "hdfs")
 
-# What a client may set for its connection (setMetaConf): name -> the type its value must have.
-_METACONF: dict[str, type] = {
-    "hive.metastore.try.direct.sql": bool,
-    "hive.metastore.try.direct.sql.ddl": bool,
-    "hive.metastore.client.capability.check": bool,
-    "hive.metastore.partition.name.whitelist.pattern": str,
-}
-_METACONF_DEFAULTS = {
+# What a client may set for its connection (setMetaConf), to any value as in Hive, and the defaults.
+_METACONF = {
     "hive.metastore.try.direct.sql": "true",
     "hive.metastore.try.direct.sql.ddl": "true",
     "hive.metastore.client.capability.check": "true",
+    "hive.metastore.partition.name.whitelist.pattern": "",
 }
 
 
@@ -91,15 +86,13 @@ class ServerInfo:
         values = {"hive.metastore.warehouse.dir": self._settings.warehouse_dir}
         return values.get(name, default)
 
-    def check_metaconf(self, key: str | None, value: str | None) -> None:
-        """Raises MetaException for a key that a connection can't set, or a value that doesn't fit it."""
+    def check_metaconf(self, key: str | None) -> None:
+        """Raises MetaException for a key that a connection can't set."""
         if key not in _METACONF:
             raise MetaException(f"Invalid configuration key {key}")
-        if _METACONF[key] is bool and (value or "").lower() not in ("true", "false"):
-            raise MetaException(f"Invalid configuration value {value} for key {key} by: expected true or false")
 
     def metaconf(self, key: str | None) -> str:
         """What a key that a connection can set has as its default. Raises MetaException for another key."""
         if key not in _METACONF:
             raise MetaException(f"Invalid configuration key {key}")
-        return _METACONF_DEFAULTS.get(key, "")
+        return _METACONF[key]

@@ -101,8 +101,8 @@ class TableService:
         assert value.sd is not None and value.parameters is not None
         if (wrong := _unreadable_readiness(value)) is not None:
             raise InvalidObjectException(wrong)
-        made = False
-        if not objects.is_view(value):
+        made, view = False, table.tableType == objects.VIEW
+        if not view:
             value.sd.location = (
                 self._warehouse.qualify(value.sd.location)
                 if value.sd.location
@@ -111,12 +111,12 @@ class TableService:
             self._mover.settle([value.sd.location])
             made = self._warehouse.make_directory(value.sd.location)
         try:
-            self._complete_new(value, context, made)
+            self._complete_new(value, context, made=made, view=view)
             with self._database.write() as tx:
                 if databases.find(tx, name.of_database, Hold.SHARED) is None:
                     raise InvalidObjectException(shown)
                 table_id = tables.add(tx, home.id, objects.table_values(value, _keep_descriptor(tx, value)))
-                if value.sd.location and not objects.is_view(value):
+                if value.sd.location and not view:
                     # Once more: a table that had the name in the meantime took the directory along when it was dropped.
                     self._mover.settle_within(tx, [value.sd.location])
                     self._warehouse.make_directory(value.sd.location)
@@ -133,10 +133,10 @@ class TableService:
                 self._warehouse.delete_empty_directory(value.sd.location)
             raise
 
-    def _complete_new(self, value: Table, context: Mapping[str, str], made: bool) -> None:
+    def _complete_new(self, value: Table, context: Mapping[str, str], *, made: bool, view: bool) -> None:
         assert value.sd is not None and value.parameters is not None
         value.createTime = int(time.time())
-        if not objects.is_view(value) and not value.partitionKeys:
+        if not view and not value.partitionKeys:
             quick_statistics.refresh(
                 value.parameters,
                 self._warehouse,
@@ -558,8 +558,7 @@ def _check_new(table: Table) -> TableName:
         for column in table.sd.skewedInfo.skewedColNames or ():
             if column not in own:
                 raise InvalidObjectException(f"Invalid skew column [{column}]")
-    name = given.table_name(table.dbName, table.tableName, table.catName)
-    return name
+    return given.table_name(table.dbName, table.tableName, table.catName)
 
 
 def _check_complete(table: Table) -> None:
