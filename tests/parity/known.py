@@ -1,0 +1,320 @@
+"""Differences on purpose: each a narrow rule, with the row of docs/compatibility.md's table that tells of it.
+
+A rule looks at a call and both answers. What no rule explains fails.
+"""
+
+import copy
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from metastore.wire.hive import Function, LockState, Partition, Table
+from tests.parity.calls import Call, Script
+
+RETURNED = "returned"
+UNDECLARED = "TApplicationException"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A named difference; `parts` where the two servers may hold different things afterwards.
+
+    `when`: the script's calls that can have led to it, where it shows in a later read.
+    """
+
+    name: str
+    row: str
+    explains: Callable[[Call, Any, Any], bool]
+    parts: bool = False
+    when: Callable[[Call], bool] | None = None
+
+
+ACCIDENTS = (
+    *("NullPointerException", 'because "', "IndexOutOfBounds", "ClassCastException", "IllegalArgumentException"),
+    *("JDO", "java.lang.RuntimeException", "NumberFormatException", "No such property", "InvalidInputException"),
+)
+TOO_LONG = re.compile(r"\{.\*(1[2-9]\d|[2-9]\d\d|\d{4})\}")
+FILTERED = {
+    *("get_partitions_by_filter", "get_part_specs_by_filter", "get_num_partitions_by_filter", "get_partition_values"),
+}
+
+
+def accident(hive: Any) -> str:
+    """Which Java error shows in Hive's answer, if it is one that nobody wrote; empty if it isn't."""
+    text = str(hive.value)
+    if hive.kind == UNDECLARED and text.startswith("Internal error"):
+        return "internal error"
+    if hive.kind == "MetaException":
+        return next((name for name in ACCIDENTS if name in text), "")
+    return ""
+
+
+def missing_database(call: Call, hive: Any, ours: Any) -> bool:
+    if call.method not in ("drop_database", "alter_database") or ours.kind not in (
+        "NoSuchObjectException",
+        "MetaException",
+    ):
+        return False
+    return accident(hive) == "NullPointerException" if call.method == "drop_database" else hive.kind == RETURNED
+
+
+def index_table(call: Call, hive: Any, ours: Any) -> bool:
+    """A table of type INDEX_TABLE that holds the data of no index."""
+    return (
+        call.method in ("drop_database", "drop_table", "drop_table_with_environment_context")
+        and hive.kind == "MetaException"
+        and "is an index table" in str(hive.value)
+        and ours.kind == RETURNED
+    )
+
+
+def accident_told(call: Call, hive: Any, ours: Any) -> bool:
+    return (accident(hive) != "" or hive.kind == UNDECLARED) and ours.kind not in (RETURNED, UNDECLARED)
+
+
+def too_long(call: Call, hive: Any, ours: Any) -> bool:
+    """The schema that Hive makes for its database bounds texts: its INSERT fails."""
+    return (
+        TOO_LONG.search(repr(call)) is not None
+        and hive.kind in ("MetaException", "InvalidObjectException", "InvalidOperationException", UNDECLARED)
+        and ours.kind == RETURNED
+    )
+
+
+def key_type_of_filter(call: Call, hive: Any, ours: Any) -> bool:
+    return (
+        call.method in FILTERED
+        and hive.kind == "MetaException"
+        and "Filtering is supported only on partition keys of type" in str(hive.value)
+        and ours.kind == RETURNED
+    )
+
+
+def empty_location(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive keeps it, and from then on fails whatever needs the table's place."""
+    return (
+        call.method.startswith("alter_table")
+        and hive.kind == RETURNED
+        and ours.kind == "MetaException"
+        and "needs a location" in str(ours.value)
+    )
+
+
+def no_statistics(call: Call, hive: Any, ours: Any) -> bool:
+    return (
+        call.method in ("update_table_column_statistics", "update_partition_column_statistics", "set_aggr_stats_for")
+        and "statsObj=[]" in repr(call)
+        and accident(hive) != ""
+        and ours.kind == RETURNED
+    )
+
+
+CONSTRAINTS = {"add_primary_key", "add_foreign_key", "drop_constraint", "create_table_with_constraints"}
+
+
+def constraint_names(call: Call, hive: Any, ours: Any) -> bool:
+    """Names that are given in upper case: the generator has two of them."""
+    texts = repr((call, hive, ours))
+    if call.method in ("get_primary_keys", "get_foreign_keys"):
+        return repr(hive).lower() == repr(ours).lower()
+    return call.method in CONSTRAINTS and (
+        "N_PK" in texts or "N_FK" in texts or ("N_pk" in texts and hive.kind != ours.kind)
+    )
+
+
+def no_location(call: Call, hive: Any, ours: Any) -> bool:
+    """The new object of a rename; the old location is taken."""
+    new = next((a for a in call.arguments if isinstance(a, Table | Partition)), None)
+    return (
+        new is not None
+        and (call.method == "rename_partition" or call.method.startswith("alter_table"))
+        and new.sd is not None
+        and new.sd.location is None
+        and hive.kind == "MetaException"
+        and accident(hive) != ""
+        and ours.kind == RETURNED
+    )
+
+
+def second_commit(call: Call, hive: Any, ours: Any) -> bool:
+    return call.method == "commit_txn" and hive.kind == "NoSuchTxnException" and ours.kind == RETURNED
+
+
+def overtaken(call: Call, hive: Any, ours: Any) -> bool:
+    """Granted by Hive 2.3 although an earlier one waits."""
+    return (
+        call.method in ("lock", "check_lock")
+        and (hive.kind, ours.kind) == (RETURNED, RETURNED)
+        and (hive.value["state"], ours.value["state"]) == (LockState.ACQUIRED, LockState.WAITING)
+    )
+
+
+def function_incomplete(call: Call, hive: Any, ours: Any) -> bool:
+    """Without owner type or resources."""
+    new = call.arguments[-1] if call.arguments else None
+    return (
+        call.method in ("create_function", "alter_function")
+        and isinstance(new, Function)
+        and (new.resourceUris is None or new.ownerType is None or new.functionType is None or new.className is None)
+        and accident(hive) != ""
+        and ours.kind == RETURNED
+    )
+
+
+def several_faults(call: Call, hive: Any, ours: Any) -> bool:
+    """Of two faults another is told: Hive looks at a place, or at a filter, before it looks for the table."""
+    told_first = ("No FileSystem for scheme", "Error parsing partition filter")
+    return any(text in str(hive.value) for text in told_first) and ours.kind not in (RETURNED, UNDECLARED)
+
+
+def half_a_foreign_key(call: Call, hive: Any, ours: Any) -> bool:
+    return call.method == "get_foreign_keys" and accident(hive) == "NullPointerException" and ours.kind == RETURNED
+
+
+def no_operation(call: Call, hive: Any, ours: Any) -> bool:
+    return call.method == "lock" and accident(hive) == "internal error" and ours.kind == RETURNED
+
+
+def _partitions(answer: Any) -> list[dict[str, Any]]:
+    """The partitions in an answer, wherever they are."""
+    if isinstance(answer, dict):
+        own = [answer] if "values" in answer and "sd" in answer else []
+        return own + [one for item in answer.values() for one in _partitions(item)]
+    if isinstance(answer, list):
+        return [one for item in answer for one in _partitions(item)]
+    return []
+
+
+def _same_but(hive: Any, ours: Any, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> bool:
+    """Whether two answers are equal once `change` made their partitions equal, one by one."""
+    if (hive.kind, ours.kind) != (RETURNED, RETURNED):
+        return False
+    one, other = copy.deepcopy(hive.value), copy.deepcopy(ours.value)
+    pairs = list(zip(_partitions(one), _partitions(other), strict=False))
+    for mine, theirs in pairs:
+        change(mine, theirs)
+    return bool(pairs) and one == other
+
+
+def counted_too_early(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive 2.3 counts a renamed partition's files in the new place before it moves them there."""
+
+    def change(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
+        for key in ("numFiles", "totalSize"):
+            if mine["parameters"].get(key) == "0" and theirs["parameters"].get(key, "") not in ("", "0"):
+                mine["parameters"][key] = theirs["parameters"][key]
+
+    return _same_but(hive, ours, change)
+
+
+def created_never(call: Call, hive: Any, ours: Any) -> bool:
+    def change(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
+        if (mine.get("createTime"), theirs.get("createTime")) == (0, "now"):
+            mine["createTime"] = "now"
+
+    return _same_but(hive, ours, change)
+
+
+def no_sequence(call: Call, hive: Any, ours: Any) -> bool:
+    """Keys without a number: Hive says 0, and doesn't take two of them."""
+    if call.method in ("get_primary_keys", "get_foreign_keys"):
+        return "'key_seq': 0" in repr(hive)
+    return call.method in CONSTRAINTS and accident(hive) + str(hive.value) != "" and ours.kind == RETURNED
+
+
+def without_sequence(call: Call) -> bool:
+    return call.method in CONSTRAINTS and ("key_seq=0" in repr(call) or "key_seq" not in repr(call))
+
+
+def missing_privilege_object(call: Call, hive: Any, ours: Any) -> bool:
+    return (
+        call.method in ("grant_privileges", "grant_revoke_privileges", "revoke_privileges")
+        and hive.kind == RETURNED
+        and ours.kind == "MetaException"
+        and str(ours.value).startswith("there is no ")
+    )
+
+
+def shared_descriptor(call: Call) -> bool:
+    return call.method == "add_partitions_pspec" and "sharedSDPartitionSpec" in repr(call)
+
+
+def is_rename(call: Call) -> bool:
+    return call.method == "rename_partition"
+
+
+def which_blocker(call: Call, hive: Any, ours: Any) -> bool:
+    """Of several locks in the way: Hive 2.3 names the last, the first is named here."""
+    if call.method != "show_locks" or (hive.kind, ours.kind) != (RETURNED, RETURNED):
+        return False
+    left_out = ("blockedByExtId", "blockedByIntId")
+    one, other = (
+        sorted(repr({k: v for k, v in lock.items() if k not in left_out}) for lock in answer.value["locks"])
+        for answer in (hive, ours)
+    )
+    return one == other
+
+
+PRIVILEGES = {
+    *("grant_privileges", "revoke_privileges", "grant_revoke_privileges"),
+    *("list_privileges", "get_privilege_set"),
+}
+
+
+def nameless_privilege_object(call: Call, hive: Any, ours: Any) -> bool:
+    return (
+        call.method in PRIVILEGES
+        and hive.kind == RETURNED
+        and ours.kind == "MetaException"
+        and "missing" in str(ours.value)
+    )
+
+
+def values_of_no_table(call: Call, hive: Any, ours: Any) -> bool:
+    return (
+        call.method == "get_partition_values"
+        and hive.kind == RETURNED
+        and not hive.value["partitionValues"]
+        and ours.kind == "NoSuchObjectException"
+    )
+
+
+RULES: list[Rule] = [
+    Rule("objects without a name", "objects of privileges without a name", nameless_privilege_object, parts=True),
+    Rule("values of no table", "`get_partition_values` of a missing table", values_of_no_table),
+    Rule("which blocker", "`show_locks` of a lock that waits for several", which_blocker),
+    Rule("counted too early", "`rename_partition`: `numFiles`", counted_too_early, when=is_rename),
+    Rule("created never", "`add_partitions_pspec` with a shared descriptor", created_never, when=shared_descriptor),
+    Rule("no sequence", "keys without `key_seq`", no_sequence, parts=True, when=without_sequence),
+    Rule(
+        "missing objects of privileges", "`grant_privileges` on a missing object", missing_privilege_object, parts=True
+    ),
+    Rule("one table of a foreign key", "`get_foreign_keys` of one of the two tables", half_a_foreign_key),
+    Rule("no operation", "a transaction's lock without an operation type", no_operation, parts=True),
+    Rule("a rename without a location", "renaming a table or partition without", no_location, parts=True),
+    Rule("a commit again", "`commit_txn` again of a transaction that wrote nothing", second_commit),
+    Rule("a lock overtakes", "locks | 2.3: a reader overtakes", overtaken, parts=True),
+    Rule("incomplete functions", "`create_function` without", function_incomplete, parts=True),
+    Rule("several faults", "several faults in one call", several_faults),
+    Rule("names of constraints", "names of constraints", constraint_names, parts=True),
+    Rule("index tables", "index tables (2.3)", index_table, parts=True),
+    Rule("no statistics", "`update_…_column_statistics` without any", no_statistics),
+    Rule("an empty location", "`alter_table` with an empty location", empty_location, parts=True),
+    Rule("missing database", "`drop_database` of a missing one, `alter_database` of a missing one", missing_database),
+    Rule("an accident of Java's", "undeclared exceptions", accident_told),
+    Rule("too long for Hive's schema", "texts longer than Hive's schema allows", too_long, parts=True),
+    Rule(
+        "keys that 2.3 can't filter",
+        "partition filters: keys of type `char`, `varchar`, `timestamp`",
+        key_type_of_filter,
+    ),
+]
+
+
+def rule_for(script: Script, call: Call, hive: Any, ours: Any) -> Rule | None:
+    """The rule that explains a difference of a call after or in a script, None where there is none."""
+    for rule in RULES:
+        if (rule.when is None or any(map(rule.when, script))) and rule.explains(call, hive, ours):
+            return rule
+    return None

@@ -1,0 +1,119 @@
+"""Differences that generated scripts found, each as a short script of its own."""
+
+import pytest
+
+from metastore.wire.hive import (
+    AbortTxnRequest,
+    HeartbeatRequest,
+    LockComponent,
+    LockLevel,
+    LockRequest,
+    LockType,
+    OpenTxnRequest,
+    SkewedInfo,
+    StorageDescriptor,
+)
+from tests.parity.calls import Call, Lock, Script, Txn
+from tests.parity.partitions import setup
+from tests.parity.play import Pair, explain
+from tests.support.builders import columns, database, partition, storage, table
+
+pytestmark = pytest.mark.hive
+
+DATABASE = Call("create_database", database("N_a"))
+TWO_TABLES = setup((("ds", "string"),))
+TXNS = Call("open_txns", OpenTxnRequest(num_txns=2, user="alice", hostname="here"))
+
+FOUND: dict[str, Script] = {
+    "a table's type may be empty": [
+        DATABASE,
+        Call("create_table", table("N_a", "t", tableType="")),
+        Call("get_table", "N_a", "t"),
+    ],
+    "a table without a type but with a view's text is a view": [
+        DATABASE,
+        Call("create_table", table("N_a", "t", tableType=None, viewOriginalText="select 1")),
+        Call("get_table", "N_a", "t"),
+    ],
+    "skewed columns are compared as they are written": [
+        DATABASE,
+        Call(
+            "create_table",
+            table("N_a", sd=storage("id:int", skewedInfo=SkewedInfo(skewedColNames=["Id"], skewedColValues=[["1"]]))),
+        ),
+    ],
+    "a new table's name is looked up before its columns are": [
+        DATABASE,
+        Call("create_table", table("N_a", "t")),
+        Call("create_table", table("N_a", "t", sd=storage("a:int", "a:int"))),
+        Call("create_table", table("N_a", "t", sd=StorageDescriptor(cols=columns("a:int")))),
+        Call("create_table", table("N_nosuch", "t", sd=storage("a:int", "a:int"))),
+    ],
+    "a table to alter is looked up before the new one's columns are": [
+        DATABASE,
+        Call("alter_table", "N_a", "t", table("N_a", "t").replace(partitionKeys=None)),
+    ],
+    "a new name is looked up before the columns are": [
+        DATABASE,
+        Call("create_table", table("N_a", "t")),
+        Call("create_table", table("N_a", "u")),
+        Call("alter_table", "N_a", "t", table("N_a", "u", sd=storage("a:int", "a:int"))),
+    ],
+    "an added partition is answered with Java's defaults": [
+        *TWO_TABLES,
+        Call("add_partition", partition("N_a", "t", "a")),
+        Call("append_partition", "N_a", "t", ["b"]),
+    ],
+    "an added partition is answered under the names that were given": [
+        *TWO_TABLES,
+        Call("add_partition", partition("N_A", "T", "a")),
+        Call("append_partition", "N_A", "T", ["b"]),
+        Call("append_partition_by_name", "N_A", "T", "ds=c"),
+    ],
+    "the table that an altered partition names need only exist": [
+        *TWO_TABLES,
+        Call("append_partition", "N_a", "t", ["a"]),
+        Call("alter_partition", "N_a", "t", partition("N_a", "u", "a", location="SIDE/x", parameters={"a": "b"})),
+        Call("alter_partitions", "N_a", "t", [partition("N_a", "u", "a", location="SIDE/y")]),
+        Call("alter_partition", "N_a", "t", partition("N_a", "nosuch", "a", location="SIDE/z")),
+        Call("alter_partition", "N_a", "t", partition("N_a", "u", "nosuch", location="SIDE/z")),
+        Call("rename_partition", "N_a", "t", ["a"], partition("N_a", "u", "b", location="SIDE/x")),
+        Call("get_partitions", "N_a", "t", -1),
+    ],
+    "partitions by no names at all": [
+        *TWO_TABLES,
+        Call("get_partitions_by_names", "N_a", "t", None),
+        Call("get_partitions_by_names", "N_a", "nosuch", None),
+    ],
+    "partitions of a missing table, with privileges": [
+        DATABASE,
+        Call("get_partitions_with_auth", "N_a", "t", -1, "alice", []),
+        Call("get_partitions_ps_with_auth", "N_a", "t", ["a"], -1, "alice", []),
+    ],
+    "a connection's setting may have any value": [
+        Call("setMetaConf", "hive.metastore.try.direct.sql", "x"),
+        Call("getMetaConf", "hive.metastore.try.direct.sql"),
+        Call("setMetaConf", "hive.metastore.try.direct.sql", "true"),
+    ],
+    "of a missing lock and an aborted transaction the lock is told": [
+        TXNS,
+        Call(
+            "lock",
+            LockRequest(
+                component=[LockComponent(type=LockType.SHARED_READ, level=LockLevel.DB, dbname="N_a")],
+                user="alice",
+                hostname="here",
+            ),
+        ),
+        Call("abort_txn", AbortTxnRequest(txnid=Txn(0))),
+        Call("heartbeat", HeartbeatRequest(lockid=Lock(9), txnid=Txn(0))),
+        Call("heartbeat", HeartbeatRequest(lockid=Lock(0), txnid=Txn(0))),
+        Call("heartbeat", HeartbeatRequest(lockid=Lock(0), txnid=Txn(1))),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_answered_alike(pair: Pair, name: str) -> None:
+    differences = pair.differences(FOUND[name])
+    assert not differences, explain(FOUND[name], differences)
