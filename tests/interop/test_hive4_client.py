@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import (
     AlreadyExistsException,
     Catalog,
@@ -30,6 +31,7 @@ from metastore.wire.hive import (
     LongColumnStatsData,
     NoSuchObjectException,
     NotNullConstraintsRequest,
+    PartitionsByExprRequest,
     PrimaryKeysRequest,
     PrincipalType,
     ResourceType,
@@ -43,11 +45,13 @@ from metastore.wire.hive import (
 from tests.hive_client.conftest import HiveClient
 from tests.interop import java
 from tests.support.builders import columns, database, partition, table
+from tests.support.expressions import Planner, all_expressions, serialised
 from tests.support.reference import missing
 from tests.support.reference4 import HADOOP, NOT_OF_HADOOP, SERVER
 from tests.support.server import MetastoreServer
 
 NUMBERS = itertools.count(1)
+DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 EVERYTHING = -1
 
 
@@ -177,6 +181,55 @@ class TestPartitions:
         assert len(partitions(client, db)) == 4
         with pytest.raises(AlreadyExistsException):
             client.add_partition(partition(db, "t", "2026-01-01", "1"))
+
+
+class Hive4Planner(Planner):
+    """Builds and writes expressions as the planner of Hive 4 does."""
+
+    def constant(self, value: Any, kind: str = "string") -> Any:
+        if kind == "date":
+            value = self._hive.common.type.Date.valueOf(value)
+        return self._hive.ql.plan.ExprNodeConstantDesc(self._types.getPrimitiveTypeInfo(kind), value)
+
+    def serialise(self, expression: Any) -> bytes:
+        return bytes(self._hive.ql.exec.SerializationUtilities.serializeObjectWithTypeInformation(expression))
+
+
+class TestExpressions:
+    """Conditions that Hive 4's planner wrote find what the same ones of Hive 2.3's do."""
+
+    @pytest.fixture
+    def plan(self, jvm: Any) -> Hive4Planner:
+        return Hive4Planner(jvm)
+
+    @pytest.fixture(autouse=True)
+    def keyed(self, client: HiveClient, db: str) -> None:
+        client.createTable(table(db, keys=("ds", "hr")))
+        texts = [("2020-01-01", "10"), ("2020-01-01", "2"), ("2020-01-02", "1"), ("2020-01-02", "10"), ("Z", "1")]
+        client.add_partitions([partition(db, "t", *values) for values in (*texts, (DEFAULT, "1"))])
+        client.createTable(table(db, "typed", keys=("n:int", "d:date")))
+        typed = [("1", "2020-01-01"), ("2", "2020-01-02"), ("10", "2020-02-01"), ("7", DEFAULT)]
+        client.add_partitions([partition(db, "typed", *values) for values in typed])
+
+    def test_found(self, client: HiveClient, db: str, plan: Hive4Planner, metastore_server: MetastoreServer) -> None:
+        with ThriftClient(metastore_server.host, metastore_server.port) as older:
+            for text, expression in all_expressions(plan).items():
+                name = "typed" if text.startswith(("n ", "d ")) else "t"
+                request = PartitionsByExprRequest(db, name, serialised(text), DEFAULT)
+                expected = [each.values for each in older.get_partitions_by_expr(request).partitions]
+                found = client.jvm.java.util.ArrayList()
+                data = plan.serialise(expression)
+                unsure = client.listPartitionsByExpr(db, name, data, DEFAULT, EVERYTHING, found)
+                assert ([each.values for each in client.to_python(found)], unsure) == (expected, False), text
+
+    def test_dropped(self, client: HiveClient, db: str, plan: Hive4Planner) -> None:
+        pairs = client.jvm.java.util.ArrayList()
+        for day in ("2020-01-01", "Z"):
+            expression = plan.call("OPEqual", plan.column("ds", "string"), plan.constant(day))
+            pairs.add(client.jvm.org.apache.commons.lang3.tuple.Pair.of(0, plan.serialise(expression)))
+        dropped = client.dropPartitions(db, "t", pairs, True, False, True)
+        assert sorted(each.values[0] for each in dropped) == ["2020-01-01", "2020-01-01", "Z"]
+        assert len(partitions(client, db)) == 3
 
 
 class TestStatistics:
