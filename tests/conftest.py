@@ -55,7 +55,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         names = TARGETS[metafunc.config.getoption("--target") or usual]
         if hive4:
             names = [name for name in names if name != "hive"]
-        if marker is not None and "differs" in marker.kwargs:
+        if metafunc.definition.get_closest_marker("hive2") or (marker is not None and "differs" in marker.kwargs):
             names = [name for name in names if name != "hive4"]
         parameters = [pytest.param(name, marks=MARKS[name], id=name) for name in names]
         metafunc.parametrize("target", parameters, indirect=True, scope="session")

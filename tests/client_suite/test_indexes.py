@@ -21,6 +21,8 @@ from tests.support.expect import UNDECLARED, common, refused
 DDL_TIME = "transient_lastDdlTime"
 HANDLER = "org.apache.hadoop.hive.ql.index.compact.CompactIndexHandler"
 
+pytestmark = pytest.mark.hive2
+
 
 def index(db: str, name: str = "i", **fields: Any) -> Index:
     defaults: dict[str, Any] = {

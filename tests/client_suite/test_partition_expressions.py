@@ -16,6 +16,9 @@ from tests.support.builders import partition, table
 from tests.support.expect import UNDECLARED, refused
 from tests.support.expressions import serialised
 
+# Hive 4 writes expressions in another form; to read one of Hive 2.3 ends its process.
+pytestmark = pytest.mark.hive2
+
 DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 STRINGS = [
     ("2020-01-01", "10"),

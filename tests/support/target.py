@@ -5,6 +5,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from metastore.client.thrift_client import ThriftClient
+from metastore.wire.hive import GetTableRequest, Table
+
+
+class NewerClient(ThriftClient):
+    """Asks as Hive 4 does where that doesn't know the older form of a call any more."""
+
+    def get_table(self, dbname: str | None, tbl_name: str | None) -> Table:
+        request = GetTableRequest(dbname, tbl_name)
+        return self.call("get_table_req", request).table
 
 
 @dataclass(frozen=True)
@@ -17,7 +26,8 @@ class Target:
     log: Path
 
     def connect(self) -> ThriftClient:
-        return ThriftClient(self.host, self.port)
+        kind = NewerClient if self.name == "hive4" else ThriftClient
+        return kind(self.host, self.port)
 
     def warehouse(self) -> Path:
         """The directory in which the server makes databases."""
