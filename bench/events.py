@@ -58,7 +58,7 @@ class Sizes:
     waiting: tuple[int, ...]
 
 
-FULL = Sizes(rounds=5, seconds=4, samples=500, log=100_000, waiting=(100, 1_000))
+FULL = Sizes(rounds=5, seconds=3, samples=300, log=100_000, waiting=(100, 1_000))
 QUICK = Sizes(rounds=1, seconds=0.2, samples=5, log=500, waiting=(20,))
 
 

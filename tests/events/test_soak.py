@@ -79,9 +79,10 @@ class Dispatcher:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def children(self) -> list[psutil.Process]:
+    @property
+    def pid(self) -> int:
         assert self._process is not None
-        return psutil.Process(self._process.pid).children(recursive=True)
+        return self._process.pid
 
     def __enter__(self) -> Self:
         self.start()
@@ -120,7 +121,8 @@ def world(directory: Path, members: int) -> Iterator[World]:
         outlets = ("--redis-url", redis.url, "--event-webhooks", f"hook=http://127.0.0.1:{hook}/")
         outlets += ("--event-listeners", LISTENER, "--event-attempts", "1000")
         both = ("--database-url", url, "--warehouse-dir", str(directory / "warehouse"), "--workers", "2")
-        both += ("--housekeeping-seconds", "1", "--pre-event-listeners", f"{Censor.__module__}:{Censor.__name__}")
+        both += ("--drain-seconds", "5", "--housekeeping-seconds", "1")
+        both += ("--pre-event-listeners", f"{Censor.__module__}:{Censor.__name__}")
         environment = {DIRECTORY: str(directory)}
         servers = [
             MetastoreServer(directory / "one", *both, *outlets, environment=environment),
@@ -179,12 +181,11 @@ class Deaths:
 
     def worker(self) -> None:
         """Or an outlet of the server; the supervisor starts another."""
-        processes.kill([self._chance.choice(processes.workers(self._chance.choice(self._world.servers)))])
+        self._kill_some(1, self._chance.choice(self._world.servers).pid)
 
     def outlet(self) -> None:
         """Two of the processes among which are those that deliver to outlets, or stand by."""
-        victims = processes.workers(self._world.servers[0]) + self._world.dispatcher.children()
-        processes.kill(self._chance.sample(victims, 2))
+        self._kill_some(2, self._world.servers[0].pid, self._world.dispatcher.pid)
 
     def dispatcher(self) -> None:
         self._world.dispatcher.kill(alone=self._chance.random() < 0.5)
@@ -218,6 +219,11 @@ class Deaths:
     def several(self) -> None:
         for die in self._chance.sample([self.worker, self.outlet, self.subscriber, self.redis], 2):
             die()
+
+    def _kill_some(self, count: int, *parents: int) -> None:
+        """Children of processes; at times few of them are there."""
+        victims = [child for parent in parents for child in psutil.Process(parent).children()]
+        processes.kill(self._chance.sample(victims, min(count, len(victims))))
 
     def _pause(self) -> None:
         time.sleep(self._chance.uniform(0, 1.5))
