@@ -11,7 +11,7 @@ demo: setup  ## see Spark and a stream use the metastore (two minutes, sets up a
 	@$(PY) demo/run.py
 
 test: setup-tests  ## run the tests; ARGS="…" goes to pytest
-	$(PY) -m pytest -m "not long and not interop" $(ARGS)
+	@tools/test.sh -m "not long and not interop" $(ARGS)
 
 test-long: setup-tests  ## run the tests that take minutes, too
 	$(PY) -m pytest -m "not interop" $(ARGS)
