@@ -163,7 +163,7 @@ class Metastore:
             types=TypeService(database),
             indexes=IndexService(database, tables),
             schema_registry=SchemaRegistry(database),
-            data_connectors=DataConnectorService(database),
+            data_connectors=DataConnectorService(database, events),
             procedures=ProcedureService(database),
             delegation_tokens=DelegationTokenService(database),
             resource_plans=ResourcePlanService(database),

@@ -4,7 +4,9 @@ import getpass
 import re
 import time
 
+from eventbus.events import EventType
 from metastore.services import names as given
+from metastore.services.events import Events
 from metastore.services.validation import check_length
 from metastore.store import Conflict, Database, named_objects
 from metastore.store.named_objects import Kind, NamedRow
@@ -25,8 +27,9 @@ _NAME = re.compile(r"""[\w "%&'()*+,\-./:;<=>?\[\]|{}$^!~#@`]+""", re.ASCII)
 class DataConnectorService:
     """What Hive does with data connectors."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, events: Events) -> None:
         self._database = database
+        self._events = events
 
     def create(self, connector: DataConnector, user: str | None) -> None:
         """Adds a connector, made now; without an owner it is `user`'s, or the server's.
@@ -46,6 +49,8 @@ class DataConnectorService:
         try:
             with self._database.write() as tx:
                 named_objects.add(tx, Kind.DATA_CONNECTOR, name, _body(kept))
+                told = kept.replace(name=name)
+                self._events.data_connector(tx, EventType.CREATE_DATA_CONNECTOR, None, told)
         except Conflict:
             raise AlreadyExistsException(f"DataConnector {connector.name} already exists") from None
 
@@ -80,6 +85,7 @@ class DataConnectorService:
                 description=new.description if (new.description or "").strip() else old.description,
             )
             named_objects.change(tx, row.id, _body(changed))
+            self._events.data_connector(tx, EventType.ALTER_DATA_CONNECTOR, old, changed)
 
     def drop(self, name: str | None, *, if_exists: bool) -> None:
         """Removes a connector, whatever databases name it. Raises NoSuchObjectException."""
@@ -87,6 +93,7 @@ class DataConnectorService:
             row = named_objects.find(tx, Kind.DATA_CONNECTOR, _name(name), lock=True)
             if row is not None:
                 named_objects.remove(tx, row.id)
+                self._events.data_connector(tx, EventType.DROP_DATA_CONNECTOR, _connector(row), None)
             elif not if_exists:
                 raise NoSuchObjectException(f"DataConnector {name} doesn't exist")
 

@@ -18,7 +18,7 @@ from eventbus.pre_events import PreEvents, Veto
 from metastore.clock import now_ms
 from metastore.store.database import Transaction, after_commit
 from metastore.store.names import TableName
-from metastore.wire.hive import Catalog, Database, Function, InvalidOperationException, Partition, Table
+from metastore.wire.hive import Catalog, Database, DataConnector, Function, InvalidOperationException, Partition, Table
 from metastore.wire.plain import to_plain
 from metastore.wire.struct import Struct
 
@@ -122,6 +122,13 @@ class Events:
             database=value.dbName,
             notifications=0 if type is EventType.ALTER_FUNCTION else 1,
         )
+
+    def data_connector(
+        self, tx: Transaction, type: EventType, before: DataConnector | None, after: DataConnector | None
+    ) -> None:
+        """A data connector was created, altered or dropped. Its passwords are not told, and nothing in Hive's log."""
+        told = _told(*(each and each.replace(parameters=_without_secrets(each.parameters)) for each in (before, after)))
+        self._append(tx, type, told, notifications=0)
 
     def constraints(self, tx: Transaction, name: TableName, added: Mapping[str, Sequence[Struct]]) -> None:
         """Constraints were added to a table: lists by kind, as Hive names the kinds' lists. One notification a kind."""
@@ -261,6 +268,10 @@ def _told(before: Struct | None, after: Struct | None) -> dict[str, Any]:
     if after is not None:
         told["after"] = to_plain(after)
     return told
+
+
+def _without_secrets(parameters: Mapping[str, str] | None) -> dict[str, str]:
+    return {key: "***" if "password" in key.lower() else value for key, value in (parameters or {}).items()}
 
 
 def _name(table: Table) -> TableName:

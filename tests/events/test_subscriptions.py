@@ -13,7 +13,13 @@ from thrift.transport.TTransport import TTransportException
 from eventbus import EventType, Subscription, subscribe
 from eventbus.filters import BadFilter
 from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import InvalidOperationException
+from metastore.wire.hive import (
+    AlterDataConnectorRequest,
+    CreateDataConnectorRequest,
+    DataConnector,
+    DropDataConnectorRequest,
+    InvalidOperationException,
+)
 from metastore.wire.lake import CommitPartitionsRequest, ReadEventsRequest, TableReference
 from tests.support import builders
 from tests.support.command import output
@@ -187,6 +193,28 @@ def test_readiness_is_told(server: MetastoreServer, client: ThriftClient, db: st
         [event] = events.poll()
     assert [each["name"] for each in event.payload["partitions"]] == ["dt=1", "dt=3"]
     assert event.payload["partitions"][0]["after"]["parameters"]["commit"] == "true"
+
+
+def test_data_connectors_are_told_without_their_passwords(server: MetastoreServer, client: ThriftClient) -> None:
+    notified = client.get_current_notificationEventId().eventId
+    with subscribe(server.uri, types=[f"{verb}_DATA_CONNECTOR" for verb in ("CREATE", "ALTER", "DROP")]) as events:
+        events.poll()
+        new = DataConnector(
+            name="Source", type="mysql", url="jdbc:mysql://x", parameters={"hive.sql.dbcp.password": "secret", "k": "v"}
+        )
+        client.create_dataconnector_req(CreateDataConnectorRequest(new))
+        client.alter_dataconnector_req(AlterDataConnectorRequest("source", new.replace(url="jdbc:mysql://y")))
+        client.drop_dataconnector_req(DropDataConnectorRequest("source", False, False))
+        found = events.poll()
+    assert [sorted(event.payload) for event in found] == [
+        *(["after", "version"], ["after", "before", "version"], ["before", "version"])
+    ]
+    for event in found:
+        assert (event.catalog, event.database, event.table) == (None, None, None)
+        told = event.payload.get("after") or event.payload["before"]
+        assert (told["name"], told["parameters"]) == ("source", {"hive.sql.dbcp.password": "***", "k": "v"})
+    assert found[1].payload["after"]["url"] == "jdbc:mysql://y"
+    assert client.get_current_notificationEventId().eventId == notified
 
 
 def test_a_subscriber_outlives_the_server(tmp_path: Path) -> None:
