@@ -4,20 +4,22 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 PY=.venv/bin/python
+CACHE=build/test-cache # of this run alone
 FEW=3
 
-$PY -m pytest "$@"
+rm -rf "$CACHE"
+$PY -m pytest -o cache_dir="$CACHE" "$@"
 status=$?
-failed=$($PY -c 'import json, pathlib
-path = pathlib.Path(".pytest_cache/v/cache/lastfailed")
-print(*(json.loads(path.read_text()) if path.exists() else ()), sep="\n")')
+failed=$($PY -c 'import json, pathlib, sys
+path = pathlib.Path(sys.argv[1], "v/cache/lastfailed")
+print(*(json.loads(path.read_text()) if path.exists() else ()), sep="\n")' "$CACHE")
 if ((status != 1)) || [[ -z $failed ]] || (($(wc -l <<<"$failed") > FEW)); then
     exit "$status"
 fi
 
 echo "test: run once more by themselves:"
 echo "$failed"
-$PY -m pytest "$@" --last-failed --last-failed-no-failures=none
+$PY -m pytest -o cache_dir="$CACHE" "$@" --last-failed --last-failed-no-failures=none
 status=$?
 ((status == 0)) && echo "test: those passed now: they are not reliable, and want mending"
 exit "$status"
