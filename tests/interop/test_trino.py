@@ -1,24 +1,36 @@
-"""Trino's Hive connector: the engine itself, in one process, with its own client of the metastore."""
+"""Trino's Hive connector: the engine itself, in one process, with its own client of the metastore.
+
+An older release with its files in a directory, and a newer one, for a newer Java, with its files in a stand-in for S3.
+"""
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 from py4j.protocol import Py4JJavaError
 
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import HiveObjectRef, HiveObjectType, NoSuchObjectException, PrincipalType
 from tests.interop import java
-from tests.support.target import Target, local_path
+from tests.support.server import MetastoreServer
 
 NUMBERS = itertools.count(1)
 
-#: Versions with the Java versions that they run on, from the first to below the second, and what they want beside.
-RELEASES: dict[str, tuple[int, int]] = {"411": (17, 24), "476": (24, 99)}
+#: The Java versions that a release runs on, from the first to below the second.
+RELEASES = {"411": (17, 24), "476": (24, 99)}
+JARS = {
+    "411": ("io.trino:trino-testing:411", "io.trino:trino-hive:411"),
+    "476": (
+        # What Trino's own build says of these versions isn't in what it publishes.
+        *("io.airlift:http-client:336", "io.airlift:jaxrs:336", "io.airlift:jmx:336"),
+        *("io.trino:trino-testing:476", "io.trino:trino-hive:476"),
+    ),
+}
 OPTIONS = {"411": (), "476": ("--add-modules=jdk.incubator.vector",)}
-FILES: dict[str, dict[str, str]] = {"411": {}, "476": {"fs.hadoop.enabled": "true"}}
 
 
 class TrinoError(Exception):
@@ -28,19 +40,25 @@ class TrinoError(Exception):
 class Trino:
     """A Trino of one node with two catalogs on a metastore: `lake`, where all is allowed, and `guarded`, by grants."""
 
-    def __init__(self, jvm: Any, release: str, uri: str) -> None:
+    def __init__(self, jvm: Any, release: str, settings: dict[str, str]) -> None:
         self._session = jvm.io.trino.testing.TestingSession.testSessionBuilder().setCatalog("lake").build()
+        try:
+            self._runner = self._start(jvm, release, settings)
+        except Py4JJavaError as error:
+            raise TrinoError(java.failure(error.java_exception)) from None
+
+    def _start(self, jvm: Any, release: str, settings: dict[str, str]) -> Any:
         builder = jvm.io.trino.testing.DistributedQueryRunner.builder(self._session)
-        self._runner = (builder.setNodeCount(1) if release == "411" else builder.setWorkerCount(0)).build()
-        self._properties = {"hive.metastore.uri": uri, "hive.metastore-cache-ttl": "0s", **FILES[release]}
-        self._properties["hive.allow-register-partition-procedure"] = "true"
+        runner = (builder.setNodeCount(1) if release == "411" else builder.setWorkerCount(0)).build()
         factory = jvm.io.trino.plugin.hive.HiveConnectorFactory()
-        self._runner.installPlugin(jvm.io.trino.connector.MockConnectorPlugin(factory))
+        runner.installPlugin(jvm.io.trino.connector.MockConnectorPlugin(factory))
         for catalog, security in (("lake", "allow-all"), ("guarded", "sql-standard")):
+            more = {"hive.security": security, "hive.allow-register-partition-procedure": "true"}
             properties = jvm.java.util.HashMap()
-            for key, value in {**self._properties, "hive.security": security}.items():
+            for key, value in {**settings, **more}.items():
                 properties[key] = value
-            self._runner.createCatalog(catalog, "hive", properties)
+            runner.createCatalog(catalog, "hive", properties)
+        return runner
 
     def sql(self, statement: str) -> list[list[Any]]:
         """The rows that a statement answers. Raises TrinoError."""
@@ -57,22 +75,70 @@ class Trino:
         self._runner.close()
 
 
+@contextmanager
+def object_store() -> Iterator[dict[str, str]]:
+    """A stand-in for S3 with an empty bucket `lake`, for what this process does or starts; Trino's settings for it."""
+    store = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    store.start()
+    host, port = store.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        patch.setenv("AWS_ACCESS_KEY_ID", "key")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        fsspec.filesystem("s3").mkdir("lake")
+        yield {
+            "fs.native-s3.enabled": "true",
+            "s3.endpoint": f"http://{host}:{port}",
+            "s3.region": "us-east-1",
+            "s3.path-style-access": "true",
+            "s3.aws-access-key": "key",
+            "s3.aws-secret-key": "secret",
+        }
+        fsspec.filesystem("s3").clear_instance_cache()
+    store.stop()
+
+
+def exists(location: str) -> bool:
+    files, path = fsspec.url_to_fs(location)
+    files.invalidate_cache()
+    return bool(files.exists(path))
+
+
 @pytest.fixture(scope="module", params=list(RELEASES))
+def release(request: pytest.FixtureRequest) -> str:
+    first, below = RELEASES[request.param]
+    if java.find(first, below) is None:
+        pytest.skip(f"Trino {request.param} needs a Java of at least {first} and below {below}")
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def server(release: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MetastoreServer, dict[str, str]]]:
+    """A server with the warehouse that suits the release, and Trino's settings for both."""
+    data = tmp_path_factory.mktemp("trino-server") / "data"
+    if release == "411":
+        with MetastoreServer(data) as started:
+            yield started, {"hive.metastore.uri": started.uri}
+    else:
+        with object_store() as settings, MetastoreServer(data, "--warehouse-dir", "s3://lake/warehouse") as started:
+            yield started, {"hive.metastore.uri": started.uri, **settings}
+
+
+@pytest.fixture(scope="module")
 def trino(
-    request: pytest.FixtureRequest,
+    release: str,
+    server: tuple[MetastoreServer, dict[str, str]],
     class_path: Callable[..., list[Path]],
-    target: Target,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Trino]:
-    release = request.param
-    first, below = RELEASES[release]
-    if (program := java.find(first, below)) is None:
-        pytest.skip(f"Trino {release} needs Java {first} or newer, below {below}")
-    jars = class_path(f"io.trino:trino-testing:{release}", f"io.trino:trino-hive:{release}")
+    program = java.find(*RELEASES[release])
+    assert program is not None
+    jars = class_path(*JARS[release])
     options = ("--add-opens=java.base/java.nio=ALL-UNNAMED", *OPTIONS[release])
     directory = tmp_path_factory.mktemp(f"trino-{release}")
     with java.running(jars, directory, java=program, options=options) as gateway:
-        engine = Trino(gateway.jvm, release, f"thrift://{target.host}:{target.port}")
+        engine = Trino(gateway.jvm, release, server[1])
         yield engine
         engine.close()
 
@@ -88,9 +154,9 @@ def schema(trino: Trino) -> Iterator[str]:
 
 
 @pytest.fixture
-def client(target: Target) -> Iterator[ThriftClient]:
+def client(server: tuple[MetastoreServer, dict[str, str]]) -> Iterator[ThriftClient]:
     """What another engine sees of the tables."""
-    with target.connect() as client:
+    with ThriftClient(server[0].host, server[0].port) as client:
         yield client
 
 
@@ -124,7 +190,7 @@ def test_the_life_of_a_table(trino: Trino, schema: str, client: ThriftClient) ->
     created = client.get_table(schema, "t")
     assert created.sd.inputFormat == "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
     assert [key.name for key in created.partitionKeys] == ["dt"]
-    place = local_path(created.sd.location)
+    assert exists(created.sd.location)
 
     trino.sql(f"ALTER TABLE {schema}.t ADD COLUMN note varchar COMMENT 'free text'")
     trino.sql(f"ALTER TABLE {schema}.t ADD COLUMN gone varchar")
@@ -147,9 +213,9 @@ def test_the_life_of_a_table(trino: Trino, schema: str, client: ThriftClient) ->
     assert trino.column(f"SELECT count(*) FROM {schema}.renamed") == trino.column(f"SELECT count(*) FROM {schema}.copy")
     assert client.get_partition_names(schema, "renamed", -1) == ["dt=a", "dt=b", "dt=c"]
 
-    moved = local_path(client.get_table(schema, "renamed").sd.location)
+    moved = client.get_table(schema, "renamed").sd.location
     trino.sql(f"DROP TABLE {schema}.renamed")
-    assert not place.exists() and not moved.exists()
+    assert not exists(created.sd.location) and not exists(moved)
     with pytest.raises(NoSuchObjectException):
         client.get_table(schema, "renamed")
 
