@@ -153,21 +153,7 @@ class InstantCompletion:
         if request.metadata is not None:
             instants.put_metadata(tx, instant.id, rules.COMPLETED, request.metadata)
         data_files.forget_leftovers_of(tx, instant.id)
-
-        data_files.close(tx, changes.removed.keys(), position)
-        data_files.add(tx, row.id, position, changes.added)
-        data_files.add_again(tx, [each.id for each in changes.again], position)
-        instants.put_touches(tx, row.id, position, changes.touches)
-        sums = data_files.count_changes(tx, row.id, position, changes.counts())
-        if request.columns is not None:
-            row = change_columns(tx, row, request.columns, self._events)
-        event_times = request.eventTimes or {}
-        if event_times:
-            properties = properties_of(row)
-            readiness.hold(tx, row.id)
-            readiness.put_progress(tx, row.id, progress_of(tx, row, request.chain, event_times, properties))
-            self._readiness.advance(tx, row, properties)
-        self._hive_view.update(tx, row, sums, changes.values)
+        self._apply(tx, row, request, changes, position)
         event = self._events.instant(
             tx,
             row.name,
@@ -192,7 +178,25 @@ class InstantCompletion:
             conflict=None,
         )
         answer = CompletedInstant(request.table, told(completed), False, version)
-        return _Done(answer, row.id, instant.id, event, has_event_times=bool(event_times))
+        return _Done(answer, row.id, instant.id, event, has_event_times=bool(request.eventTimes))
+
+    def _apply(
+        self, tx: Transaction, row: TableRow, request: CompleteInstantRequest, changes: Changes, position: int
+    ) -> None:
+        """Changes the snapshot, the table's columns, its watermark, and what Hive's readers see."""
+        data_files.close(tx, changes.removed.keys(), position)
+        data_files.add(tx, row.id, position, changes.added)
+        data_files.add_again(tx, [each.id for each in changes.again], position)
+        instants.put_touches(tx, row.id, position, changes.touches)
+        sums = data_files.count_changes(tx, row.id, position, changes.counts())
+        if request.columns is not None:
+            row = change_columns(tx, row, request.columns, self._events)
+        if request.eventTimes:
+            properties = properties_of(row)
+            readiness.hold(tx, row.id)
+            readiness.put_progress(tx, row.id, progress_of(tx, row, request.chain, request.eventTimes, properties))
+            self._readiness.advance(tx, row, properties)
+        self._hive_view.update(tx, row, sums, changes.values)
 
     @staticmethod
     def _check_conflicts(
