@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from eventbus.events import EventType
-from metastore.services import lake_removal, objects, patterns, quick_statistics, table_filter
+from metastore.services import lake_removal, objects, patterns, quick_statistics, table_filter, transactional_property
 from metastore.services import names as given
 from metastore.services.events import Events, PartitionChange
 from metastore.services.moves import Mover
@@ -88,6 +88,9 @@ class TableService:
         """
         name = _check_new(table)
         shown = given.plain(table.dbName)
+        table = table.replace(parameters=dict(table.parameters or {}))
+        assert table.parameters is not None
+        transactional_property.settle_new(table.parameters, external=table.tableType == objects.EXTERNAL)
         with self._database.read() as tx:
             home = databases.find(tx, name.of_database)
             if home is None:
@@ -306,6 +309,9 @@ class TableService:
                 _check_changed_complete(new)
                 _check_expected(row, value, context)
                 old = objects.table_of(row)
+                transactional_property.settle_changed(
+                    row.parameters, value.parameters, external=new.tableType == objects.EXTERNAL
+                )
                 _check_keys(old, value)
                 value.createTime = old.createTime
                 value.tableType = _table_type(value)

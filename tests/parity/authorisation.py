@@ -29,7 +29,7 @@ SETUP: Script = [
     Call("create_role", Role(roleName="N_r1", ownerName="boss")),
 ]
 
-ROLES = mostly("N_r1", "N_r2", odd=("N_R1", "N_nosuch", "", "public", "admin", None, "N_r3"))
+ROLES = mostly("N_r1", "N_r2", odd=("N_R1", "N_nosuch", "", "public", "admin", "N_r3"))
 USERS = mostly("N_alice", "N_bob", odd=("N_r1", "N_r2", "", "N_Alice"))
 KINDS = mostly(PrincipalType.USER, PrincipalType.ROLE, odd=(PrincipalType.GROUP,))
 PRIVILEGES = mostly("SELECT", "INSERT", odd=("select", "ALL", "SELECT,INSERT"))

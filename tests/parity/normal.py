@@ -40,7 +40,7 @@ UNKNOWN_TO_HIVE_2 = {
         *("id", "errorMessage", "enqueueTime", "workerVersion", "initiatorId", "initiatorVersion", "cleanerStart"),
         *("poolName", "nextTxnId", "txnId", "commitTime", "hightestWriteId"),
     },
-    "CompactionResponse": {"errormessage"},
+    "CompactionResponse": {"errormessage", "id"},  # each server counts on its own
     "CreationMetadata": {"catName"},
 }
 

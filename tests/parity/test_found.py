@@ -16,7 +16,7 @@ from metastore.wire.hive import (
 from tests.parity.calls import Call, Lock, Script, Txn
 from tests.parity.partitions import setup
 from tests.parity.play import Pair, explain
-from tests.support.builders import columns, database, partition, storage, table
+from tests.support.builders import columns, database, external_table, partition, storage, table
 
 pytestmark = pytest.mark.hive
 
@@ -24,7 +24,41 @@ DATABASE = Call("create_database", database("N_a"))
 TWO_TABLES = setup((("ds", "string"),))
 TXNS = Call("open_txns", OpenTxnRequest(num_txns=2, user="alice", hostname="here"))
 
+ORC = "org.apache.hadoop.hive.ql.io.orc.Orc"
+ACID = storage(
+    inputFormat=f"{ORC}InputFormat",
+    outputFormat=f"{ORC}OutputFormat",
+    numBuckets=2,
+    bucketCols=["id"],
+    location="WAREHOUSE/N_a.db/t",
+)
+
 FOUND: dict[str, Script] = {
+    "a transactional table stays one": [
+        DATABASE,
+        Call("create_table", table("N_a", "t", sd=ACID, parameters={"Transactional": "TRUE"})),
+        Call("get_table", "N_a", "t"),
+        Call("alter_table", "N_a", "t", table("N_a", "t", sd=ACID)),
+        Call("alter_table", "N_a", "t", table("N_a", "t", sd=ACID, parameters={"transactional": "false"})),
+        Call("alter_table", "N_a", "t", table("N_a", "t", sd=ACID, parameters={"transactional": "x"})),
+        Call("alter_table", "N_a", "t", table("N_a", "t", sd=ACID, parameters={"TRANSACTIONAL": "true", "a": "b"})),
+    ],
+    "a table may become transactional, and nothing else of that name": [
+        DATABASE,
+        Call("create_table", table("N_a", "u", parameters={"transactional": "false", "a": "b"})),
+        Call("create_table", table("N_a", "v", parameters={"transactional": "x"})),
+        Call("create_table", external_table("N_a", "w", sd=ACID, parameters={"transactional": "true"})),
+        Call("create_table", table("N_a", "t", sd=ACID)),
+        Call("alter_table", "N_a", "t", table("N_a", "t", sd=ACID, parameters={"transactional": "false"})),
+        Call("alter_table", "N_a", "t", table("N_a", "t", sd=ACID, parameters={"transactional": "true"})),
+    ],
+    "a renamed partition": [
+        *TWO_TABLES,
+        Call("append_partition", "N_a", "t", ["a"]),
+        Call("rename_partition", "N_a", "t", ["a"], partition("N_a", "t", "b", location="SIDE/x")),
+        Call("append_partition", "N_a", "e", ["a"]),
+        Call("rename_partition", "N_a", "e", ["a"], partition("N_a", "e", "b", location="SIDE/elsewhere")),
+    ],
     "a table's type may be empty": [
         DATABASE,
         Call("create_table", table("N_a", "t", tableType="")),

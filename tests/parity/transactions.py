@@ -26,11 +26,12 @@ from tests.parity.values import Strategy, call, mostly, struct
 from tests.support.builders import database, storage, table
 
 ORC = "org.apache.hadoop.hive.ql.io.orc.Orc"
+ACID = storage(inputFormat=f"{ORC}InputFormat", outputFormat=f"{ORC}OutputFormat", numBuckets=2, bucketCols=["id"])
 SETUP: Script = [
     Call("create_database", database("N_a")),
     Call(
         "create_table",
-        table("N_a", "t", keys=("k",), sd=storage(inputFormat=f"{ORC}InputFormat", outputFormat=f"{ORC}OutputFormat")),
+        table("N_a", "t", keys=("k",), sd=ACID, parameters={"transactional": "true"}),
     ),
     Call("open_txns", OpenTxnRequest(num_txns=2, user="alice", hostname="here")),
 ]
@@ -39,7 +40,7 @@ TXNS = mostly(Txn(0), Txn(1), odd=(Txn(2), Txn(3), Txn(9), 0, -1))
 MAYBE_TXN = mostly(None, Txn(0), Txn(1), odd=(Txn(2), Txn(9), 0))
 LOCKS = mostly(Lock(0), Lock(1), odd=(Lock(2), Lock(3), Lock(9), 0))
 DB = mostly("N_a", odd=("N_b",))
-TABLES = mostly("t", "u", odd=(None, ""))
+TABLES = mostly("t", "u", odd=(None,))
 PARTITIONS = st.sampled_from([None, None, "k=1", "k=2"])
 OPERATIONS = st.sampled_from(
     [None, DataOperationType.SELECT, DataOperationType.INSERT, DataOperationType.UPDATE, DataOperationType.DELETE]
