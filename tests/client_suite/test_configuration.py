@@ -1,6 +1,7 @@
 """Configuration values, the connection's own settings, fb303, and what a server does not know."""
 
 import time
+import uuid
 
 import pytest
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
@@ -9,6 +10,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
 from metastore.client.thrift_client import ThriftClient
+from metastore.wire.generated.fb303_types import fb_status
 from metastore.wire.hive import ConfigValSecurityException, MetaException
 from tests.support.expect import refused
 from tests.support.target import Target, local_path
@@ -78,6 +80,17 @@ class TestFb303:
         assert isinstance(client.getCounters(), dict)
         assert client.getCounter("nosuch") == 0
         assert isinstance(client.getOptions(), dict)
+
+    def test_options_are_taken_without_effect(self, client: ThriftClient) -> None:
+        client.setOption("an option", "a value")
+        client.reinitialize()
+        assert client.getCpuProfile(1) == ""
+        assert client.getStatus() == fb_status.ALIVE
+
+    @pytest.mark.hive4
+    def test_the_database_has_a_name_of_its_own(self, client: ThriftClient) -> None:
+        name = client.get_metastore_db_uuid()
+        assert str(uuid.UUID(name)) == name == client.get_metastore_db_uuid()
 
 
 def test_an_unknown_method_leaves_the_connection_alone(target: Target) -> None:

@@ -27,6 +27,7 @@ from metastore.wire.hive import (
     CreateDatabaseRequest,
     DeleteColumnStatisticsRequest,
     DropCatalogRequest,
+    DropDatabaseRequest,
     DropPartitionRequest,
     DropPartitionsRequest,
     DropTableRequest,
@@ -34,12 +35,14 @@ from metastore.wire.hive import (
     FunctionType,
     GetAllWriteEventInfoRequest,
     GetDatabaseObjectsRequest,
+    GetDatabaseRequest,
     GetFunctionsRequest,
     GetPartitionsByFilterRequest,
     GetPartitionsByNamesRequest,
     GetPartitionsPsWithAuthRequest,
     GetTableRequest,
     InvalidObjectException,
+    InvalidOperationException,
     LongColumnStatsData,
     MetaException,
     NoSuchObjectException,
@@ -125,6 +128,26 @@ class TestDatabases:
         everything = client.get_databases_req(GetDatabaseObjectsRequest()).databases
         assert [one.name for one in everything] == client.get_all_databases()
         assert client.get_databases_req(GetDatabaseObjectsRequest("no_such")).databases == []
+
+    def test_one(self, client: ThriftClient, db: str) -> None:
+        assert client.get_database_req(GetDatabaseRequest(db, "hive")) == client.get_database(db)
+        with refused(NoSuchObjectException):
+            client.get_database_req(GetDatabaseRequest("no_such", "hive"))
+
+    def test_dropped(self, client: ThriftClient, db: str) -> None:
+        request = DropDatabaseRequest(db, "hive", ignoreUnknownDb=False, deleteData=True, cascade=True)
+        client.create_table(table(db))
+        with refused(InvalidOperationException):
+            client.drop_database_req(request.replace(cascade=False))
+        client.drop_database_req(request)
+        assert db not in client.get_all_databases()
+        with refused(NoSuchObjectException):
+            client.drop_database_req(request)
+
+    @pytest.mark.usefixtures("newest")
+    def test_dropped_if_it_exists(self, client: ThriftClient) -> None:
+        """Hive's client sees to it by itself; its server doesn't look."""
+        client.drop_database_req(DropDatabaseRequest("no_such", "hive", True, True, True))
 
     @pytest.mark.usefixtures("newest")
     def test_catalog_dropped_if_it_exists(self, client: ThriftClient) -> None:
