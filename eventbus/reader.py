@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, false, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Integer, and_, false, func, or_, select, type_coerce
 
-from eventbus import log, shards
+from eventbus import log
 from eventbus.events import Event
 from eventbus.filters import Filter, Pattern
 from eventbus.schema import events
+from eventbus.shards import SHARDS
 
 
 class Page(NamedTuple):
@@ -36,7 +37,7 @@ def read_shards(
     """
     least = min(positions.values())
     # The least by itself too: it goes by the index.
-    page = _read(tx, least, [events.c.number > least, shards.after(positions)], wanted, limit, max_bytes)
+    page = _read(tx, least, [events.c.number > least, _after(positions)], wanted, limit, max_bytes)
     return page, {shard: max(number, page.position) for shard, number in positions.items()}
 
 
@@ -69,6 +70,42 @@ def first_since(tx: Connection, time: int) -> int | None:
     query = select(func.min(events.c.number)).where(events.c.time >= time)
     first: int | None = tx.execute(query).scalar_one()
     return first
+
+
+def _after(positions: Mapping[int, int]) -> ColumnElement[bool]:
+    """Of some shards the events after a number, for each its own."""
+    if len(positions) == SHARDS and len(set(positions.values())) == 1:
+        return events.c.number > next(iter(positions.values()))  # as for somebody who reads everything
+    by_number: dict[int, list[int]] = {}
+    for shard, number in positions.items():
+        by_number.setdefault(number, []).append(shard)
+    return or_(*(and_(events.c.number > number, _SHARD.in_(some)) for number, some in by_number.items()))
+
+
+def _or_empty(column: ColumnElement[str | None]) -> ColumnElement[str]:
+    return func.coalesce(column, "")
+
+
+_SHARD = (
+    type_coerce(
+        func.get_byte(
+            func.sha256(
+                func.convert_to(
+                    _or_empty(events.c.catalog)
+                    + "."
+                    + _or_empty(events.c.database_name)
+                    + "."
+                    + _or_empty(events.c.table_name),
+                    "UTF8",
+                )
+            ),
+            0,
+        ),
+        Integer,
+    )
+    % SHARDS
+)
+"""As `shard_of` has it."""
 
 
 def _conditions(wanted: Filter) -> list[ColumnElement[bool]]:

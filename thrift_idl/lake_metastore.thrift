@@ -198,7 +198,7 @@ struct ReadGroupEventsRequest {
   2: required string member       // a name that no other member has
   3: required i64 start           // after which event the group begins, if it has not yet
   4: optional list<ShardPosition> shards  // as the member knows them; of others it is given what nobody has dealt with
-  5: optional i32 members         // as the member knows: if that has changed, there is no waiting
+  5: optional i32 members         // as the member knows: if that has changed, there is no waiting; unset: it waits shortly
   6: optional i32 limit
   7: optional list<string> tables
   8: optional list<string> types

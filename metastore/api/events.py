@@ -38,7 +38,7 @@ def lake_read_group_events(call: Call, request: ReadGroupEventsRequest) -> ReadG
     """A long poll, but one that ends when the member's share changes."""
     wait = _wait(request.maxWait)
     page = call.metastore.event_members.read(request, wait)
-    if page.members > 1:
+    if page.members > 1 or request.members is None:
         wait = min(wait, LONGEST_POLL)
     if not page.events and page.as_known and call.may_wait and wait > 0:
         raise NotYet(wait, call.metastore.event_reads.concerned(page.last, request.tables, request.types))

@@ -85,6 +85,7 @@ class News:
         self.generation = 0
         self._loop = loop
         self._threads = threads
+        self._for_everybody = 0  # the last generation that was
         self._waiting: dict[Connection, Concerned | None] = {}
         self._looking = False
         self._look_again = False
@@ -92,6 +93,8 @@ class News:
     def tell(self, everybody: bool = False) -> None:
         """There are new events: those whom they concern ask again, or everybody does."""
         self.generation += 1
+        if everybody:
+            self._for_everybody = self.generation
         for connection in [each for each, concerned in self._waiting.items() if everybody or concerned is None]:
             connection.ask_again()
         self._look()
@@ -100,7 +103,7 @@ class News:
         """One that waits for those after a generation."""
         self._waiting[connection] = concerned
         if generation != self.generation:
-            if concerned is None:
+            if concerned is None or generation < self._for_everybody:
                 connection.ask_again()
             else:
                 self._look()

@@ -121,7 +121,7 @@ def _page(
             if mine is None or mine.tenure != each.tenure:
                 mine = Held(each.tenure, each.position, each.position)
             held[each.shard] = mine._replace(read=max(mine.read, each.position), done=max(mine.done, each.position))
-    as_known = members_said == count and {(shard, each.tenure) for shard, each in said.items()} == {
+    as_known = members_said in (None, count) and {(shard, each.tenure) for shard, each in said.items()} == {
         (shard, each.tenure) for shard, each in held.items()
     }
     if not held:

@@ -89,8 +89,13 @@ def test_one_is_killed(server: MetastoreServer, client: ThriftClient, tmp_path: 
         until(lambda: [each.members for each in client.lake_event_groups() if each.name == "killed"] == [2], 60)
     last = client.lake_event_positions(None, None).last
     with subscribe(server.uri, group="killed") as events:  # the two were killed, too: what they have comes again
-        until(lambda: not events.poll(1) and client.lake_event_positions("killed", None).group == last, 60)
-        events.acknowledge()
+
+        def all_is_done() -> bool:
+            events.poll(1)
+            events.acknowledge()
+            return client.lake_event_positions("killed", None).group == last
+
+        until(all_is_done, 60)
     by_table: defaultdict[str | None, list[int]] = defaultdict(list)
     for each in handled(path):
         by_table[each.table].append(each.number)

@@ -119,6 +119,8 @@ def test_only_they_ask_again() -> None:
         add(three, when("three"), 4)
         news.tell(everybody=True)
         assert (three.asked, len(looks)) == (2, 7)
+        add(three, when("three"), 4)  # while it was asking
+        assert (three.asked, len(looks)) == (3, 7)
 
     asyncio.run(story())
     assert looks[:4] == [("one", 1), ("two", 1), ("one", 2), ("two", 2)]
