@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -62,9 +62,9 @@ FULL = Sizes(rounds=5, seconds=3, samples=300, log=100_000, waiting=(100, 1_000)
 QUICK = Sizes(rounds=1, seconds=0.2, samples=5, log=500, waiting=(20,))
 
 
-def run(quick: bool) -> Report:
+def run(quick: bool, rounds: int | None) -> Report:
     """All of it, on a server with a Postgres of its own."""
-    sizes = QUICK if quick else FULL
+    sizes = QUICK if quick else replace(FULL, rounds=rounds or FULL.rounds)
     report = Report("events")
     _allow_open_files()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
