@@ -81,6 +81,5 @@ def _name(item: pytest.Item) -> str:
     callspec = getattr(item, "callspec", None)
     if callspec is None or "target" not in callspec.params:
         return item.nodeid
-    others = callspec.id.split("-")
-    others.remove(callspec.params["target"])
+    others = (part for part in callspec.id.split("-") if part != callspec.params["target"])
     return f"{item.nodeid.partition('[')[0]}[{'-'.join(others)}]"
