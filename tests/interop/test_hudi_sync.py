@@ -52,6 +52,7 @@ def client(target: Target) -> Iterator[ThriftClient]:
 def write(spark: SparkSession, query: str, table: str, location: Path, **options: str) -> None:
     """Writes what a query answers into the table at `location`, which Hudi then tells the metastore of as `table`."""
     database, name = table.split(".")
+    uris = spark.python("result = spark.conf.get('spark.hadoop.hive.metastore.uris')")
     settings = {
         "hoodie.table.name": name,
         "hoodie.datasource.write.recordkey.field": "id",
@@ -63,6 +64,7 @@ def write(spark: SparkSession, query: str, table: str, location: Path, **options
         "hoodie.insert.shuffle.parallelism": "2",
         "hoodie.datasource.hive_sync.enable": "true",
         "hoodie.datasource.hive_sync.mode": "hms",
+        "hoodie.datasource.hive_sync.metastore.uris": uris,
         "hoodie.datasource.hive_sync.database": database,
         "hoodie.datasource.hive_sync.table": name,
         "hoodie.datasource.hive_sync.partition_fields": "dt",
