@@ -147,6 +147,10 @@ def test_a_lone_member_waits_for_long_and_in_one_call(server: MetastoreServer, c
         assert alone.lake_read_group_events(waits).events == []
         assert time.monotonic() - began >= 4  # with several members it is told sooner
         with ThriftClient(server.host, server.port) as another:
-            another.lake_read_group_events(request.replace(member="n"))
-            answer = alone.lake_read_group_events(waits)  # at once: there are two of them now
-            assert (len(answer.shards), answer.members) == (8, 2)
+
+            def shared() -> bool:
+                another.lake_read_group_events(request.replace(member="n"))
+                answer = alone.lake_read_group_events(waits)  # at once: there are two of them now
+                return (len(answer.shards), answer.members) == (8, 2)
+
+            until(shared)
