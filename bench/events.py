@@ -127,7 +127,8 @@ def _writers(report: Report, sizes: Sizes, server: MetastoreServer, redis: Redis
     section.figures.append(Figure.of("all four ways are followed", "events/s", everybody))
     section = report.section(
         "Latency",
-        "From the answer to a writer until a subscriber is told, one change at a time, all four ways followed at once.",
+        "From the answer to a writer until a subscriber is told (below zero: it is told before the writer), one change"
+        " at a time, all four ways followed at once.",
     )
     for way, file in ways.items():
         told = subscribers.noted(file)

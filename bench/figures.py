@@ -68,7 +68,7 @@ class Report:
         for section in self.sections:
             console.print(f"[bold]{section.title}[/bold]. {section.about}")
             table = Table()
-            for heading in ("", "median", "p99", "lowest", "highest", "rounds"):
+            for heading in ("", "median", "p99", "lowest", "highest", "times"):
                 table.add_column(heading, justify="left" if not heading else "right")
             for figure in section.figures:
                 table.add_row(*_cells(figure))
@@ -85,7 +85,7 @@ class Report:
         lines[-1] += f" Load average when it began: {self.load:.1f}."
         for section in self.sections:
             lines += ["", f"## {section.title}", "", section.about, ""]
-            lines += ["| | median | p99 | lowest | highest | rounds |", "|---|---:|---:|---:|---:|---:|"]
+            lines += ["| | median | p99 | lowest | highest | times |", "|---|---:|---:|---:|---:|---:|"]
             lines += [f"| {' | '.join(_cells(figure))} |" for figure in section.figures]
         return "\n".join(lines) + "\n"
 
@@ -106,7 +106,7 @@ def machine() -> dict[str, str | int]:
         "processor": found[1] if found else platform.processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0,
         "memory_gib": round(psutil.virtual_memory().total / 2**30),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": platform.system(),
     }
 
 
