@@ -291,7 +291,6 @@ class TableService:
             raise InvalidOperationException("New table is invalid: it has no name")
         old_name = given.table_name(database, table, catalog)
         new_name = given.table_name(new.dbName, new.tableName, catalog or new.catName)
-        _check_changed(new)
         cascade = cascade or objects.is_true(context.get(CASCADE))
         value = objects.table(new)
         value.dbName, value.catName = new_name.database, new_name.catalog
@@ -306,7 +305,7 @@ class TableService:
                 row = tables.find(tx, old_name, Hold.EXCLUSIVE)
                 if row is None:
                     raise InvalidOperationException(f"{given.plain(database)}.{table} table not found")
-                _check_changed_complete(new)
+                _check_changed(new)
                 _check_expected(row, value, context)
                 old = objects.table_of(row)
                 transactional_property.settle_changed(
@@ -600,14 +599,10 @@ def _check_changed(new: Table) -> None:
     """Hive's checks of an altered table, in Hive's order."""
     if not is_name(new.tableName or ""):
         raise InvalidOperationException(f"{new.tableName} is not a valid object name")
-    if new.sd is not None and (wrong := wrong_type(new.sd.cols)) is not None:
-        raise InvalidOperationException(f"Invalid column type: {wrong}")
-
-
-def _check_changed_complete(new: Table) -> None:
-    """What Hive finds wrong with an altered table only after it found the one that is to change."""
     if new.sd is None or (new.tableType != objects.VIEW and (new.sd.cols is None or new.partitionKeys is None)):
         raise MetaException("a table needs a storage descriptor, columns and partition keys, be they empty")
+    if (wrong := wrong_type(new.sd.cols)) is not None:
+        raise InvalidOperationException(f"Invalid column type: {wrong}")
 
 
 def _check_expected(row: TableRow, new: Table, context: Mapping[str, str]) -> None:

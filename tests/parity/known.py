@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from metastore.wire.hive import Function, LockState, Partition, Table
-from tests.parity.calls import Call, Script
+from tests.parity.calls import Call
 
 RETURNED = "returned"
 UNDECLARED = "TApplicationException"
@@ -20,14 +20,14 @@ UNDECLARED = "TApplicationException"
 class Rule:
     """A named difference; `parts` where the two servers may hold different things afterwards.
 
-    `when`: the script's calls that can have led to it, where it shows in a later read.
+    `when`: which earlier call, and Hive's answer to it, can have led to it, where it shows in a later read.
     """
 
     name: str
     row: str
     explains: Callable[[Call, Any, Any], bool]
     parts: bool = False
-    when: Callable[[Call], bool] | None = None
+    when: Callable[[Call, Any], bool] | None = None
 
 
 ACCIDENTS = (
@@ -70,7 +70,8 @@ def index_table(call: Call, hive: Any, ours: Any) -> bool:
 
 
 def accident_told(call: Call, hive: Any, ours: Any) -> bool:
-    return (accident(hive) != "" or hive.kind == UNDECLARED) and ours.kind not in (RETURNED, UNDECLARED)
+    broken = hive.kind in (UNDECLARED, "TTransportException")  # Hive closes the connection after some
+    return (accident(hive) != "" or broken) and ours.kind not in (RETURNED, UNDECLARED)
 
 
 def too_long(call: Call, hive: Any, ours: Any) -> bool:
@@ -163,8 +164,8 @@ def function_incomplete(call: Call, hive: Any, ours: Any) -> bool:
 
 
 def several_faults(call: Call, hive: Any, ours: Any) -> bool:
-    """Of two faults another is told: Hive looks at a place, or at a filter, before it looks for the table."""
-    told_first = ("No FileSystem for scheme", "Error parsing partition filter")
+    """Of two faults another is told: Hive looks at a place, a filter or a name before it looks for the table."""
+    told_first = ("No FileSystem for scheme", "Error parsing partition filter", "Partition name is invalid")
     return any(text in str(hive.value) for text in told_first) and ours.kind not in (RETURNED, UNDECLARED)
 
 
@@ -220,11 +221,16 @@ def no_sequence(call: Call, hive: Any, ours: Any) -> bool:
     """Keys without a number: Hive says 0, and doesn't take two of them."""
     if call.method in ("get_primary_keys", "get_foreign_keys"):
         return "'key_seq': 0" in repr(hive)
-    return call.method in CONSTRAINTS and accident(hive) + str(hive.value) != "" and ours.kind == RETURNED
+    unset = "key_seq=0" in repr(call) or "key_seq" not in repr(call)
+    return call.method in CONSTRAINTS and unset and hive.kind != RETURNED and ours.kind == RETURNED
 
 
-def without_sequence(call: Call) -> bool:
-    return call.method in CONSTRAINTS and ("key_seq=0" in repr(call) or "key_seq" not in repr(call))
+def aggregated_before(call: Call, hive: Any) -> bool:
+    return call.method == "get_aggr_stats_for"
+
+
+def from_a_cache(call: Call, hive: Any, ours: Any) -> bool:
+    return call.method == "get_aggr_stats_for" and (hive.kind, ours.kind) == (RETURNED, RETURNED)
 
 
 def missing_privilege_object(call: Call, hive: Any, ours: Any) -> bool:
@@ -236,12 +242,25 @@ def missing_privilege_object(call: Call, hive: Any, ours: Any) -> bool:
     )
 
 
-def shared_descriptor(call: Call) -> bool:
+def shared_descriptor(call: Call, hive: Any) -> bool:
     return call.method == "add_partitions_pspec" and "sharedSDPartitionSpec" in repr(call)
 
 
-def is_rename(call: Call) -> bool:
-    return call.method == "rename_partition"
+def is_rename(call: Call, hive: Any) -> bool:
+    return call.method == "rename_partition" and hive.kind == RETURNED
+
+
+def failed_with_directories(call: Call, hive: Any) -> bool:
+    return call.method.startswith(("add_partition", "create_", "exchange_partition")) and hive.kind != RETURNED
+
+
+def left_behind(call: Call, hive: Any, ours: Any) -> bool:
+    """Empty directories that Hive made before a call failed."""
+    if call.method != "files" or hive.value.keys() != ours.value.keys():
+        return False
+    more = [path for top in hive.value for path in set(hive.value[top]) ^ set(ours.value[top])]
+    ahead = all(set(ours.value[top]) <= set(hive.value[top]) for top in hive.value)
+    return ahead and all(path.endswith("/") for path in more)
 
 
 def which_blocker(call: Call, hive: Any, ours: Any) -> bool:
@@ -284,9 +303,11 @@ RULES: list[Rule] = [
     Rule("objects without a name", "objects of privileges without a name", nameless_privilege_object, parts=True),
     Rule("values of no table", "`get_partition_values` of a missing table", values_of_no_table),
     Rule("which blocker", "`show_locks` of a lock that waits for several", which_blocker),
+    Rule("from a cache", "`get_aggr_stats_for` again", from_a_cache, when=aggregated_before),
+    Rule("left behind", "directories that a call that fails made", left_behind, when=failed_with_directories),
     Rule("counted too early", "`rename_partition`: `numFiles`", counted_too_early, when=is_rename),
     Rule("created never", "`add_partitions_pspec` with a shared descriptor", created_never, when=shared_descriptor),
-    Rule("no sequence", "keys without `key_seq`", no_sequence, parts=True, when=without_sequence),
+    Rule("no sequence", "keys without `key_seq`", no_sequence, parts=True),
     Rule(
         "missing objects of privileges", "`grant_privileges` on a missing object", missing_privilege_object, parts=True
     ),
@@ -312,9 +333,9 @@ RULES: list[Rule] = [
 ]
 
 
-def rule_for(script: Script, call: Call, hive: Any, ours: Any) -> Rule | None:
-    """The rule that explains a difference of a call after or in a script, None where there is none."""
+def rule_for(earlier: list[tuple[Call, Any]], call: Call, hive: Any, ours: Any) -> Rule | None:
+    """The rule that explains a difference after earlier calls and Hive's answers to them, None where there is none."""
     for rule in RULES:
-        if (rule.when is None or any(map(rule.when, script))) and rule.explains(call, hive, ours):
+        if (rule.when is None or any(rule.when(*each) for each in earlier)) and rule.explains(call, hive, ours):
             return rule
     return None

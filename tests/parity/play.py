@@ -220,44 +220,43 @@ class Pair:
                 side.end()
 
     def _compare(self, script: Script) -> list[Difference]:
+        earlier: list[tuple[Call, Answer]] = []
         for position, call in enumerate(script):
             hive, ours = self._both(call)
             found = compared(position, call, hive, ours)
+            rule = None if found is None else known.rule_for(earlier, call, hive, ours)
+            earlier.append((call, hive))
             if found is None:
                 continue
-            rule = known.rule_for(script, call, hive, ours)
             if rule is None:
                 return [found]
             if rule.parts:  # from here on the two are not in the same state
                 return []
-        return self._state(script)
+        return self._state(earlier)
 
     def _both(self, call: Call) -> tuple[Answer, Answer]:
         self.calls += 1
         hive, ours = self._pool.map(lambda side: side.play(call), self._sides)
         return hive, ours
 
-    def _state(self, script: Script) -> list[Difference]:
+    def _state(self, earlier: list[tuple[Call, Answer]]) -> list[Difference]:
+        """What differs in the files, or in what can be read of the script's databases; the first difference."""
         hive, ours = self._pool.map(Side.files, self._sides)
-        found = compared(len(script), Call("files"), hive, ours)
-        if found is not None and known.rule_for(script, found.call, hive, ours) is None:
+        found = compared(len(earlier), Call("files"), hive, ours)
+        if found is not None and known.rule_for(earlier, found.call, hive, ours) is None:
             return [found]
-        databases, _ = self._both(Call("get_databases", f"{NAMES}*"))
-        for database in databases.value if databases.kind == RETURNED else ():
-            for call in reads_of_database(database):
-                if (difference := self._read(script, call)) is not None:
-                    return [difference]
-            tables, _ = self._both(Call("get_all_tables", database))
-            for table in tables.value if tables.kind == RETURNED else ():
-                for call in reads_of_table(database, table):
-                    if (difference := self._read(script, call)) is not None:
-                        return [difference]
+        reads = [Call("get_databases", f"{NAMES}*")]
+        while reads:
+            call = reads.pop(0)
+            hive, ours = self._both(call)
+            found = compared(len(earlier), call, hive, ours)
+            if found is not None and known.rule_for(earlier, call, hive, ours) is None:
+                return [found]
+            if hive.kind == RETURNED and call.method == "get_databases":
+                reads += [read for database in hive.value for read in reads_of_database(database)]
+            elif hive.kind == RETURNED and call.method == "get_all_tables":
+                reads += [read for table in hive.value for read in reads_of_table(*call.arguments, table)]
         return []
-
-    def _read(self, script: Script, call: Call) -> Difference | None:
-        hive, ours = self._both(call)
-        found = compared(len(script), call, hive, ours)
-        return found if found is not None and known.rule_for(script, call, hive, ours) is None else None
 
 
 def reads_of_database(name: str) -> list[Call]:
