@@ -13,8 +13,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.interop)
-            # The first one of a module waits for Maven's downloads, too.
-            item.add_marker(pytest.mark.timeout(1800))
 
 
 @pytest.fixture(scope="session")
