@@ -175,5 +175,6 @@ def test_servers_are_killed(servers: list[MetastoreServer]) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(7200)
 def test_servers_are_killed_for_minutes(servers: list[MetastoreServer]) -> None:
     run(servers, int(os.environ.get("TIMELINE_SEED", "0")) or random.randrange(1 << 30), 90)

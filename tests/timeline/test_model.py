@@ -238,5 +238,6 @@ def test_a_few_histories(pair: tuple[Metastore, Metastore]) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(7200)
 def test_many_histories(pair: tuple[Metastore, Metastore]) -> None:
     run(pair, 300, 40)
