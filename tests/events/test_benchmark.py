@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.long
 def test_the_quick_form(tmp_path: Path) -> None:
     options = ["--quick", "--json", str(tmp_path / "found.json"), "--results", str(tmp_path)]
     shown = subprocess.run([sys.executable, "-m", "bench", "events", *options], capture_output=True, text=True)

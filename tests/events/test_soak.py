@@ -427,6 +427,7 @@ def told_of(writers: list[Writer]) -> str:
     return f"{counts}; {dict(doubts.most_common(8))};"
 
 
+@pytest.mark.long
 def test_half_a_minute(tmp_path: Path, seed: int) -> None:
     soak(tmp_path, seed, 12, pause=0.3, members=1, lose=False)
 

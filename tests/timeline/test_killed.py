@@ -171,7 +171,7 @@ def _hive_rows(client: ThriftClient, table: TableReference) -> dict[str, int]:
 
 
 def test_servers_are_killed(servers: list[MetastoreServer]) -> None:
-    run(servers, 7, 6)
+    run(servers, 7, 3)
 
 
 @pytest.mark.long
