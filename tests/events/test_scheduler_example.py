@@ -74,6 +74,7 @@ def test_runs_once_when_all_three_are_ready(server: MetastoreServer, client: Thr
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_with_spark(server: MetastoreServer, client: ThriftClient) -> None:
     lake(client)
     for name in NEEDS:

@@ -14,13 +14,13 @@ pytestmark = pytest.mark.hive
 
 # How many scripts of each family. Hive's server needs some 30 ms for a call.
 FEW = {
-    "databases": 15,
-    "tables": 12,
-    "partitions": 18,
-    "statistics": 6,
-    "privileges": 10,
-    "transactions": 12,
-    "others": 12,
+    "databases": 8,
+    "tables": 9,
+    "partitions": 12,
+    "statistics": 5,
+    "privileges": 7,
+    "transactions": 9,
+    "others": 9,
 }
 MANY = int(os.environ.get("METASTORE_PARITY_EXAMPLES", "150"))
 """Scripts of each family in the long run."""
