@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+import pytest
 from sqlalchemy import NullPool, create_engine, text
 
 from metastore.client.thrift_client import ThriftClient
@@ -112,6 +113,7 @@ def test_a_storm(tmp_path: Path) -> None:
     assert first_seen([each["number"] for each in noted(tmp_path, "everything")]) == committed
 
 
+@pytest.mark.long
 def test_dispatchers_stand_by(tmp_path: Path) -> None:
     """Two dispatchers of their own beside a server without outlets: one works, the other takes over."""
     with (

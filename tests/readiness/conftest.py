@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from metastore.services import Metastore, batches, readiness
+from metastore.services import Metastore, readiness, source_reports
 from metastore.settings import Settings
 from metastore.store.migrations import upgrade
 from tests.readiness.lake import StreamTable
@@ -81,6 +81,6 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Stands still until told to go on."""
     clock = Clock()
-    for module in (readiness, batches):
+    for module in (readiness, source_reports):
         monkeypatch.setattr(module, "now_ms", lambda: clock.now)
     return clock

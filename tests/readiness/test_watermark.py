@@ -172,7 +172,7 @@ def test_names_of_sources(table: StreamTable) -> None:
 def test_silent_sources_are_forgotten_before_there_are_too_many(
     table: StreamTable, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("metastore.services.batches.MAX_SOURCES", 3)
+    monkeypatch.setattr("metastore.services.source_reports.MAX_SOURCES", 3)
     table.report(0, a=START + 10, b=START + 20, c=START + 30)
     assert table.report(1, a=START + 11, b=START + 20, c=START + 30).watermark == START + 11
     with pytest.raises(InvalidOperationException, match="more than 3 sources"):

@@ -198,8 +198,8 @@ class TestWatermark:
         assert re.search(r"^uncommitted +2, the first is dt=2024-01-31/hr=01$", shown, re.MULTILINE)
         header, first, second = shown.splitlines()[-3:]
         assert header.split() == ["chain", "source", "watermark", "(UTC)", "last", "report", "(UTC)", "state"]
-        assert re.fullmatch(rf"primary  clicks +2024-01-31 02:00:00  \d+ d.* behind now  {TIME}  live", first)
-        assert re.fullmatch(rf"primary  eu-orders  2024-01-31 01:00:00  \d+ d.* behind now  {TIME}  live", second)
+        assert re.fullmatch(rf"primary  clicks +2024-01-31 02:00:00  \d+ d.* behind now +{TIME}  live", first)
+        assert re.fullmatch(rf"primary  eu-orders  2024-01-31 01:00:00  \d+ d.* behind now +{TIME}  live", second)
 
     def test_as_json(self, uri: str) -> None:
         table = make_table(uri, hours=1)
