@@ -20,7 +20,7 @@ bench: setup  ## measure how fast it is; ARGS="events --results bench/results" k
 	$(PY) -m bench $(ARGS)
 
 interop: setup-tests  ## run other systems' clients and servers with this one (their jars come through Maven)
-	$(PY) -m pytest -m interop --timeout 1800 --interop-record docs/interop.md $(ARGS)
+	$(PY) -m pytest -m interop --timeout 1800 --interop-record=docs/interop.md $(ARGS)
 
 lint: setup  ## check style, types and the rules of imports
 	$(PY) -m ruff check .
