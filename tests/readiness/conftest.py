@@ -3,15 +3,14 @@
 import itertools
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from metastore.services import Metastore, readiness, source_reports
 from metastore.settings import Settings
-from metastore.store.migrations import upgrade
 from tests.readiness.lake import StreamTable
 from tests.support import builders
+from tests.support.pair import opened_pair
 from tests.support.postgres import Postgres
 from tests.unit.test_warehouse_directories import s3_endpoint, storage
 
@@ -22,14 +21,8 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def pair(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Metastore, Metastore]]:
-    warehouse: Path = tmp_path_factory.mktemp("warehouse")
-    with postgres.fresh_database() as url:
-        upgrade(url)
-        settings = Settings(database_url=url, warehouse_dir=str(warehouse))
-        one, two = Metastore.open(settings), Metastore.open(settings)
-        yield one, two
-        one.close()
-        two.close()
+    with opened_pair(postgres, tmp_path_factory.mktemp("warehouse")) as both:
+        yield both
 
 
 @pytest.fixture

@@ -2,14 +2,12 @@
 
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from metastore.services import Metastore
-from metastore.settings import Settings
-from metastore.store.migrations import upgrade
 from tests.support import builders
+from tests.support.pair import opened_pair
 from tests.support.postgres import Postgres
 from tests.timeline.lake import LakeTable
 
@@ -19,14 +17,8 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="package")
 def pair(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Metastore, Metastore]]:
     """Two servers' services on one database and one warehouse."""
-    warehouse: Path = tmp_path_factory.mktemp("warehouse")
-    with postgres.fresh_database() as url:
-        upgrade(url)
-        settings = Settings(database_url=url, warehouse_dir=str(warehouse), active_instants=20)
-        one, two = Metastore.open(settings), Metastore.open(settings)
-        yield one, two
-        one.close()
-        two.close()
+    with opened_pair(postgres, tmp_path_factory.mktemp("warehouse"), active_instants=20) as both:
+        yield both
 
 
 @pytest.fixture
