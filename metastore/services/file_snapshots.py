@@ -53,7 +53,7 @@ class FileSnapshots:
 
         Raises NoSuchObjectException, InvalidOperationException, SnapshotGone, MetaException for a bad filter.
         """
-        limit = min(max(request.limit, 1), MAX_FILES) if request.limit is not None else MAX_FILES
+        limit = _limit(request.limit, MAX_FILES)
         if request.asOfMoment is not None:
             self._sequencer.catch_up()
         with self._database.read() as tx:
@@ -109,7 +109,7 @@ class FileSnapshots:
 
         Raises NoSuchObjectException, InvalidOperationException, SnapshotGone, MetaException for a bad filter.
         """
-        limit = min(max(request.limit, 1), MAX_INSTANTS) if request.limit is not None else MAX_INSTANTS
+        limit = _limit(request.limit, MAX_INSTANTS)
         self._sequencer.catch_up()
         with self._database.read() as tx:
             row = lake_table(self._tables, tx, request.table)
@@ -144,7 +144,7 @@ class FileSnapshots:
         given = [each for each in (request.keepCommits, request.keepHours, request.keepVersions) if each is not None]
         if len(given) != 1 or given[0] < 1:
             raise InvalidOperationException("say one of keepCommits, keepHours and keepVersions, at least 1")
-        limit = min(max(request.limit, 1), MAX_FILES) if request.limit is not None else MAX_FILES
+        limit = _limit(request.limit, MAX_FILES)
         with self._database.read() as tx:
             row = lake_table(self._tables, tx, request.table)
             saved = instants.saved_positions(tx, row.id)
@@ -238,6 +238,11 @@ def _position_at_moment(tx: Transaction, row: TableRow, moment: int) -> int:
     numbers = event_log.numbers_of(tx, list(unplaced.values())) if unplaced else {}
     recent = [instant for instant, event in unplaced.items() if numbers.get(event, moment + 1) <= moment]
     return max(instants.position_at_moment(tx, row.id, moment), instants.last_position_of(tx, recent))
+
+
+def _limit(given: int | None, most: int) -> int:
+    """How much an answer may hold: what is asked for, at least one, at most so much."""
+    return most if given is None else min(max(given, 1), most)
 
 
 def _known(row: TableRow, line: Timeline, position: int) -> int:

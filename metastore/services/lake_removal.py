@@ -27,10 +27,8 @@ def drop_files(tx: Transaction, row: TableRow, names: Sequence[str] | None, even
     """Takes the files of partitions, None for all, out of the snapshot, by an instant of the server's own.
 
     `deleted`: they go from the storage, too, and no earlier snapshot can be read any more. The caller holds the
-    timeline, if there is one.
+    timeline: there is one.
     """
-    if not instants.has_timeline(tx, row.id):
-        return
     line = instants.hold_timeline(tx, row.id)
     sums = data_files.sums(tx, row.id, names)
     wanted = [each.name for each in sums]

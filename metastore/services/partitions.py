@@ -591,7 +591,7 @@ class PartitionService:
         deletions: list[Move] = []
         with self._database.write() as tx:
             row = self._tables.row(tx, database, table, catalog, Hold.SHARED)
-            lake_removal.hold_timeline(tx, row)
+            has_timeline = lake_removal.hold_timeline(tx, row)
             found = select(tx, row)
             owner = objects.table_of(row)
             external = objects.is_external(owner) or objects.is_view(owner)
@@ -601,7 +601,8 @@ class PartitionService:
                 self._publisher.settle_kept(tx, row.id, [p.id for p in found])
             partitions.remove(tx, row.id, found)
             deleted = delete_data and not external
-            lake_removal.drop_files(tx, row, [p.name for p in found], self._events, deleted=deleted)
+            if has_timeline:
+                lake_removal.drop_files(tx, row, [p.name for p in found], self._events, deleted=deleted)
             written_tables.forget_partitions(tx, row.name, [partition.name for partition in found])
             self._events.partitions(
                 tx,

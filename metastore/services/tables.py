@@ -485,7 +485,8 @@ class TableService:
             row = self.row(tx, database, table, catalog, Hold.EXCLUSIVE)
             value = objects.table_of(row)
             assert value.parameters is not None
-            lake_removal.drop_files(tx, row, names if value.partitionKeys else None, self._events, deleted=True)
+            if lake_removal.hold_timeline(tx, row):
+                lake_removal.drop_files(tx, row, names if value.partitionKeys else None, self._events, deleted=True)
             if not value.partitionKeys:
                 emptied = [row.location] if row.location else []
                 quick_statistics.clear_after_truncate(value.parameters)
