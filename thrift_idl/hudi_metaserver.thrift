@@ -65,23 +65,34 @@ exception NoSuchObjectException {
   1: string message
 }
 
+// The exceptions are those of the classes in Hudi's released bundles (0.13 to 1.2).
 service ThriftHoodieMetaserver {
   void createDatabase(1: string db)
+      throws (1: MetaserverStorageException o1, 2: NoSuchObjectException o2, 3: AlreadyExistException o3)
   string createNewInstantTime(1: string db, 2: string tb)
+      throws (1: MetaserverStorageException o1, 2: NoSuchObjectException o2)
   HoodieInstantChangeResult createNewInstantWithTime(
       1: string db,
       2: string tb,
       3: THoodieInstant instant,
       4: binary content)
+      throws (1: MetaserverStorageException o1, 2: NoSuchObjectException o2)
   void createTable(1: Table table)
+      throws (1: MetaserverStorageException o1, 2: NoSuchObjectException o2, 3: AlreadyExistException o3,
+              4: MetaserverException o4)
   HoodieInstantChangeResult deleteInstant(1: string db, 2: string tb, 3: THoodieInstant instant)
+      throws (1: MetaserverStorageException o1, 2: NoSuchObjectException o2)
   binary getInstantMetadata(1: string db, 2: string tb, 3: THoodieInstant instant)
+      throws (1: MetaserverStorageException o1, 2: NoSuchObjectException o2)
   Table getTable(1: string db, 2: string tb)
+      throws (1: MetaserverStorageException o1, 2: NoSuchObjectException o2)
   list<THoodieInstant> listInstants(1: string db, 2: string tb, 3: i32 num)
+      throws (1: MetaserverStorageException o1, 2: NoSuchObjectException o2)
   HoodieInstantChangeResult transitionInstantState(
       1: string db,
       2: string tb,
       3: THoodieInstant fromInstant,
       4: THoodieInstant toInstant,
       5: binary metadata)
+      throws (1: MetaserverStorageException o1, 2: NoSuchObjectException o2, 3: MetaserverException o3)
 }
