@@ -269,6 +269,7 @@ struct Instant {
   12: optional bool archived
   13: optional string conflict          // why its completion was refused
   14: optional string undoneBy          // the timestamp of the rollback or restore that undid it
+  15: optional string directory         // its own, where its writer may put files; in the answer to who begins it only
 }
 
 // A file group of a partition; an empty partition is the whole of a table without partition keys.
@@ -285,6 +286,7 @@ struct BeginInstantRequest {
   5: optional binary metadata           // kept with that state, whatever it says
   6: optional i64 readPosition          // by default the table's position now
   7: optional list<FileGroup> plan      // what a table service is going to rewrite: opens a slice in each
+  8: optional bool heartbeat            // its writer will go on sending heartbeats: this is the first one
 }
 
 struct TransitionInstantRequest {
@@ -328,7 +330,7 @@ struct DataFile {
   1: required string partition
   2: required string fileGroup
   3: required string slice              // the timestamp of the instant that opened the slice
-  4: required string path               // relative to the table's location
+  4: required string path               // relative to the table's location, or what that was before a `relocate`
   5: optional string kind               // base (by default) or log
   6: required i64 size                  // bytes; of a log file that grew, as much as is valid
   7: optional i64 rows
@@ -339,6 +341,7 @@ struct DataFile {
   12: optional binary statistics        // of its columns, whatever the writer makes of it
   13: optional i64 addedAt              // position; answers only
   14: optional i64 removedAt            // position; answers only
+  15: optional bool staged              // `path` is in the instant's directory: the server moves it to its partition's
 }
 
 struct Column {
@@ -364,6 +367,8 @@ struct CompleteInstantRequest {
   14: optional map<string, i64> eventTimes      // per source: the smallest event time of what was written
   15: optional list<InstantKey> rolledBack      // of a rollback or restore: what it undoes
   16: optional list<string> cleanedPaths        // of a clean: files that nobody needs; the server deletes them
+  17: optional bool relocate                    // replacedPartitions lie in the instant's directory from now on
+  18: optional map<string, string> schemaProperties  // the table's, spark.sql.sources.schema and the like: with columns
 }
 
 struct CompletedInstant {
@@ -378,6 +383,7 @@ struct TimelinePosition {
   2: optional string lastCompleted      // timestamp
   3: required i64 oldestReadable        // the first position whose snapshot is whole
   4: optional i64 moment                // of the last completion
+  5: optional i64 tableVersion
 }
 
 struct SnapshotRequest {
@@ -399,6 +405,8 @@ struct SnapshotResponse {
   1: required i64 position
   2: required list<DataFile> files      // ordered by partition, file group, slice, base file, log version
   3: optional string nextPage             // there are more
+  4: optional string location             // that paths are relative to
+  5: optional i64 tableVersion
 }
 
 // What changed after one position up to another; nothing that came and went between them is left out.
@@ -421,6 +429,7 @@ struct InstantChanges {
 struct ReadChangesResponse {
   1: required list<InstantChanges> changes   // in the order of completions
   2: required i64 position                   // go on after this one
+  3: optional string location                // that paths are relative to
 }
 
 // What nobody needs any more who reads the latest of `commits` completions, of `hours`, or of `versions` per group.

@@ -364,11 +364,11 @@ class DeadEvent(Struct):
 
 
 class Instant(Struct):
-    __slots__ = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt', 'heartbeatAt', 'completionTime', 'position', 'moment', 'begunAs', 'readPosition', 'archived', 'conflict', 'undoneBy', 'unknown')
+    __slots__ = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt', 'heartbeatAt', 'completionTime', 'position', 'moment', 'begunAs', 'readPosition', 'archived', 'conflict', 'undoneBy', 'directory', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, timestamp: str | None = None, action: str | None = None, state: str | None = None, requestedAt: int | None = None, changedAt: int | None = None, heartbeatAt: int | None = None, completionTime: str | None = None, position: int | None = None, moment: int | None = None, begunAs: str | None = None, readPosition: int | None = None, archived: bool | None = None, conflict: str | None = None, undoneBy: str | None = None) -> None:
+    def __init__(self, timestamp: str | None = None, action: str | None = None, state: str | None = None, requestedAt: int | None = None, changedAt: int | None = None, heartbeatAt: int | None = None, completionTime: str | None = None, position: int | None = None, moment: int | None = None, begunAs: str | None = None, readPosition: int | None = None, archived: bool | None = None, conflict: str | None = None, undoneBy: str | None = None, directory: str | None = None) -> None:
         self.timestamp = timestamp
         self.action = action
         self.state = state
@@ -383,6 +383,7 @@ class Instant(Struct):
         self.archived = archived
         self.conflict = conflict
         self.undoneBy = undoneBy
+        self.directory = directory
 
 
 class FileGroup(Struct):
@@ -396,11 +397,11 @@ class FileGroup(Struct):
 
 
 class BeginInstantRequest(Struct):
-    __slots__ = ('table', 'action', 'timestamp', 'state', 'metadata', 'readPosition', 'plan', 'unknown')
+    __slots__ = ('table', 'action', 'timestamp', 'state', 'metadata', 'readPosition', 'plan', 'heartbeat', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'action',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, action: str | None = None, timestamp: str | None = None, state: str | None = None, metadata: bytes | None = None, readPosition: int | None = None, plan: list[FileGroup] | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, action: str | None = None, timestamp: str | None = None, state: str | None = None, metadata: bytes | None = None, readPosition: int | None = None, plan: list[FileGroup] | None = None, heartbeat: bool | None = None) -> None:
         self.table = table
         self.action = action
         self.timestamp = timestamp
@@ -408,6 +409,7 @@ class BeginInstantRequest(Struct):
         self.metadata = metadata
         self.readPosition = readPosition
         self.plan = plan
+        self.heartbeat = heartbeat
 
 
 class TransitionInstantRequest(Struct):
@@ -462,11 +464,11 @@ class InstantDetails(Struct):
 
 
 class DataFile(Struct):
-    __slots__ = ('partition', 'fileGroup', 'slice', 'path', 'kind', 'size', 'rows', 'minEventTime', 'maxEventTime', 'columns', 'version', 'statistics', 'addedAt', 'removedAt', 'unknown')
+    __slots__ = ('partition', 'fileGroup', 'slice', 'path', 'kind', 'size', 'rows', 'minEventTime', 'maxEventTime', 'columns', 'version', 'statistics', 'addedAt', 'removedAt', 'staged', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('partition', 'fileGroup', 'slice', 'path', 'size',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, partition: str | None = None, fileGroup: str | None = None, slice: str | None = None, path: str | None = None, kind: str | None = None, size: int | None = None, rows: int | None = None, minEventTime: int | None = None, maxEventTime: int | None = None, columns: list[str] | None = None, version: int | None = None, statistics: bytes | None = None, addedAt: int | None = None, removedAt: int | None = None) -> None:
+    def __init__(self, partition: str | None = None, fileGroup: str | None = None, slice: str | None = None, path: str | None = None, kind: str | None = None, size: int | None = None, rows: int | None = None, minEventTime: int | None = None, maxEventTime: int | None = None, columns: list[str] | None = None, version: int | None = None, statistics: bytes | None = None, addedAt: int | None = None, removedAt: int | None = None, staged: bool | None = None) -> None:
         self.partition = partition
         self.fileGroup = fileGroup
         self.slice = slice
@@ -481,6 +483,7 @@ class DataFile(Struct):
         self.statistics = statistics
         self.addedAt = addedAt
         self.removedAt = removedAt
+        self.staged = staged
 
 
 class Column(Struct):
@@ -495,11 +498,11 @@ class Column(Struct):
 
 
 class CompleteInstantRequest(Struct):
-    __slots__ = ('table', 'timestamp', 'action', 'newAction', 'metadata', 'added', 'removedGroups', 'removedPaths', 'replacedPartitions', 'strategy', 'readPosition', 'columns', 'chain', 'eventTimes', 'rolledBack', 'cleanedPaths', 'unknown')
+    __slots__ = ('table', 'timestamp', 'action', 'newAction', 'metadata', 'added', 'removedGroups', 'removedPaths', 'replacedPartitions', 'strategy', 'readPosition', 'columns', 'chain', 'eventTimes', 'rolledBack', 'cleanedPaths', 'relocate', 'schemaProperties', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'timestamp', 'action',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, newAction: str | None = None, metadata: bytes | None = None, added: list[DataFile] | None = None, removedGroups: list[FileGroup] | None = None, removedPaths: list[str] | None = None, replacedPartitions: list[str] | None = None, strategy: str | None = None, readPosition: int | None = None, columns: list[Column] | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, rolledBack: list[InstantKey] | None = None, cleanedPaths: list[str] | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, newAction: str | None = None, metadata: bytes | None = None, added: list[DataFile] | None = None, removedGroups: list[FileGroup] | None = None, removedPaths: list[str] | None = None, replacedPartitions: list[str] | None = None, strategy: str | None = None, readPosition: int | None = None, columns: list[Column] | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, rolledBack: list[InstantKey] | None = None, cleanedPaths: list[str] | None = None, relocate: bool | None = None, schemaProperties: dict[str, str] | None = None) -> None:
         self.table = table
         self.timestamp = timestamp
         self.action = action
@@ -516,6 +519,8 @@ class CompleteInstantRequest(Struct):
         self.eventTimes = eventTimes
         self.rolledBack = rolledBack
         self.cleanedPaths = cleanedPaths
+        self.relocate = relocate
+        self.schemaProperties = schemaProperties
 
 
 class CompletedInstant(Struct):
@@ -531,15 +536,16 @@ class CompletedInstant(Struct):
 
 
 class TimelinePosition(Struct):
-    __slots__ = ('position', 'lastCompleted', 'oldestReadable', 'moment', 'unknown')
+    __slots__ = ('position', 'lastCompleted', 'oldestReadable', 'moment', 'tableVersion', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('position', 'oldestReadable',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, position: int | None = None, lastCompleted: str | None = None, oldestReadable: int | None = None, moment: int | None = None) -> None:
+    def __init__(self, position: int | None = None, lastCompleted: str | None = None, oldestReadable: int | None = None, moment: int | None = None, tableVersion: int | None = None) -> None:
         self.position = position
         self.lastCompleted = lastCompleted
         self.oldestReadable = oldestReadable
         self.moment = moment
+        self.tableVersion = tableVersion
 
 
 class SnapshotRequest(Struct):
@@ -563,14 +569,16 @@ class SnapshotRequest(Struct):
 
 
 class SnapshotResponse(Struct):
-    __slots__ = ('position', 'files', 'nextPage', 'unknown')
+    __slots__ = ('position', 'files', 'nextPage', 'location', 'tableVersion', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('position', 'files',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, position: int | None = None, files: list[DataFile] | None = None, nextPage: str | None = None) -> None:
+    def __init__(self, position: int | None = None, files: list[DataFile] | None = None, nextPage: str | None = None, location: str | None = None, tableVersion: int | None = None) -> None:
         self.position = position
         self.files = files
         self.nextPage = nextPage
+        self.location = location
+        self.tableVersion = tableVersion
 
 
 class ReadChangesRequest(Struct):
@@ -600,13 +608,14 @@ class InstantChanges(Struct):
 
 
 class ReadChangesResponse(Struct):
-    __slots__ = ('changes', 'position', 'unknown')
+    __slots__ = ('changes', 'position', 'location', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('changes', 'position',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, changes: list[InstantChanges] | None = None, position: int | None = None) -> None:
+    def __init__(self, changes: list[InstantChanges] | None = None, position: int | None = None, location: str | None = None) -> None:
         self.changes = changes
         self.position = position
+        self.location = location
 
 
 class PlanCleanRequest(Struct):
@@ -680,23 +689,23 @@ ReadGroupEventsResponse.thrift_spec = f(None, (1, 'events', 15, (12, [EventRecor
 EventPositions.thrift_spec = f(None, (1, 'oldest', 10, None), (2, 'last', 10, None), (3, 'group', 10, None), (4, 'since', 10, None))
 EventGroup.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'position', 10, None), (3, 'updatedAt', 10, None), (4, 'members', 8, None))
 DeadEvent.thrift_spec = f(None, (1, 'outlet', 11, 'UTF8'), (2, 'number', 10, None), (3, 'error', 11, 'UTF8'), (4, 'attempts', 8, None), (5, 'failedAt', 10, None), (6, 'resend', 2, None), (7, 'type', 11, 'UTF8'), (8, 'catalog', 11, 'UTF8'), (9, 'database', 11, 'UTF8'), (10, 'table', 11, 'UTF8'))
-Instant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'changedAt', 10, None), (6, 'heartbeatAt', 10, None), (7, 'completionTime', 11, 'UTF8'), (8, 'position', 10, None), (9, 'moment', 10, None), (10, 'begunAs', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'archived', 2, None), (13, 'conflict', 11, 'UTF8'), (14, 'undoneBy', 11, 'UTF8'))
+Instant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'changedAt', 10, None), (6, 'heartbeatAt', 10, None), (7, 'completionTime', 11, 'UTF8'), (8, 'position', 10, None), (9, 'moment', 10, None), (10, 'begunAs', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'archived', 2, None), (13, 'conflict', 11, 'UTF8'), (14, 'undoneBy', 11, 'UTF8'), (15, 'directory', 11, 'UTF8'))
 FileGroup.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'))
-BeginInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'action', 11, 'UTF8'), (3, 'timestamp', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'readPosition', 10, None), (7, 'plan', 15, (12, [FileGroup, None], False)))
+BeginInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'action', 11, 'UTF8'), (3, 'timestamp', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'readPosition', 10, None), (7, 'plan', 15, (12, [FileGroup, None], False)), (8, 'heartbeat', 2, None))
 TransitionInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'toState', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'))
 InstantKey.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'))
 ListInstantsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'actions', 15, (11, 'UTF8', False)), (3, 'states', 15, (11, 'UTF8', False)), (4, 'after', 11, 'UTF8'), (5, 'upTo', 11, 'UTF8'), (6, 'limit', 8, None), (7, 'latestFirst', 2, None), (8, 'includeArchived', 2, None))
 InstantDetails.thrift_spec = f(None, (1, 'instant', 12, [Instant, None]), (2, 'metadata', 13, (11, 'UTF8', 11, 'BINARY', False)), (3, 'plan', 15, (12, [FileGroup, None], False)), (4, 'partitions', 15, (11, 'UTF8', False)))
-DataFile.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'), (3, 'slice', 11, 'UTF8'), (4, 'path', 11, 'UTF8'), (5, 'kind', 11, 'UTF8'), (6, 'size', 10, None), (7, 'rows', 10, None), (8, 'minEventTime', 10, None), (9, 'maxEventTime', 10, None), (10, 'columns', 15, (11, 'UTF8', False)), (11, 'version', 8, None), (12, 'statistics', 11, 'BINARY'), (13, 'addedAt', 10, None), (14, 'removedAt', 10, None))
+DataFile.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'), (3, 'slice', 11, 'UTF8'), (4, 'path', 11, 'UTF8'), (5, 'kind', 11, 'UTF8'), (6, 'size', 10, None), (7, 'rows', 10, None), (8, 'minEventTime', 10, None), (9, 'maxEventTime', 10, None), (10, 'columns', 15, (11, 'UTF8', False)), (11, 'version', 8, None), (12, 'statistics', 11, 'BINARY'), (13, 'addedAt', 10, None), (14, 'removedAt', 10, None), (15, 'staged', 2, None))
 Column.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'type', 11, 'UTF8'), (3, 'comment', 11, 'UTF8'))
-CompleteInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'newAction', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'added', 15, (12, [DataFile, None], False)), (7, 'removedGroups', 15, (12, [FileGroup, None], False)), (8, 'removedPaths', 15, (11, 'UTF8', False)), (9, 'replacedPartitions', 15, (11, 'UTF8', False)), (10, 'strategy', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'columns', 15, (12, [Column, None], False)), (13, 'chain', 11, 'UTF8'), (14, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (15, 'rolledBack', 15, (12, [InstantKey, None], False)), (16, 'cleanedPaths', 15, (11, 'UTF8', False)))
+CompleteInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'newAction', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'added', 15, (12, [DataFile, None], False)), (7, 'removedGroups', 15, (12, [FileGroup, None], False)), (8, 'removedPaths', 15, (11, 'UTF8', False)), (9, 'replacedPartitions', 15, (11, 'UTF8', False)), (10, 'strategy', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'columns', 15, (12, [Column, None], False)), (13, 'chain', 11, 'UTF8'), (14, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (15, 'rolledBack', 15, (12, [InstantKey, None], False)), (16, 'cleanedPaths', 15, (11, 'UTF8', False)), (17, 'relocate', 2, None), (18, 'schemaProperties', 13, (11, 'UTF8', 11, 'UTF8', False)))
 CompletedInstant.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'instant', 12, [Instant, None]), (3, 'repeated', 2, None), (4, 'tableVersion', 10, None))
-TimelinePosition.thrift_spec = f(None, (1, 'position', 10, None), (2, 'lastCompleted', 11, 'UTF8'), (3, 'oldestReadable', 10, None), (4, 'moment', 10, None))
+TimelinePosition.thrift_spec = f(None, (1, 'position', 10, None), (2, 'lastCompleted', 11, 'UTF8'), (3, 'oldestReadable', 10, None), (4, 'moment', 10, None), (5, 'tableVersion', 10, None))
 SnapshotRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'asOf', 11, 'UTF8'), (3, 'asOfPosition', 10, None), (4, 'asOfTime', 10, None), (5, 'asOfMoment', 10, None), (6, 'partitions', 15, (11, 'UTF8', False)), (7, 'filter', 11, 'UTF8'), (8, 'includeUncommitted', 2, None), (9, 'readOptimized', 2, None), (10, 'limit', 8, None), (11, 'after', 11, 'UTF8'), (12, 'allVersions', 2, None))
-SnapshotResponse.thrift_spec = f(None, (1, 'position', 10, None), (2, 'files', 15, (12, [DataFile, None], False)), (3, 'nextPage', 11, 'UTF8'))
+SnapshotResponse.thrift_spec = f(None, (1, 'position', 10, None), (2, 'files', 15, (12, [DataFile, None], False)), (3, 'nextPage', 11, 'UTF8'), (4, 'location', 11, 'UTF8'), (5, 'tableVersion', 10, None))
 ReadChangesRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'after', 10, None), (3, 'upTo', 10, None), (4, 'partitions', 15, (11, 'UTF8', False)), (5, 'filter', 11, 'UTF8'), (6, 'includeUncommitted', 2, None), (7, 'limit', 8, None))
 InstantChanges.thrift_spec = f(None, (1, 'instant', 12, [Instant, None]), (2, 'added', 15, (12, [DataFile, None], False)), (3, 'removed', 15, (12, [DataFile, None], False)))
-ReadChangesResponse.thrift_spec = f(None, (1, 'changes', 15, (12, [InstantChanges, None], False)), (2, 'position', 10, None))
+ReadChangesResponse.thrift_spec = f(None, (1, 'changes', 15, (12, [InstantChanges, None], False)), (2, 'position', 10, None), (3, 'location', 11, 'UTF8'))
 PlanCleanRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'keepCommits', 8, None), (3, 'keepHours', 8, None), (4, 'keepVersions', 8, None), (5, 'limit', 8, None))
 EventsGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldest', 10, None))
 InstantConflict.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'winners', 15, (12, [Instant, None], False)), (3, 'overlap', 15, (11, 'UTF8', False)), (4, 'filesToRemove', 15, (11, 'UTF8', False)))
