@@ -6,6 +6,7 @@ calls it only for the rare message that needs it.
 """
 
 import struct
+from functools import cache
 from typing import Any, TypeVar
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
@@ -30,19 +31,25 @@ def has_unknown(value: Any) -> bool:
     """
     if hasattr(value, "unknown"):
         return True
-    for name in value.field_names():
+    for name in _holders_of_structs(type(value)):  # type: ignore[arg-type]  # mypy: unhashable instances
         part = getattr(value, name)
-        if isinstance(part, Struct):
-            if has_unknown(part):
-                return True
-        elif (
-            isinstance(part, list)
-            and part
-            and isinstance(part[0], Struct)
-            and any(hasattr(item, "unknown") for item in part)
-        ):
+        if isinstance(part, list):
+            for item in part:
+                if hasattr(item, "unknown"):
+                    return True
+        elif part is not None and has_unknown(part):
             return True
     return False
+
+
+@cache
+def _holders_of_structs(cls: type[Struct]) -> tuple[str, ...]:
+    """The fields that are structs, or lists of them."""
+    return tuple(
+        entry[2]
+        for entry in cls.thrift_spec
+        if entry is not None and (entry[1] == TType.STRUCT or (entry[1] == TType.LIST and entry[3][0] == TType.STRUCT))
+    )
 
 
 def decode_with_unknown(cls: type[S], data: bytes, offset: int = 0) -> S:

@@ -1,5 +1,6 @@
 """The base of every generated Thrift struct."""
 
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from thrift.Thrift import TException
@@ -54,17 +55,21 @@ class Struct:
     __hash__ = None  # type: ignore[assignment]  # structs are mutable
 
     @classmethod
-    def field_names(cls) -> list[str]:
+    @cache
+    def field_names(cls) -> tuple[str, ...]:
         """The names of the declared fields, by rising field id."""
-        return [entry[2] for entry in cls.thrift_spec if entry is not None]
+        return tuple(entry[2] for entry in cls.thrift_spec if entry is not None)
 
     def replace(self, **changes: Any) -> Self:
         """A shallow copy with some attributes changed; unknown fields are kept."""
         copy = type(self)()
-        for name in self.field_names():
-            setattr(copy, name, changes.pop(name) if name in changes else getattr(self, name))
-        if changes:
-            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(changes))}")
+        names = self.field_names()
+        for name in names:
+            setattr(copy, name, getattr(self, name))
+        for name, value in changes.items():
+            if name not in names:
+                raise TypeError(f"{type(self).__name__} has no field {name}")
+            setattr(copy, name, value)
         if hasattr(self, "unknown"):
             copy.unknown = self.unknown  # type: ignore[misc]
         return copy
