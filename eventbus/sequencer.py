@@ -10,13 +10,13 @@ from sqlalchemy import Connection
 from eventbus import log as event_log
 
 LOOK_SECONDS = 1.0
-"""Between looks for events of servers that died after their commit."""
+"""Between looks of one server for events of those that died after their commit; before another try after a failure."""
 
 log = structlog.get_logger(__name__)
 
 
 class Sequencer:
-    """Numbers events whenever `wake` is called, and now and then without. Any number of them may run on a database."""
+    """Numbers events whenever `wake` is called. Any number of them may run on a database."""
 
     def __init__(
         self,
@@ -51,10 +51,13 @@ class Sequencer:
             event_log.number(tx)
 
     def _run(self) -> None:
+        pause: float | None = None
         while not self._stopped:
-            self._waked.wait(LOOK_SECONDS)
+            self._waked.wait(pause)
             self._waked.clear()
+            pause = None
             try:
                 self.catch_up()
             except Exception as error:
                 log.warning("events can't be numbered", error=str(error), retry_seconds=LOOK_SECONDS)
+                pause = LOOK_SECONDS

@@ -14,6 +14,8 @@ from metastore.cli.output import json_option, print_json, print_record
 def status(uri: str, as_json: bool) -> None:
     """Show a running server's version, schema, number of objects and connections.
 
+    `duties` is the one of the servers on the database that does the background work for all of them.
+
     Exits with 1 if no server answers.
 
     \b
@@ -27,6 +29,7 @@ def status(uri: str, as_json: bool) -> None:
             "uri": uri,
             "version": client.call("getOption", "version"),  # getVersion is fb303's, the same for every server
             "schema": client.call("getOption", "schema.revision"),
+            "duties": client.call("getOption", "duties"),
             "started": datetime.fromtimestamp(client.call("aliveSince"), UTC).isoformat(),
             **dict(sorted(counters.items())),
         }

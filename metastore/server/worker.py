@@ -14,16 +14,21 @@ from typing import Any
 
 import structlog
 
+from eventbus import sequencer
 from eventbus.notices import Notices
 from metastore import api
 from metastore.api.registry import HANDLERS
+from metastore.cache.shared import SharedLevel
 from metastore.server import metrics
 from metastore.server.connection import Connection, Connections, News, Shared, Timeouts
 from metastore.server.dispatch import Dispatcher
-from metastore.server.housekeeper import Housekeeper
+from metastore.server.duties import Duties, Duty
+from metastore.server.replies import Replies
 from metastore.server.threads import ThreadPool
 from metastore.services import Metastore
 from metastore.settings import Settings
+from metastore.store import cache_changes
+from metastore.store.duties import DutyLock
 from metastore.wire.scanner import Limits
 
 # How long a thread that computes may keep the event loop, and with it every other client, waiting.
@@ -50,25 +55,52 @@ def run(
     """A worker's whole life; see `supervisor.WorkerFunction`."""
     api.load()
     metastore = Metastore.open(settings, open_connections=metrics.open_connections)
-    housekeepers = [
-        Housekeeper(metastore.housekeeping.run, settings.housekeeping_seconds),
-        Housekeeper(metastore.readiness.commit_due_everywhere, settings.readiness_seconds),
-    ]
-    for housekeeper in housekeepers:
-        housekeeper.start()
+    duties = _duties(metastore, settings) if worker_id == 0 else None  # one candidate of each server
+    if duties is not None:
+        duties.start()
     metastore.sequencer.start()
     try:
         dispatcher = Dispatcher(HANDLERS, metastore)
         assert settings.database_url is not None
         notices = Notices(settings.database_url)
-        worker = Worker(listeners, settings, dispatcher, Connections(), worker_id=worker_id, notices=notices)
+        worker = Worker(
+            listeners,
+            settings,
+            dispatcher,
+            Connections(),
+            worker_id=worker_id,
+            notices=notices,
+            replies=_replies(metastore, settings),
+        )
         worker.run(parent_alive, on_ready)
     finally:
-        for housekeeper in housekeepers:
-            housekeeper.stop()
+        if duties is not None:
+            duties.stop()
         metastore.sequencer.stop()
         metastore.close()
     return 0
+
+
+def _duties(metastore: Metastore, settings: Settings) -> Duties:
+    assert settings.database_url is not None
+    return Duties(
+        DutyLock(settings.database_url, f"{socket.gethostname()}:{settings.port}"),
+        [
+            Duty("housekeeping", metastore.housekeeping.run, settings.housekeeping_seconds),
+            Duty("readiness", metastore.readiness.commit_due_everywhere, settings.readiness_seconds),
+            Duty("sequencer", metastore.sequencer.catch_up, sequencer.LOOK_SECONDS),
+        ],
+    )
+
+
+def _replies(metastore: Metastore, settings: Settings) -> Replies | None:
+    if not settings.cache_memory:
+        return None
+    assert settings.database_url is not None
+    shared = None
+    if settings.cache_redis_url is not None:
+        shared = SharedLevel(settings.cache_redis_url, keep_seconds=cache_changes.KEEP_SECONDS)
+    return Replies(settings.database_url, settings.cache_memory, shared, metastore.change_notes.begin)
 
 
 class Worker:
@@ -83,9 +115,11 @@ class Worker:
         *,
         worker_id: int,
         notices: Notices | None = None,
+        replies: Replies | None = None,
     ) -> None:
-        """`notices` tells of new events, for which long polls wait."""
+        """`notices` tells of new events, for which long polls wait; `replies` are those that are kept."""
         self._notices = notices
+        self._replies = replies
         self._listeners = listeners
         self._settings = settings
         self._dispatcher = dispatcher
@@ -126,7 +160,10 @@ class Worker:
                 idle=settings.idle_timeout_seconds,
             ),
             news=News(loop, threads),
+            replies=self._replies,
         )
+        if self._replies is not None:
+            self._replies.start(threads)
         if self._notices is not None:
             self._notices.start(self._tell_news, partial(self._tell_news, everybody=True))
         stop = asyncio.Event()
@@ -144,6 +181,8 @@ class Worker:
         if self._notices is not None:
             self._notices.stop()
         await self._drain()
+        if self._replies is not None:
+            self._replies.stop()
 
     def _tell_news(self, everybody: bool = False) -> None:
         """In the notices' thread."""

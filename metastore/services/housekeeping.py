@@ -2,6 +2,7 @@
 
 from eventbus import log
 from metastore.clock import now_ms
+from metastore.services.change_notes import ChangeNotes
 from metastore.services.compactions import CompactionService
 from metastore.services.engine_reports import EngineReports
 from metastore.services.locks import LockService
@@ -30,6 +31,7 @@ class Housekeeping:
         scheduled_queries: ScheduledQueryService,
         engine_reports: EngineReports,
         timeline: TimelineService,
+        change_notes: ChangeNotes,
         *,
         event_days: float,
         event_count: int,
@@ -45,23 +47,39 @@ class Housekeeping:
         self._scheduled_queries = scheduled_queries
         self._engine_reports = engine_reports
         self._timeline = timeline
+        self._change_notes = change_notes
         self._event_days = event_days
         self._event_count = event_count
 
     def run(self) -> None:
         """Finishes moves that crashed servers left, aborts transactions that went silent, and forgets what is over:
         locks, transactions, compactions, executions, reports, old events.
+
+        A part that fails keeps none of the others; what they raised is in the ExceptionGroup at the end.
         """
-        self._mover.carry_out_left_over()
-        self._transactions.sweep()
-        self._locks.sweep()
-        self._compactions.sweep()
-        self._scheduled_queries.sweep()
-        self._engine_reports.sweep()
-        self._timeline.sweep()
+        failures = []
+        for part in (
+            self._mover.carry_out_left_over,
+            self._transactions.sweep,
+            self._locks.sweep,
+            self._compactions.sweep,
+            self._scheduled_queries.sweep,
+            self._engine_reports.sweep,
+            self._timeline.sweep,
+            self._change_notes.sweep,
+            self._sweep_descriptors,
+            self.trim_events,
+        ):
+            try:
+                part()
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise ExceptionGroup("; ".join(map(str, failures)), failures)
+
+    def _sweep_descriptors(self) -> None:
         with self._database.write() as tx:
             descriptors.sweep(tx)
-        self.trim_events()
 
     def trim_events(self) -> None:
         """Removes old events, in transactions so short that nobody waits for them."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import metastore
 from metastore.settings import Settings
-from metastore.store import Database, databases, functions, partitions, properties, tables
+from metastore.store import Database, databases, duties, functions, partitions, properties, tables
 from metastore.store.migrations import current
 from metastore.wire.hive import ConfigValSecurityException, MetaException
 
@@ -67,11 +67,14 @@ class ServerInfo:
             }
 
     def options(self) -> dict[str, str]:
-        """Facts about the server, by name."""
+        """Facts about the server, by name. `duties` is which of the servers does what one alone does for all."""
+        with self._database.read() as tx:
+            on_duty = duties.holder(tx)
         return {
             "version": metastore.__version__,
             "schema.revision": current(self._database.url.render_as_string(hide_password=False)) or "",
             "warehouse": self._settings.warehouse_dir,
+            "duties": on_duty or "",
         }
 
     def config_value(self, name: str | None, default: str | None) -> str | None:
