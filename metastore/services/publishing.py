@@ -42,6 +42,10 @@ class Publisher:
         """The same for some partitions."""
         self._settle(tx, publications.of_partitions(tx, partition_ids))
 
+    def settle_below(self, tx: Transaction, table_id: int, place: str) -> None:
+        """The same for files that were staged below a place."""
+        self._settle(tx, publications.below(tx, table_id, place))
+
     def settle_kept(self, tx: Transaction, table_id: int, partition_ids: Sequence[int] | None = None) -> None:
         """The same for a table, or some of its partitions, that is about to be dropped while its files stay.
 

@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, insert, or_, select
 
 from metastore.store.schema import partitions, publications, tables
+
+WHOLE_TABLE = 0
+"""In place of a partition's id: the file joins a table without partition keys."""
 
 
 class Publication(NamedTuple):
@@ -39,6 +42,11 @@ def of_partitions(tx: Connection, partition_ids: Sequence[int]) -> list[Publicat
     return _held(tx, publications.c.partition_id == func.any(list(partition_ids)))
 
 
+def below(tx: Connection, table_id: int, place: str) -> list[Publication]:
+    """What is recorded for files below a place, held until the transaction ends."""
+    return _held(tx, and_(publications.c.table_id == table_id, _lies_below(place)))
+
+
 def _held(tx: Connection, condition: ColumnElement[bool], *, skip_held: bool = False) -> list[Publication]:
     query = (
         select(
@@ -46,11 +54,11 @@ def _held(tx: Connection, condition: ColumnElement[bool], *, skip_held: bool = F
             publications.c.source,
             publications.c.name,
             tables.c.location.label("table_location"),
-            partitions.c.path,
+            case((publications.c.partition_id == WHOLE_TABLE, ""), else_=partitions.c.path).label("path"),
             partitions.c.location,
         )
-        .join(partitions, partitions.c.id == publications.c.partition_id)
-        .join(tables, tables.c.id == partitions.c.table_id)
+        .join(tables, tables.c.id == publications.c.table_id)
+        .outerjoin(partitions, partitions.c.id == publications.c.partition_id)
         .where(condition)
         .order_by(publications.c.id)
     )
@@ -67,10 +75,12 @@ def names(tx: Connection, partition_ids: Sequence[int]) -> set[tuple[int, str]]:
 
 def has_any_below(tx: Connection, table_id: int, place: str) -> bool:
     """Whether files that lie below a place are still to join a table's partitions."""
-    query = select(publications.c.id).where(
-        publications.c.table_id == table_id, func.starts_with(publications.c.source, f"{place}/")
-    )
+    query = select(publications.c.id).where(publications.c.table_id == table_id, _lies_below(place))
     return tx.execute(query.limit(1)).first() is not None
+
+
+def _lies_below(place: str) -> ColumnElement[bool]:
+    return func.starts_with(publications.c.source, f"{place}/")
 
 
 def tables_with_any(tx: Connection) -> list[int]:
