@@ -280,6 +280,15 @@ class Settings(BaseSettings):
         description="Redis into whose streams events are put, `redis://user:password@host:port/database`.",
         json_schema_extra={"default_text": "none", "secret": True},
     )
+    cache_memory: Annotated[ByteSize, Field(ge=0)] = Field(
+        default=ByteSize(128 * _MIB), description="Memory a worker keeps replies in; 0 is none, and no cache."
+    )
+    cache_redis_url: Annotated[str, AfterValidator(_redis_url)] | None = Field(
+        default_factory=lambda data: data["redis_url"],
+        repr=False,
+        description="Redis in which servers share the replies that they keep. It may evict them.",
+        json_schema_extra={"default_text": "as `redis_url`", "secret": True},
+    )
     event_streams: Literal["all", "database"] = Field(
         default="all", description="One stream in Redis for all events, or one for each database."
     )

@@ -42,17 +42,17 @@ def create_database_req(call: Call, request: CreateDatabaseRequest) -> None:
     call.metastore.databases.create(database)
 
 
-@answers("get_database")
+@answers("get_database", cached=True)
 def get_database(call: Call, name: str | None) -> Database:
     return call.metastore.databases.get(name)
 
 
-@answers("get_database_req")
+@answers("get_database_req", cached=True)
 def get_database_req(call: Call, request: GetDatabaseRequest) -> Database:
     return call.metastore.databases.get(request.name, request.catalogName)
 
 
-@answers("get_databases")
+@answers("get_databases", cached=True)
 def get_databases(call: Call, pattern: str | None) -> list[str]:
     return call.metastore.databases.names(pattern)
 
@@ -62,7 +62,7 @@ def get_databases_req(call: Call, request: GetDatabaseObjectsRequest) -> GetData
     return GetDatabaseObjectsResponse(call.metastore.databases.matching(request.pattern, request.catalogName))
 
 
-@answers("get_all_databases")
+@answers("get_all_databases", cached=True)
 def get_all_databases(call: Call) -> list[str]:
     return call.metastore.databases.names()
 

@@ -69,12 +69,12 @@ def _asker(user: str | None, groups: list[str] | None) -> Asker | None:
     return None if user is None or groups is None else Asker(user, groups)
 
 
-@answers("get_partition")
+@answers("get_partition", cached=True)
 def get_partition(call: Call, database: str | None, table: str | None, values: list[str] | None) -> Partition:
     return call.metastore.partition_reads.get(call.scope, database, table, values)
 
 
-@answers("get_partition_with_auth")
+@answers("get_partition_with_auth", cached=True)
 def get_partition_with_auth(
     call: Call,
     database: str | None,
@@ -89,7 +89,7 @@ def get_partition_with_auth(
     return call.metastore.partition_reads.get(Scope.UNCOMMITTED, database, table, values, asker=asker)
 
 
-@answers("get_partition_req")
+@answers("get_partition_req", cached=True)
 def get_partition_req(call: Call, request: GetPartitionRequest) -> GetPartitionResponse:
     return GetPartitionResponse(
         call.metastore.partition_reads.get(
@@ -98,17 +98,17 @@ def get_partition_req(call: Call, request: GetPartitionRequest) -> GetPartitionR
     )
 
 
-@answers("get_partition_by_name")
+@answers("get_partition_by_name", cached=True)
 def get_partition_by_name(call: Call, database: str | None, table: str | None, name: str | None) -> Partition:
     return call.metastore.partition_reads.get_by_name(call.scope, database, table, name)
 
 
-@answers("get_partitions")
+@answers("get_partitions", cached=True)
 def get_partitions(call: Call, database: str | None, table: str | None, limit: int | None) -> Encoded:
     return Encoded(_list(call, database, table, Wanted(limit=limit)))
 
 
-@answers("get_partitions_with_auth")
+@answers("get_partitions_with_auth", cached=True)
 def get_partitions_with_auth(
     call: Call,
     database: str | None,
@@ -124,21 +124,21 @@ def get_partitions_with_auth(
         return Encoded(iter([splice.list_of_structs(0)]))
 
 
-@answers("get_partitions_req")
+@answers("get_partitions_req", cached=True)
 def get_partitions_req(call: Call, request: PartitionsRequest) -> Encoded:
     wanted = Wanted(limit=request.maxParts)
     pieces = _list(call, request.dbName, request.tblName, wanted, request.catName, shown=_shown(request))
     return Encoded(splice.in_struct(1, pieces))
 
 
-@answers("get_partitions_ps")
+@answers("get_partitions_ps", cached=True)
 def get_partitions_ps(
     call: Call, database: str | None, table: str | None, values: list[str] | None, limit: int | None
 ) -> Encoded:
     return Encoded(_list(call, database, table, Wanted(values=values or [], limit=limit)))
 
 
-@answers("get_partitions_ps_with_auth")
+@answers("get_partitions_ps_with_auth", cached=True)
 def get_partitions_ps_with_auth(
     call: Call,
     database: str | None,
@@ -152,7 +152,7 @@ def get_partitions_ps_with_auth(
     return Encoded(_list(call, database, table, wanted, asker=_asker(user, groups)))
 
 
-@answers("get_partitions_ps_with_auth_req")
+@answers("get_partitions_ps_with_auth_req", cached=True)
 def get_partitions_ps_with_auth_req(call: Call, request: GetPartitionsPsWithAuthRequest) -> Encoded:
     if request.partNames is None:
         wanted = Wanted(values=request.partVals or [], limit=request.maxParts)
@@ -163,20 +163,20 @@ def get_partitions_ps_with_auth_req(call: Call, request: GetPartitionsPsWithAuth
     return Encoded(splice.in_struct(1, pieces))
 
 
-@answers("get_partitions_by_filter")
+@answers("get_partitions_by_filter", cached=True)
 def get_partitions_by_filter(
     call: Call, database: str | None, table: str | None, text: str | None, limit: int | None
 ) -> Encoded:
     return Encoded(_list(call, database, table, Wanted(filter=text, limit=limit)))
 
 
-@answers("get_partitions_by_filter_req")
+@answers("get_partitions_by_filter_req", cached=True)
 def get_partitions_by_filter_req(call: Call, request: GetPartitionsByFilterRequest) -> Encoded:
     wanted = Wanted(filter=request.filter, limit=request.maxParts)
     return Encoded(_list(call, request.dbName, request.tblName, wanted, request.catName, shown=_shown(request)))
 
 
-@answers("get_partitions_by_names")
+@answers("get_partitions_by_names", cached=True)
 def get_partitions_by_names(call: Call, database: str | None, table: str | None, names: list[str] | None) -> Encoded:
     if names is None:
         call.metastore.tables.get(database, table)
@@ -184,7 +184,7 @@ def get_partitions_by_names(call: Call, database: str | None, table: str | None,
     return Encoded(_list(call, database, table, Wanted(names=names)))
 
 
-@answers("get_partitions_by_names_req")
+@answers("get_partitions_by_names_req", cached=True)
 def get_partitions_by_names_req(
     call: Call, request: GetPartitionsByNamesRequest
 ) -> Encoded | GetPartitionsByNamesResult:
@@ -214,14 +214,14 @@ def _with_statistics(call: Call, request: GetPartitionsByNamesRequest, wanted: W
     return found if change is None else [change(partition) for partition in found]
 
 
-@answers("get_partitions_by_expr")
+@answers("get_partitions_by_expr", cached=True)
 def get_partitions_by_expr(call: Call, request: PartitionsByExprRequest) -> Encoded:
     wanted, unclear = _by_expression(call, request)
     pieces = _list(call, request.dbName, request.tblName, wanted, request.catName, shown=_shown(request))
     return Encoded(splice.in_struct(1, pieces, _UNKNOWN_PARTITIONS[unclear is not None]))
 
 
-@answers("get_partitions_spec_by_expr")
+@answers("get_partitions_spec_by_expr", cached=True)
 def get_partitions_spec_by_expr(call: Call, request: PartitionsByExprRequest) -> Encoded:
     wanted, unclear = _by_expression(call, request)
     pieces = call.metastore.partition_reads.spec_listing(
@@ -230,7 +230,7 @@ def get_partitions_spec_by_expr(call: Call, request: PartitionsByExprRequest) ->
     return Encoded(splice.in_struct(1, pieces, _UNKNOWN_PARTITIONS[unclear is not None]))
 
 
-@answers("get_partition_names_req")
+@answers("get_partition_names_req", cached=True)
 def get_partition_names_req(call: Call, request: PartitionsByExprRequest) -> list[str]:
     wanted, unclear = _by_expression(call, request)
     if unclear is not None:
@@ -238,12 +238,12 @@ def get_partition_names_req(call: Call, request: PartitionsByExprRequest) -> lis
     return call.metastore.partition_reads.names(call.scope, request.dbName, request.tblName, wanted, request.catName)
 
 
-@answers("get_partitions_pspec")
+@answers("get_partitions_pspec", cached=True)
 def get_partitions_pspec(call: Call, database: str | None, table: str | None, limit: int | None) -> Encoded:
     return Encoded(call.metastore.partition_reads.spec_listing(call.scope, database, table, Wanted(limit=limit)))
 
 
-@answers("get_part_specs_by_filter")
+@answers("get_part_specs_by_filter", cached=True)
 def get_part_specs_by_filter(
     call: Call, database: str | None, table: str | None, text: str | None, limit: int | None
 ) -> Encoded:
@@ -251,7 +251,7 @@ def get_part_specs_by_filter(
     return Encoded(call.metastore.partition_reads.spec_listing(call.scope, database, table, wanted))
 
 
-@answers("get_partitions_with_specs")
+@answers("get_partitions_with_specs", cached=True)
 def get_partitions_with_specs(call: Call, request: GetPartitionsRequest) -> GetPartitionsResponse:
     projection = partition_projection.Projection(request.projectionSpec)
     wanted = partition_projection.wanted(request.filterSpec)
@@ -262,23 +262,23 @@ def get_partitions_with_specs(call: Call, request: GetPartitionsRequest) -> GetP
     return GetPartitionsResponse(partition_projection.grouped(row.name, row.location, projected))
 
 
-@answers("get_num_partitions_by_filter")
+@answers("get_num_partitions_by_filter", cached=True)
 def get_num_partitions_by_filter(call: Call, database: str | None, table: str | None, text: str | None) -> int:
     return call.metastore.partition_reads.count(call.scope, database, table, Wanted(filter=text))
 
 
-@answers("get_partition_names")
+@answers("get_partition_names", cached=True)
 def get_partition_names(call: Call, database: str | None, table: str | None, limit: int | None) -> list[str]:
     return call.metastore.partition_reads.names(call.scope, database, table, Wanted(limit=limit))
 
 
-@answers("fetch_partition_names_req")
+@answers("fetch_partition_names_req", cached=True)
 def fetch_partition_names_req(call: Call, request: PartitionsRequest) -> list[str]:
     wanted = Wanted(limit=request.maxParts)
     return call.metastore.partition_reads.names(call.scope, request.dbName, request.tblName, wanted, request.catName)
 
 
-@answers("get_partition_names_ps")
+@answers("get_partition_names_ps", cached=True)
 def get_partition_names_ps(
     call: Call, database: str | None, table: str | None, values: list[str] | None, limit: int | None
 ) -> list[str]:
@@ -286,7 +286,7 @@ def get_partition_names_ps(
     return call.metastore.partition_reads.names(call.scope, database, table, wanted)
 
 
-@answers("get_partition_names_ps_req")
+@answers("get_partition_names_ps_req", cached=True)
 def get_partition_names_ps_req(call: Call, request: GetPartitionNamesPsRequest) -> GetPartitionNamesPsResponse:
     wanted = Wanted(values=request.partValues or [], limit=request.maxParts)
     return GetPartitionNamesPsResponse(
@@ -294,7 +294,7 @@ def get_partition_names_ps_req(call: Call, request: GetPartitionNamesPsRequest) 
     )
 
 
-@answers("get_partition_values")
+@answers("get_partition_values", cached=True)
 def get_partition_values(call: Call, request: PartitionValuesRequest) -> PartitionValuesResponse:
     rows = call.metastore.partition_reads.values(
         call.scope,

@@ -60,21 +60,23 @@ class Handler:
     """`function(call, *arguments)`, the arguments in the IDL's order, None for one that was not sent.
 
     `stores`: what arrives is kept, so fields that the IDL doesn't know must survive decoding. `required`: the names
-    of the arguments without which the function can't be called.
+    of the arguments without which the function can't be called. `cached`: its answer follows from the arguments, from
+    what the session shows, and from what `metastore.store.footprint` is told that it reads.
     """
 
     function: Callable[..., Any]
     stores: bool
     required: tuple[str, ...] = ()
+    cached: bool = False
 
 
 HANDLERS: dict[str, Handler] = {}
 
 
-def answers(name: str, *, stores: bool = False) -> Callable[[F], F]:
+def answers(name: str, *, stores: bool = False, cached: bool = False) -> Callable[[F], F]:
     """Registers the decorated function for a Thrift method. Raises KeyError for one that the IDL doesn't have.
 
-    An argument whose annotation is a struct, and not a struct or None, is required.
+    `stores` and `cached` are the handler's. An argument whose annotation is a struct, and not a struct or None, is required.
     """
     method = METHODS[name]
 
@@ -85,7 +87,7 @@ def answers(name: str, *, stores: bool = False) -> Callable[[F], F]:
             for argument, parameter in zip(method.argument_names, parameters, strict=True)
             if isinstance(parameter.annotation, type) and issubclass(parameter.annotation, Struct)
         )
-        HANDLERS[name] = Handler(function, stores, tuple(required))
+        HANDLERS[name] = Handler(function, stores, tuple(required), cached)
         return function
 
     return register

@@ -61,12 +61,12 @@ def translate_table_dryrun(call: Call, request: CreateTableRequest) -> Table:
     return request.table.replace(catName=request.table.catName or given.DEFAULT_CATALOG)
 
 
-@answers("get_table")
+@answers("get_table", cached=True)
 def get_table(call: Call, database: str | None, table: str | None) -> Table:
     return call.metastore.tables.get(database, table)
 
 
-@answers("get_table_req")
+@answers("get_table_req", cached=True)
 def get_table_req(call: Call, request: GetTableRequest) -> GetTableResult:
     value = call.metastore.tables.get(request.dbName, request.tblName, request.catName)
     if request.getColumnStats:
@@ -77,12 +77,12 @@ def get_table_req(call: Call, request: GetTableRequest) -> GetTableResult:
     return GetTableResult(value)
 
 
-@answers("get_table_objects_by_name")
+@answers("get_table_objects_by_name", cached=True)
 def get_table_objects_by_name(call: Call, database: str | None, names: list[str] | None) -> list[Table]:
     return call.metastore.tables.get_many(database, names)
 
 
-@answers("get_table_objects_by_name_req")
+@answers("get_table_objects_by_name_req", cached=True)
 def get_table_objects_by_name_req(call: Call, request: GetTablesRequest) -> GetTablesResult:
     names = request.tblNames
     if names is None and request.tablesPattern is not None:
@@ -90,17 +90,17 @@ def get_table_objects_by_name_req(call: Call, request: GetTablesRequest) -> GetT
     return GetTablesResult(call.metastore.tables.get_many(request.dbName, names, request.catName))
 
 
-@answers("get_tables")
+@answers("get_tables", cached=True)
 def get_tables(call: Call, database: str | None, pattern: str | None) -> list[str]:
     return call.metastore.tables.names(database, pattern)
 
 
-@answers("get_all_tables")
+@answers("get_all_tables", cached=True)
 def get_all_tables(call: Call, database: str | None) -> list[str]:
     return call.metastore.tables.names(database, None)
 
 
-@answers("get_tables_by_type")
+@answers("get_tables_by_type", cached=True)
 def get_tables_by_type(call: Call, database: str | None, pattern: str | None, table_type: str | None) -> list[str]:
     if table_type is not None and table_type not in _TABLE_TYPES:
         raise MetaException(f"{table_type} is no table type; they are {', '.join(_TABLE_TYPES)}")
@@ -202,35 +202,35 @@ def truncate_table_req(call: Call, request: TruncateTableRequest) -> TruncateTab
     return TruncateTableResponse()
 
 
-@answers("get_fields")
+@answers("get_fields", cached=True)
 def get_fields(call: Call, database: str | None, table: str | None) -> list[FieldSchema]:
     return call.metastore.tables.fields(database, table)
 
 
-@answers("get_fields_with_environment_context")
+@answers("get_fields_with_environment_context", cached=True)
 def get_fields_with_environment_context(
     call: Call, database: str | None, table: str | None, context: EnvironmentContext | None
 ) -> list[FieldSchema]:
     return call.metastore.tables.fields(database, table)
 
 
-@answers("get_fields_req")
+@answers("get_fields_req", cached=True)
 def get_fields_req(call: Call, request: GetFieldsRequest) -> GetFieldsResponse:
     return GetFieldsResponse(call.metastore.tables.fields(request.dbName, request.tblName, request.catName))
 
 
-@answers("get_schema")
+@answers("get_schema", cached=True)
 def get_schema(call: Call, database: str | None, table: str | None) -> list[FieldSchema]:
     return call.metastore.tables.schema(database, table)
 
 
-@answers("get_schema_with_environment_context")
+@answers("get_schema_with_environment_context", cached=True)
 def get_schema_with_environment_context(
     call: Call, database: str | None, table: str | None, context: EnvironmentContext | None
 ) -> list[FieldSchema]:
     return call.metastore.tables.schema(database, table)
 
 
-@answers("get_schema_req")
+@answers("get_schema_req", cached=True)
 def get_schema_req(call: Call, request: GetSchemaRequest) -> GetSchemaResponse:
     return GetSchemaResponse(call.metastore.tables.schema(request.dbName, request.tblName, request.catName))

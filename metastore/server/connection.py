@@ -8,6 +8,7 @@ import contextlib
 import enum
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -18,9 +19,11 @@ import structlog
 from metastore.api.registry import NotYet
 from metastore.api.session import Session
 from metastore.server import metrics
-from metastore.server.dispatch import Dispatcher, ReplyBroken
+from metastore.server.dispatch import Copy, Dispatcher, ReplyBroken
+from metastore.server.replies import Replies
 from metastore.server.threads import ThreadPool
-from metastore.wire import protocols
+from metastore.store.footprint import Footprint
+from metastore.wire import binary, protocols
 from metastore.wire.protocols import Inbox, Request
 from metastore.wire.scanner import Limits, Rejected
 
@@ -148,6 +151,7 @@ class Shared:
     limits: Limits
     timeouts: Timeouts
     news: News
+    replies: Replies | None = None
 
 
 class Gone(Exception):
@@ -184,6 +188,11 @@ class Connection(asyncio.Protocol):
         self._close_reported = False
         self._gone = False
         self._last = b""
+        self._message = b""  # that may be answered with a reply that is kept
+        self._arguments = 0  # where they begin in it
+        self._key = b""
+        self._asked_at = 0.0
+        self._rest = memoryview(b"")  # of a reply that was kept
         self._poll = b""  # the message of a long poll that waits
         self._poll_until: float | None = None  # a moment of the loop's clock
 
@@ -222,10 +231,11 @@ class Connection(asyncio.Protocol):
         self._clear_deadline()
         self._room.set()
         if self._state is _State.FLUSHING:
-            self._go_on()
+            self._write_rest()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._gone = True
+        self._rest = memoryview(b"")
         self._room.set()
         self._clear_deadline()
         self._shared.connections.remove(self)
@@ -281,7 +291,8 @@ class Connection(asyncio.Protocol):
         if message is not None:
             self._clear_deadline()
             self._state = _State.ANSWERING
-            self._shared.threads.submit(partial(self._answer, message))
+            if not self._ask_replies(message):
+                self._shared.threads.submit(partial(self._answer, message))
             return
         if self._reading_paused:  # only now: what is kept must not grow from message to message
             self._reading_paused = False
@@ -294,6 +305,43 @@ class Connection(asyncio.Protocol):
                 self._set_deadline(limit, "receive_timeout", "the client doesn't finish its message")
         else:
             self._idle_since = self._shared.loop.time()
+
+    def _ask_replies(self, message: bytes) -> bool:
+        """Whether the message may be answered with a reply that is kept; `give` or `work` is called then."""
+        replies, protocol = self._shared.replies, self._inbox.protocol
+        if replies is None or protocol is None or protocol.compact:
+            return False
+        call = binary.call_at(message, protocol.frame_header)
+        key = replies.key_of(call[0], message[call[1] :], self._session) if call is not None else None
+        if call is None or key is None:
+            return False
+        self._message, self._arguments, self._key = message, call[1], key
+        self._asked_at = time.perf_counter()
+        replies.ask(self, key)
+        return True
+
+    def give(self, body: bytes) -> None:
+        """Answers with a reply that is kept."""
+        if self._gone:
+            return
+        message, self._message = self._message, b""
+        protocol = self._inbox.protocol
+        assert protocol is not None
+        self._state = _State.FLUSHING
+        header = protocols.kept_reply(protocol, message, self._arguments, body)
+        if len(body) <= PIECE_BYTES:
+            self._transport.write(header + body)
+        else:
+            self._transport.write(header)
+            self._rest = memoryview(body)
+        method = self._key.partition(b" ")[0]
+        self._shared.dispatcher.given(self._session, method, len(header) + len(body), self._asked_at)
+        self._write_rest()
+
+    def work(self) -> None:
+        """Has the message answered that can't be answered with a reply that is kept."""
+        message, self._message = self._message, b""
+        self._shared.threads.submit(partial(self._answer, message, key=self._key))
 
     def _wait(self, message: bytes, poll: NotYet, generation: int) -> None:
         """A long poll has nothing to answer: it waits for news; those that came while it looked count, too."""
@@ -323,6 +371,13 @@ class Connection(asyncio.Protocol):
         if not self._unsent:
             self._go_on()
 
+    def _write_rest(self) -> None:
+        while len(self._rest) and not self._unsent:
+            piece, self._rest = self._rest[:PIECE_BYTES], self._rest[PIECE_BYTES:]
+            self._transport.write(piece)
+        if not self._unsent:
+            self._go_on()
+
     def _go_on(self) -> None:
         self._state = _State.GATHERING
         if self._draining:
@@ -338,21 +393,25 @@ class Connection(asyncio.Protocol):
 
     # -- in a request's thread -------------------------------------------------------------------------------
 
-    def _answer(self, message: bytes, *, may_wait: bool = True) -> None:
+    def _answer(self, message: bytes, *, may_wait: bool = True, key: bytes | None = None) -> None:
+        """With a `key` the reply may be kept under it."""
         self._last = b""
-        then: Callable[[], None]
+        then: Callable[[], None] = _nothing
+        copy = None
+        if key is not None and self._shared.replies is not None:
+            copy = Copy(self._shared.replies.largest)
         generation = self._shared.news.generation
         try:
             protocol = self._inbox.protocol
             assert protocol is not None
             request = protocols.request(protocol, message, self._shared.limits)
             send = partial(self._send, protocol, request)
-            self._shared.dispatcher.serve(self._session, request, send, may_wait=may_wait)
+            self._shared.dispatcher.serve(self._session, request, send, may_wait=may_wait, copy=copy)
             then = partial(self._answered, self._last)
         except NotYet as poll:
             then = partial(self._wait, message, poll, generation)
         except Gone:
-            return
+            pass
         except Rejected as rejected:
             then = partial(self._close_for, rejected.reason, str(rejected))
         except ReplyBroken as broken:
@@ -362,7 +421,16 @@ class Connection(asyncio.Protocol):
             then = partial(self._close_for, "internal_error", f"{type(error).__name__}: {error}")
         self._last = b""
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            self._shared.loop.call_soon_threadsafe(then)
+            if key is not None and copy is not None:
+                self._shared.loop.call_soon_threadsafe(self._was_read, key, copy.body, copy.footprint, then)
+            else:
+                self._shared.loop.call_soon_threadsafe(then)
+
+    def _was_read(self, key: bytes, body: bytes | None, footprint: Footprint | None, then: Callable[[], None]) -> None:
+        """In the event loop: what a thread has read may be kept."""
+        assert self._shared.replies is not None
+        self._shared.replies.loaded(key, body, footprint)
+        then()
 
     def _send(self, protocol: protocols.Protocol, request: Request, kind: int, body: Iterable[bytes]) -> int:
         total = size = 0
@@ -427,6 +495,10 @@ class Connection(asyncio.Protocol):
         metrics.message_rejected(reason)
         session = self._session
         log.warning("connection closed", peer=session.peer, user=session.user, reason=reason, detail=detail)
+
+
+def _nothing() -> None:
+    """What is to be done for a client that is gone."""
 
 
 def _keep_alive(connection: Any) -> None:

@@ -4,6 +4,7 @@ import secrets
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from metastore.server import metrics
 from metastore.services import Metastore
 from metastore.services.events import acting
 from metastore.store import DatabaseUnavailable, Unstorable
+from metastore.store.footprint import Footprint, recording
 from metastore.warehouse import WarehouseError
 from metastore.wire import binary
 from metastore.wire.binary import EXCEPTION, ONEWAY, REPLY, STOP
@@ -53,6 +55,32 @@ _NO_RESULT = STOP  # a result struct without fields: what a method without retur
 log = structlog.get_logger(__name__)
 
 
+class Copy:
+    """Pieces of a reply that are kept beside while they leave, up to a limit in bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pieces: list[bytes] | None = None
+        self.footprint: Footprint | None = None
+
+    def of(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        kept: list[bytes] | None = []
+        size = 0
+        for piece in pieces:
+            yield piece
+            size += len(piece)
+            if kept is not None and size <= self._limit:
+                kept.append(piece)
+            else:
+                kept = None
+        self._pieces = kept
+
+    @property
+    def body(self) -> bytes | None:
+        """The whole reply; None if it was too long, or did not come to its end."""
+        return None if self._pieces is None else b"".join(self._pieces)
+
+
 class ReplyBroken(Exception):
     """A reply failed after its beginning had left: nothing may follow on the connection. Says why."""
 
@@ -74,18 +102,28 @@ class Dispatcher:
         self._handlers = handlers
         self._metastore = metastore
 
-    def serve(self, session: Session, request: Request, write: Write, *, may_wait: bool = False) -> None:
+    def serve(
+        self, session: Session, request: Request, write: Write, *, may_wait: bool = False, copy: Copy | None = None
+    ) -> None:
         """Answers one request through `write`; a oneway request gets no answer.
 
-        Raises ReplyBroken, NotYet if the request `may_wait` and wants to, and whatever `write` raises.
+        A successful reply gets into `copy`, with what was read for it. Raises ReplyBroken, NotYet if the request
+        `may_wait` and wants to, and whatever `write` raises.
         """
+        with nullcontext() if copy is None else recording() as footprint:
+            if copy is not None:
+                copy.footprint = footprint
+            self._serve(session, request, write, may_wait, copy)
+
+    def _serve(self, session: Session, request: Request, write: Write, may_wait: bool, copy: Copy | None) -> None:
         started = time.perf_counter()
         name = request.header.name
         answer = self._answer(session, name, request, may_wait)
+        body = answer.body if copy is None or answer.outcome != "ok" else copy.of(answer.body)
         sent, complete = 0, False
         try:
             if request.header.kind != ONEWAY and not (name in METHODS and METHODS[name].oneway):
-                sent = write(answer.kind, answer.body)
+                sent = write(answer.kind, body)
             complete = True
         finally:
             seconds = time.perf_counter() - started
@@ -102,6 +140,13 @@ class Dispatcher:
                 ms=round(seconds * 1000, 1),
                 bytes=sent,
             )
+
+    def given(self, session: Session, method: bytes, sent: int, since: float) -> None:
+        """Notes a request that was answered with a reply that was kept; `since` by `time.perf_counter`."""
+        name = method.decode()
+        metrics.request_finished(name, "ok", time.perf_counter() - since)
+        metrics.bytes_sent(sent)
+        log.debug("call", method=name, user=session.user, peer=session.peer, outcome="cached", bytes=sent)
 
     def _answer(self, session: Session, name: str, request: Request, may_wait: bool) -> _Answer:
         handler = self._handlers.get(name)

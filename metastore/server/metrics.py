@@ -56,6 +56,19 @@ class _Metrics:
             ["process"],
             registry=self.registry,
         )
+        self.cache_answers = Counter(
+            "metastore_cache_answers",
+            "Requests whose replies may be kept, by where the reply came from.",
+            ["level"],
+            registry=self.registry,
+        )
+        self.cache_bytes = Gauge(
+            "metastore_cache_bytes",
+            "Memory that kept replies take.",
+            multiprocess_mode="livesum",
+            registry=self.registry,
+        )
+        self.cache_answers_of = functools.cache(self.cache_answers.labels)
         # labels() parses its arguments at each call; a server has few methods and answers many requests.
         self.requests_of = functools.cache(self.requests.labels)
         self.request_seconds_of = functools.cache(self.request_seconds.labels)
@@ -111,6 +124,16 @@ def bytes_received(count: int) -> None:
 def bytes_sent(count: int) -> None:
     """Count bytes that left for clients."""
     _metrics().sent.inc(count)
+
+
+def cache_answered(level: Literal["memory", "redis", "database"]) -> None:
+    """Count a request whose reply may be kept, by where the reply came from."""
+    _metrics().cache_answers_of(level).inc()
+
+
+def cache_filled(size: int) -> None:
+    """Note how many bytes the kept replies of this process take."""
+    _metrics().cache_bytes.set(size)
 
 
 def process_restarted(name: str) -> None:

@@ -18,13 +18,16 @@ from eventbus import sequencer
 from eventbus.notices import Notices
 from metastore import api
 from metastore.api.registry import HANDLERS
+from metastore.cache.shared import SharedLevel
 from metastore.server import metrics
 from metastore.server.connection import Connection, Connections, News, Shared, Timeouts
 from metastore.server.dispatch import Dispatcher
 from metastore.server.duties import Duties, Duty
+from metastore.server.replies import Replies
 from metastore.server.threads import ThreadPool
 from metastore.services import Metastore
 from metastore.settings import Settings
+from metastore.store import cache_changes
 from metastore.store.duties import DutyLock
 from metastore.wire.scanner import Limits
 
@@ -60,7 +63,15 @@ def run(
         dispatcher = Dispatcher(HANDLERS, metastore)
         assert settings.database_url is not None
         notices = Notices(settings.database_url)
-        worker = Worker(listeners, settings, dispatcher, Connections(), worker_id=worker_id, notices=notices)
+        worker = Worker(
+            listeners,
+            settings,
+            dispatcher,
+            Connections(),
+            worker_id=worker_id,
+            notices=notices,
+            replies=_replies(metastore, settings),
+        )
         worker.run(parent_alive, on_ready)
     finally:
         if duties is not None:
@@ -82,6 +93,16 @@ def _duties(metastore: Metastore, settings: Settings) -> Duties:
     )
 
 
+def _replies(metastore: Metastore, settings: Settings) -> Replies | None:
+    if not settings.cache_memory:
+        return None
+    assert settings.database_url is not None
+    shared = None
+    if settings.cache_redis_url is not None:
+        shared = SharedLevel(settings.cache_redis_url, keep_seconds=cache_changes.KEEP_SECONDS)
+    return Replies(settings.database_url, settings.cache_memory, shared, metastore.change_notes.begin)
+
+
 class Worker:
     """Accepts connections from sockets that other workers share, and serves them until told to stop."""
 
@@ -94,9 +115,11 @@ class Worker:
         *,
         worker_id: int,
         notices: Notices | None = None,
+        replies: Replies | None = None,
     ) -> None:
-        """`notices` tells of new events, for which long polls wait."""
+        """`notices` tells of new events, for which long polls wait; `replies` are those that are kept."""
         self._notices = notices
+        self._replies = replies
         self._listeners = listeners
         self._settings = settings
         self._dispatcher = dispatcher
@@ -137,7 +160,10 @@ class Worker:
                 idle=settings.idle_timeout_seconds,
             ),
             news=News(loop, threads),
+            replies=self._replies,
         )
+        if self._replies is not None:
+            self._replies.start(threads)
         if self._notices is not None:
             self._notices.start(self._tell_news, partial(self._tell_news, everybody=True))
         stop = asyncio.Event()
@@ -155,6 +181,8 @@ class Worker:
         if self._notices is not None:
             self._notices.stop()
         await self._drain()
+        if self._replies is not None:
+            self._replies.stop()
 
     def _tell_news(self, everybody: bool = False) -> None:
         """In the notices' thread."""

@@ -8,6 +8,7 @@ from eventbus.pre_events import PreEvents
 from eventbus.sequencer import Sequencer
 from metastore.services.batches import BatchService
 from metastore.services.catalogs import CatalogService
+from metastore.services.change_notes import ChangeNotes
 from metastore.services.commits import Commits
 from metastore.services.compactions import CompactionService
 from metastore.services.constraints import ConstraintService
@@ -92,6 +93,7 @@ class Metastore:
     event_reads: EventReads
     event_members: EventMembers
     notifications: Notifications
+    change_notes: ChangeNotes
     housekeeping: Housekeeping
     server_info: ServerInfo
 
@@ -133,6 +135,7 @@ class Metastore:
             keep_active=settings.active_instants,
         )
         hive_view = HiveView(warehouse, events)
+        change_notes = ChangeNotes(database)
         transactions, compactions = TransactionService(database), CompactionService(database)
         locks = LockService(database, transactions)
         scheduled_queries, engine_reports = ScheduledQueryService(database), EngineReports(database)
@@ -173,6 +176,7 @@ class Metastore:
             event_reads=EventReads(database, sequencer),
             event_members=EventMembers(database, sequencer),
             notifications=Notifications(database, sequencer, events, tables),
+            change_notes=change_notes,
             housekeeping=Housekeeping(
                 database,
                 mover,
@@ -182,12 +186,14 @@ class Metastore:
                 scheduled_queries,
                 engine_reports,
                 timeline,
+                change_notes,
                 event_days=settings.event_retention_days,
                 event_count=settings.event_retention_count,
             ),
             server_info=ServerInfo(database, settings, open_connections),
         )
         metastore.catalogs.bootstrap()
+        change_notes.begin()
         metastore.roles.bootstrap()
         return metastore
 

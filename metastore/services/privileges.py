@@ -9,7 +9,7 @@ from metastore.services import names as given
 from metastore.services import objects, partition_names
 from metastore.services.roles import PUBLIC, check_role, grantor_type_of, principal_of
 from metastore.services.visibility import Scope, hides_uncommitted, readable
-from metastore.store import Database, databases, partitions, tables
+from metastore.store import Database, databases, footprint, partitions, tables
 from metastore.store import privileges as store
 from metastore.store.database import Transaction
 from metastore.store.databases import Hold
@@ -202,6 +202,7 @@ def of_partitions(
     privileges of their own."""
     if not objects.is_true(table.parameters.get(PARTITION_LEVEL_PRIVILEGE)):
         return None
+    footprint.spoil()  # grants change without telling
     asking = _asking(tx, user, groups)
     by_values: dict[tuple[str, ...], list[GrantRow]] = {}
     for grant in store.find(tx, object_type=HiveObjectType.PARTITION, table_id=table.id, principals=asking.principals):

@@ -12,6 +12,8 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from metastore.store import footprint
+
 _RESTED_SECONDS = 1.0
 _AFTER_COMMIT = "after commit"
 _NUL = "a text must not contain the NUL character"
@@ -67,11 +69,13 @@ class Database:
     def read(self) -> Iterator[Connection]:
         """A read-only transaction that sees one snapshot of the database throughout."""
         with _translated(), self._reader.connect() as tx:
+            footprint.begin(tx)
             yield tx
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that commits at the end of the block, or rolls back if the block raises."""
+        footprint.spoil()
         with _translated(), self._engine.begin() as tx:
             actions: list[Callable[[], None]] = []
             tx.info[_AFTER_COMMIT] = actions

@@ -6,6 +6,7 @@ from enum import Enum
 
 from sqlalchemy import Connection, Select, delete, exists, func, insert, or_, select, update
 
+from metastore.store.footprint import Kind, note, spoil
 from metastore.store.names import DatabaseName
 from metastore.store.schema import catalogs, databases, functions, tables
 
@@ -50,11 +51,13 @@ def find(tx: Connection, name: DatabaseName, hold: Hold = Hold.NOT) -> DatabaseR
         .where(catalogs.c.name == name.catalog, databases.c.name == name.database)
     )
     row = tx.execute(_held(query, hold)).one_or_none()
+    note(Kind.DATABASE, row.id) if row else note(Kind.DATABASES, 0)
     return row and DatabaseRow(row.id, name, row.location, row.owner, bytes(row.body))
 
 
 def names(tx: Connection, catalog: str, patterns: Sequence[str] | None = None) -> list[str]:
     """The names of a catalog's databases, in order; `patterns` are LIKE patterns of which one must match."""
+    note(Kind.DATABASES, 0)
     query = (
         select(databases.c.name)
         .join(catalogs, catalogs.c.id == databases.c.catalog_id)
@@ -68,6 +71,7 @@ def names(tx: Connection, catalog: str, patterns: Sequence[str] | None = None) -
 
 def find_all(tx: Connection, catalog: str, patterns: Sequence[str] | None = None) -> list[DatabaseRow]:
     """A catalog's databases by name; `patterns` are LIKE patterns of which one must match."""
+    spoil()
     query = (
         select(databases)
         .join(catalogs, catalogs.c.id == databases.c.catalog_id)

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Dialect, and_, case, delete, f
 from sqlalchemy.dialects.postgresql import dialect as postgresql_dialect
 
 from metastore.store import publications
+from metastore.store.footprint import Kind, note
 from metastore.store.predicates import Predicate, to_sql
 from metastore.store.schema import column_statistics, partition_events, partitions
 from metastore.wire.splice import StoredPartition
@@ -62,6 +63,7 @@ class Selection:
     predicate: Predicate | None = None
 
     def condition(self) -> ColumnElement[bool]:
+        note(Kind.PARTITIONS, self.table_id)
         conditions: list[ColumnElement[bool]] = [partitions.c.table_id == self.table_id]
         if self.only_ready:
             conditions.append(partitions.c.ready)

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, ins
 
 from metastore.store import publications
 from metastore.store.databases import Hold, lock
+from metastore.store.footprint import Kind, note, recorded, spoil
 from metastore.store.names import DatabaseName, TableName
 from metastore.store.schema import (
     catalogs,
@@ -87,6 +88,7 @@ _JOINED = (
 
 
 def _row(row: Row[Any]) -> TableRow:
+    note(Kind.TABLE, row.id)
     return TableRow(
         row.id,
         row.database_id,
@@ -113,7 +115,10 @@ def find(tx: Connection, name: TableName, hold: Hold = Hold.NOT) -> TableRow | N
         return None
     query = _within(_JOINED, name.of_database).where(tables.c.name == name.table)
     row = tx.execute(query).one_or_none()
-    return _row(row) if row else None
+    if row is None:
+        spoil()  # nothing tells of a table that isn't there
+        return None
+    return _row(row)
 
 
 def _take_hold(tx: Connection, database: DatabaseName, hold: Hold, table: str | None = None) -> bool:
@@ -143,6 +148,7 @@ def find_by_id(tx: Connection, table_id: int, hold: Hold = Hold.NOT) -> TableRow
 
 def find_many(tx: Connection, database: DatabaseName, names: Sequence[str]) -> list[TableRow]:
     """Those of the named tables that exist, in the order of their names."""
+    _note_names(tx, database)
     query = _within(_JOINED, database).where(tables.c.name == func.any(list(names))).order_by(tables.c.name)
     return [_row(row) for row in tx.execute(query)]
 
@@ -151,7 +157,16 @@ def find_all(tx: Connection, database: DatabaseName, hold: Hold = Hold.NOT) -> l
     """All tables of a database in the order of their names."""
     if hold is not Hold.NOT:
         _take_hold(tx, database, hold)
+    _note_names(tx, database)
     return [_row(row) for row in tx.execute(_within(_JOINED, database).order_by(tables.c.name))]
+
+
+def _note_names(tx: Connection, database: DatabaseName) -> None:
+    """Which tables there are is being read."""
+    if recorded():
+        query = _within(select(databases.c.id).join(catalogs, catalogs.c.id == databases.c.catalog_id), database)
+        number = tx.execute(query).scalar_one_or_none()
+        note(Kind.DATABASES, 0) if number is None else note(Kind.TABLES, number)
 
 
 def names(
@@ -175,7 +190,9 @@ def names(
     if table_type is not None:
         query = query.where(tables.c.type == table_type)
     if condition is not None:
+        spoil()  # it may be about anything
         query = query.where(condition)
+    _note_names(tx, database)
     return list(tx.execute(query.limit(limit)).scalars())
 
 
@@ -197,6 +214,7 @@ def summaries(
     types: Sequence[str] | None,
 ) -> list[TableSummary]:
     """Tables of all databases that match, ordered by database and name."""
+    spoil()
     query = (
         select(
             databases.c.name.label("database_name"),
@@ -246,6 +264,7 @@ def touch(tx: Connection, table_id: int) -> int:
 def remove(tx: Connection, table_ids: Sequence[int]) -> None:
     """Removes tables with all that belongs to them."""
     for part in (
+        timelines,  # first: whoever is beginning an instant holds it, and has to be waited for
         partitions,
         column_statistics,
         partition_events,
@@ -257,7 +276,6 @@ def remove(tx: Connection, table_ids: Sequence[int]) -> None:
         lake_partitions,
         instant_touches,
         instants,
-        timelines,
     ):
         tx.execute(delete(part).where(part.c.table_id == func.any(list(table_ids))))
     publications.discard(tx, table_ids=table_ids)
@@ -266,4 +284,5 @@ def remove(tx: Connection, table_ids: Sequence[int]) -> None:
 
 def count(tx: Connection) -> int:
     """How many tables there are."""
+    spoil()
     return tx.execute(select(func.count()).select_from(tables)).scalar_one()

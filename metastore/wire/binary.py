@@ -115,6 +115,23 @@ def read_message_header(data: bytes) -> Message:
         raise ValueError("a message's header is cut short") from error
 
 
+def call_at(data: bytes, at: int) -> tuple[bytes, int] | None:
+    """The method that a scanned message calls, as it is encoded, and where its arguments begin; None for a message of
+    another kind than a call."""
+    if data[at] & 0x80:
+        end = at + 8 + int.from_bytes(data[at + 4 : at + 8])
+        return (data[at + 8 : end], end + 4) if data[at + 3] == CALL else None
+    end = at + 4 + int.from_bytes(data[at : at + 4])
+    return (data[at + 4 : end], end + 5) if data[end] == CALL else None
+
+
+def reply_to(data: bytes, at: int, body: int) -> bytes:
+    """The header of the reply to a call whose arguments begin at `body`."""
+    if data[at] & 0x80:
+        return b"".join((data[at : at + 3], b"\x02", data[at + 4 : body]))
+    return b"".join((data[at : body - 5], b"\x02", data[body - 4 : body]))
+
+
 def encode_result(field: str, value: Any, cls: type[Struct]) -> bytes:
     """Encodes a result struct with one field set."""
     result = cls()

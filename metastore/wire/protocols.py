@@ -32,6 +32,11 @@ class Protocol(NamedTuple):
     framed: bool
     compact: bool
 
+    @property
+    def frame_header(self) -> int:
+        """Bytes before each message."""
+        return _FRAME_HEADER if self.framed else 0
+
     def __str__(self) -> str:
         return ("framed " if self.framed else "") + ("compact" if self.compact else "binary")
 
@@ -149,6 +154,17 @@ def request(protocol: Protocol, message: bytes, limits: Limits) -> Request:
         return Request(binary.read_message_header(message), message, strict=message[0] == 0x80)
     except UnicodeDecodeError:
         raise Rejected("malformed", "method name is not UTF-8") from None
+
+
+def kept_reply(protocol: Protocol, message: bytes, arguments: int, body: bytes) -> bytes:
+    """What leaves before a body that answers a message in the binary protocol, whose arguments begin where is said."""
+    header = binary.reply_to(message, protocol.frame_header, arguments)
+    if not protocol.framed:
+        return header
+    length = len(header) + len(body)
+    if length > _LONGEST_FRAME:
+        raise OverflowError(f"a reply of {length} bytes doesn't fit into a frame")
+    return length.to_bytes(_FRAME_HEADER) + header
 
 
 def reply(protocol: Protocol, to: Request, kind: int, body: Iterable[bytes]) -> Generator[bytes, None, None]:

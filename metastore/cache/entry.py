@@ -1,0 +1,53 @@
+"""A reply that is kept."""
+
+import json
+import struct
+from collections.abc import Iterable
+from typing import Self
+
+from metastore.cache.stamp import Stamp
+
+Object = tuple[str, int]
+"""What changes by itself: its kind (`metastore.store.footprint.Kind`) and number."""
+
+_FORMAT = b"\x01"
+_length = struct.Struct(">I")
+
+
+class Entry:
+    """A reply's body, encoded, with what tells whether it still holds.
+
+    `stamp`: a snapshot of which it was read, or a later one of which it was proved to be. `proved`: the round of
+    `Changes` up to which it holds. `sent_at`: when it was put where other servers find it, by `time.monotonic`.
+    """
+
+    __slots__ = ("body", "objects", "proved", "sent_at", "stamp")
+
+    def __init__(self, body: bytes, stamp: Stamp, objects: Iterable[Object]) -> None:
+        self.body = body
+        self.stamp = stamp
+        self.objects = tuple(objects)
+        self.proved = 0
+        self.sent_at = 0.0
+
+    def __len__(self) -> int:
+        return len(self.body)
+
+    def to_bytes(self) -> bytes:
+        """As other servers read it."""
+        header = json.dumps([self.stamp.incarnation, str(self.stamp), self.objects], separators=(",", ":")).encode()
+        return b"".join((_FORMAT, _length.pack(len(header)), header, self.body))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Raises ValueError for what `to_bytes` didn't make."""
+        try:
+            if data[:1] != _FORMAT:
+                raise ValueError("another format")
+            (length,) = _length.unpack_from(data, 1)
+            begin = 1 + _length.size
+            incarnation, snapshot, objects = json.loads(data[begin : begin + length])
+            stamp = Stamp.of(str(incarnation), snapshot)
+            return cls(data[begin + length :], stamp, [(str(kind), int(number)) for kind, number in objects])
+        except (struct.error, TypeError, AttributeError) as error:
+            raise ValueError(f"no entry of a cache: {error}") from None

@@ -1,0 +1,87 @@
+"""The second level: Redis, which all servers share.
+
+It may lose what it was given, evict it, or come back with an old copy: what it answers is judged like any entry. A
+Redis that fails or dawdles isn't asked for a while, so that at worst it does nothing.
+"""
+
+import hashlib
+import queue
+import threading
+import time
+
+import redis
+import structlog
+from circuitbreaker import CircuitBreaker, CircuitBreakerError
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from metastore.cache.entry import Entry
+
+TIMEOUT_SECONDS = 0.25
+FAILURES = 3
+PAUSE_SECONDS = 5
+"""For so long it isn't asked after so many failures in a row."""
+
+_UNSENT = 100  # entries that may wait to be sent; more are dropped
+
+log = structlog.get_logger(__name__)
+
+
+class SharedLevel:
+    """Entries by key, for some time. Safe to be used by many threads."""
+
+    def __init__(self, url: str, *, keep_seconds: int) -> None:
+        """Connects on first use. Raises ValueError for what is no URL of Redis."""
+        self._redis = redis.Redis.from_url(
+            url,
+            socket_timeout=TIMEOUT_SECONDS,
+            socket_connect_timeout=TIMEOUT_SECONDS,
+            retry=Retry(NoBackoff(), 0),
+        )
+        self._keep_seconds = keep_seconds
+        self._breaker = CircuitBreaker(
+            FAILURES, PAUSE_SECONDS, expected_exception=(redis.RedisError, OSError), name="cache"
+        )
+        self._unsent: queue.Queue[tuple[str, Entry] | None] = queue.Queue(_UNSENT)
+        threading.Thread(target=self._send, name="cache", daemon=True).start()
+
+    def get(self, namespace: str, key: bytes) -> Entry | None:
+        """What was put under a key; None also if Redis can't be asked now."""
+        try:
+            data = self._breaker.call(self._redis.get, _name(namespace, key))
+        except CircuitBreakerError:
+            return None
+        except (redis.RedisError, OSError) as error:
+            log.warning("the cache does without Redis", error=str(error))
+            return None
+        if not isinstance(data, bytes):
+            return None
+        try:
+            return Entry.from_bytes(data)
+        except ValueError:
+            return None
+
+    def put(self, namespace: str, key: bytes, entry: Entry) -> None:
+        """Has an entry put, soon; unless too many wait for that already."""
+        entry.sent_at = time.monotonic()
+        try:
+            self._unsent.put_nowait((_name(namespace, key), entry))
+        except queue.Full:
+            entry.sent_at = 0.0
+
+    def close(self) -> None:
+        self._unsent.put(None)
+
+    def _send(self) -> None:
+        while (task := self._unsent.get()) is not None:
+            name, entry = task
+            try:
+                self._breaker.call(self._redis.set, name, entry.to_bytes(), ex=self._keep_seconds)
+            except CircuitBreakerError:
+                pass
+            except (redis.RedisError, OSError) as error:
+                log.warning("the cache does without Redis", error=str(error))
+
+
+def _name(namespace: str, key: bytes) -> str:
+    return f"metastore:cache:{namespace}:{hashlib.sha256(key).hexdigest()}"
