@@ -2,6 +2,7 @@
 
 from eventbus import log
 from metastore.clock import now_ms
+from metastore.services.change_notes import ChangeNotes
 from metastore.services.compactions import CompactionService
 from metastore.services.engine_reports import EngineReports
 from metastore.services.locks import LockService
@@ -30,6 +31,7 @@ class Housekeeping:
         scheduled_queries: ScheduledQueryService,
         engine_reports: EngineReports,
         timeline: TimelineService,
+        change_notes: ChangeNotes,
         *,
         event_days: float,
         event_count: int,
@@ -45,6 +47,7 @@ class Housekeeping:
         self._scheduled_queries = scheduled_queries
         self._engine_reports = engine_reports
         self._timeline = timeline
+        self._change_notes = change_notes
         self._event_days = event_days
         self._event_count = event_count
 
@@ -63,6 +66,7 @@ class Housekeeping:
             self._scheduled_queries.sweep,
             self._engine_reports.sweep,
             self._timeline.sweep,
+            self._change_notes.sweep,
             self._sweep_descriptors,
             self.trim_events,
         ):
