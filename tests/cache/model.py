@@ -1,0 +1,349 @@
+"""The cache's protocol as a small machine, and a search through every order in which its steps can happen.
+
+What the machine knows is what docs/cache.md says: Postgres gives out transaction ids and snapshots, writers leave
+change rows, workers ask for them in rounds and judge entries by one rule. Everything around takes its worst form:
+
+- A write is acknowledged the moment it commits; a read may return the moment it may trust what it has.
+- Somebody fills the cache at every snapshot that Postgres ever shows, and what was once filled is offered to every read
+  for ever. So Redis may lose, evict, delay and restore what it likes, and another worker may do what it likes: they
+  offer less than this. The memory of the worker offers less, too.
+- Before a crash nothing reached the disk but commits: the ids of all other transactions are given out again.
+
+A read is right if it returns what the objects were at some moment between its arrival and its return: that is
+linearizability. The read that is hardest to serve is the one that arrived last; so for each worker the search keeps
+one moment, the latest arrival that the worker may serve from what it knows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+Things = tuple[int, ...]
+"""Objects, by number."""
+
+REPLIES: dict[str, Things] = {"one": (0,), "both": (0, 1)}
+"""What replies are made of."""
+
+
+class Snapshot(NamedTuple):
+    """`pg_current_snapshot()`: transactions from `xmax` on and those in `running` had not ended."""
+
+    xmax: int
+    running: frozenset[int]
+
+    @property
+    def xmin(self) -> int:
+        return min(self.running, default=self.xmax)
+
+    def sees(self, xid: int) -> bool:
+        return xid < self.xmax and xid not in self.running
+
+
+class Incarnation(NamedTuple):
+    row: int  # the random value in `cache_state`
+    start: int  # when Postgres was started
+
+
+class Entry(NamedTuple):
+    """What was read at a snapshot: the values of all objects; a reply is made of some."""
+
+    values: tuple[int, ...]
+    incarnation: Incarnation
+    snapshot: Snapshot
+
+
+class Change(NamedTuple):
+    xid: int
+    thing: int
+
+
+class Postgres(NamedTuple):
+    values: tuple[int, ...] = (0, 0)
+    next_xid: int = 1
+    running: frozenset[int] = frozenset()
+    ended: int = 0  # the greatest transaction id that has ended
+    durable: int = 0  # the greatest that has committed
+    changes: frozenset[Change] = frozenset()
+    row: int | None = 0
+    floor: int = 0
+    start: int = 0
+
+    @property
+    def snapshot(self) -> Snapshot:
+        xmax = self.ended + 1
+        return Snapshot(xmax, frozenset(xid for xid in self.running if xid < xmax))
+
+    @property
+    def incarnation(self) -> Incarnation | None:
+        return None if self.row is None else Incarnation(self.row, self.start)
+
+    def end(self, xid: int) -> "Postgres":
+        return self._replace(running=self.running - {xid}, ended=max(self.ended, xid))
+
+
+class Answer(NamedTuple):
+    """What a round brings."""
+
+    snapshot: Snapshot
+    incarnation: Incarnation | None
+    floor: int
+    changes: frozenset[Change]
+
+
+class Worker(NamedTuple):
+    """What a worker knows since its last round; `since`: the last arrival of a read that may trust this.
+
+    `proved` are entries that held after that round. `held` is for mutants: an entry used later than it was looked at.
+    Moments are indexes of the history.
+    """
+
+    seen: Snapshot | None = None  # None: it knows nothing
+    incarnation: Incarnation | None = None
+    floor: int = 0
+    changes: frozenset[Change] = frozenset()
+    proved: frozenset[tuple[Entry, Things]] = frozenset()
+    since: int = 0
+    asked: int | None = None  # the moment at which the round under way began
+    answer: Answer | None = None
+    held: Entry | None = None
+
+
+class World(NamedTuple):
+    """`pool` is the cache. `unrecorded` is for mutants: changes whose rows come later."""
+
+    postgres: Postgres
+    workers: tuple[Worker, ...]
+    pool: frozenset[Entry] = frozenset()
+    history: tuple[tuple[int, ...], ...] = ((0, 0),)  # what the values have been
+    copy: Postgres | None = None  # of the data directory, made while Postgres was down
+    incarnations: int = 1
+    transactions: int = 0
+    crashes: int = 0
+    purges: int = 0
+    restores: int = 0
+    restarts: int = 0
+    unrecorded: frozenset[Change] = frozenset()
+
+    def with_worker(self, number: int, worker: Worker) -> "World":
+        return self._replace(workers=(*self.workers[:number], worker, *self.workers[number + 1 :]))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much may happen; rounds and abandoned rounds are not counted."""
+
+    transactions: int
+    crashes: int = 0
+    purges: int = 0
+    restores: int = 0
+    restarts: int = 0
+    workers: int = 1
+
+
+class Protocol:
+    """What servers decide. Mutants override one of these."""
+
+    def last_read_served(self, asked: int, now: int) -> int:
+        """Of the moments from a round's begin to its end, the latest at which a read may arrive that waits for it."""
+        return asked
+
+    def answer(self, postgres: Postgres, seen: Snapshot | None) -> Answer:
+        """The one statement of a round: which changes are there that the last round didn't see."""
+        new = frozenset(each for each in postgres.changes if seen is None or not seen.sees(each.xid))
+        return Answer(postgres.snapshot, postgres.incarnation, postgres.floor, new)
+
+    def goes_on(self, incarnation: Incarnation | None, seen: Snapshot, answer: Answer) -> bool:
+        """Whether a round tells of every change since the one before."""
+        return incarnation == answer.incarnation and seen.xmin >= answer.floor
+
+    def learn(self, worker: Worker, answer: Answer, pool: frozenset[Entry]) -> Worker:
+        """The worker after a round. Unless that goes on where the last one ended, nothing is known until the next."""
+        if answer.incarnation is None:
+            return self.forget(worker)
+        if worker.seen is not None and not self.goes_on(worker.incarnation, worker.seen, answer):
+            return self.forget(worker)
+        return worker._replace(
+            seen=answer.snapshot,
+            incarnation=answer.incarnation,
+            floor=answer.floor,
+            changes=frozenset(each for each in worker.changes | answer.changes if each.xid >= answer.floor),
+            proved=frozenset(
+                (entry, things)
+                for entry in pool
+                for things in REPLIES.values()
+                if self.good(worker, entry, things) and self.sees(entry, answer.changes, things)
+            ),
+        )
+
+    def lose(self, worker: Worker, answer: Answer) -> Worker:
+        """The worker after a round whose answer did not arrive."""
+        return worker
+
+    def forget(self, worker: Worker) -> Worker:
+        return worker._replace(seen=None, incarnation=None, floor=0, changes=frozenset(), proved=frozenset())
+
+    def good(self, worker: Worker, entry: Entry, things: Things) -> bool:
+        """The rule: whether a reply is what Postgres would have answered at the worker's last snapshot or later."""
+        if (entry, things) in worker.proved:
+            return True
+        return (
+            worker.seen is not None
+            and entry.incarnation == worker.incarnation
+            and entry.snapshot.xmin >= worker.floor
+            and self.sees(entry, worker.changes, things)
+        )
+
+    def sees(self, entry: Entry, changes: frozenset[Change], things: Things) -> bool:
+        """Whether what an entry is made of was read with these changes in it."""
+        return all(entry.snapshot.sees(each.xid) for each in changes if each.thing in things)
+
+    def stamped_anew(self, worker: Worker, entry: Entry) -> Entry | None:
+        """A good entry with a younger stamp."""
+        if worker.seen is None or worker.seen.xmin < entry.snapshot.xmax or not self.good(worker, entry, (0, 1)):
+            return None
+        return entry._replace(snapshot=worker.seen)
+
+    def commit(self, world: World, postgres: Postgres, changed: frozenset[Change]) -> World:
+        """The change rows are of the transaction that changes."""
+        return world._replace(postgres=postgres._replace(changes=postgres.changes | changed))
+
+    def crash(self, postgres: Postgres) -> Postgres:
+        """Unlogged tables are empty afterwards, and nobody knows of ids that were not on the disk."""
+        durable = postgres.durable
+        return Postgres(
+            postgres.values, next_xid=durable + 1, ended=durable, durable=durable, row=None, start=postgres.start
+        )
+
+    def more_steps(self, world: World) -> Iterator[tuple[str, World]]:
+        """Steps that the protocol doesn't have."""
+        return iter(())
+
+
+def steps(world: World, protocol: Protocol, bounds: Bounds) -> Iterator[tuple[str, World]]:
+    """Everything that can happen next, by name, and the world after it."""
+    for what, then in (
+        *database_steps(world, protocol, bounds),
+        *worker_steps(world, protocol, bounds),
+        *protocol.more_steps(world),
+    ):
+        yield what, filled(then)
+
+
+def filled(world: World) -> World:
+    """The world after somebody read everything at the present snapshot and put it into the cache."""
+    postgres = world.postgres
+    if postgres.incarnation is None:
+        return world
+    entry = Entry(postgres.values, postgres.incarnation, postgres.snapshot)
+    return world if entry in world.pool else world._replace(pool=world.pool | {entry})
+
+
+def database_steps(world: World, protocol: Protocol, bounds: Bounds) -> Iterator[tuple[str, World]]:
+    postgres = world.postgres
+    if world.transactions < bounds.transactions:
+        xid = postgres.next_xid
+        begun = postgres._replace(next_xid=xid + 1, running=postgres.running | {xid})
+        yield f"{xid} begins", world._replace(postgres=begun, transactions=world.transactions + 1)
+    for xid in postgres.running:
+        yield f"{xid} aborts", world._replace(postgres=postgres.end(xid))
+        for thing in (0, 1):
+            yield f"{xid} changes {thing} and commits", committed(world, xid, thing, protocol)
+    if postgres.row is None:
+        made = postgres._replace(row=world.incarnations)
+        yield "an incarnation begins", world._replace(postgres=made, incarnations=world.incarnations + 1)
+    elif world.purges < bounds.purges:
+        floor = postgres.snapshot.xmin
+        left = frozenset(each for each in postgres.changes if each.xid >= floor)
+        purged = postgres._replace(changes=left, floor=max(floor, postgres.floor))
+        yield "old changes are purged", world._replace(postgres=purged, purges=world.purges + 1)
+    if world.crashes < bounds.crashes:
+        crashed = protocol.crash(postgres)
+        yield "Postgres crashes", world._replace(postgres=crashed, crashes=world.crashes + 1, unrecorded=frozenset())
+    if world.restores < bounds.restores and world.copy is None and not postgres.running:
+        yield "Postgres is copied while it is down", world._replace(copy=postgres)
+    elif world.restores < bounds.restores and world.copy is not None:
+        back = world.copy._replace(start=postgres.start + 1)
+        restored = world._replace(postgres=back, history=(*world.history, back.values), restores=world.restores + 1)
+        yield "the copy is put back", restored
+
+
+def committed(world: World, xid: int, thing: int, protocol: Protocol) -> World:
+    postgres = world.postgres
+    version = len(world.history)
+    values = tuple(version if each == thing else value for each, value in enumerate(postgres.values))
+    after = postgres.end(xid)._replace(values=values, durable=max(postgres.durable, xid))
+    return protocol.commit(
+        world._replace(history=(*world.history, values)), after, changed=frozenset([Change(xid, thing)])
+    )
+
+
+def worker_steps(world: World, protocol: Protocol, bounds: Bounds) -> Iterator[tuple[str, World]]:
+    now = len(world.history) - 1
+    for number, worker in enumerate(world.workers):
+        if worker.asked is None:
+            yield f"worker {number} asks", world.with_worker(number, worker._replace(asked=now))
+        elif worker.answer is None:
+            answer = protocol.answer(world.postgres, worker.seen)
+            yield f"worker {number} is answered", world.with_worker(number, worker._replace(answer=answer))
+        else:
+            idle = worker._replace(asked=None, answer=None)
+            lost = protocol.lose(idle, worker.answer)
+            yield f"the answer to worker {number} is lost", world.with_worker(number, lost)
+            idle = idle._replace(since=protocol.last_read_served(worker.asked, now))
+            learnt = protocol.learn(idle, worker.answer, world.pool)
+            yield f"worker {number} learns of changes", world.with_worker(number, learnt)
+            yield f"it is too much for worker {number}", world.with_worker(number, protocol.forget(idle))
+        for entry in world.pool:
+            anew = protocol.stamped_anew(worker, entry)
+            if anew is not None and anew not in world.pool:
+                yield f"worker {number} stamps an entry anew", world._replace(pool=world.pool | {anew})
+        if world.restarts < bounds.restarts:
+            restarted = world._replace(restarts=world.restarts + 1)
+            yield f"worker {number} is started anew", restarted.with_worker(number, Worker())
+
+
+def wrong_reads(world: World, protocol: Protocol) -> Iterator[str]:
+    """What reads could return now and must not."""
+    for number, worker in enumerate(world.workers):
+        for reply, things in REPLIES.items():
+            right = {tuple(values[each] for each in things) for values in world.history[worker.since :]}
+            for entry in world.pool:
+                value = tuple(entry.values[each] for each in things)
+                if value not in right and protocol.good(worker, entry, things):
+                    yield f"worker {number} answers {reply} with {value}, read at {entry.snapshot}; right is {right}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """The outcome of a search: how many states there are; the shortest way to a wrong read, if there is one."""
+
+    states: int
+    story: tuple[str, ...] | None
+
+
+def search(protocol: Protocol, bounds: Bounds) -> Found:
+    """Goes through all states that can be reached within `bounds`, breadth first, up to the first wrong read."""
+    first = filled(World(Postgres(), tuple(Worker() for _ in range(bounds.workers))))
+    came_from: dict[World, tuple[World, str] | None] = {first: None}
+    edge = [first]
+    while edge:
+        further = []
+        for world in edge:
+            for what, then in steps(world, protocol, bounds):
+                if then in came_from:
+                    continue
+                came_from[then] = (world, what)
+                for wrong in wrong_reads(then, protocol):
+                    return Found(len(came_from), (*way_to(then, came_from), wrong))
+                further.append(then)
+        edge = further
+    return Found(len(came_from), None)
+
+
+def way_to(world: World, came_from: dict[World, tuple[World, str] | None]) -> tuple[str, ...]:
+    """The steps that led to `world`."""
+    steps = []
+    while (before := came_from[world]) is not None:
+        world, what = before
+        steps.append(what)
+    return tuple(reversed(steps))
