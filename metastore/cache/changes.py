@@ -15,54 +15,54 @@ class Changes:
     def __init__(self) -> None:
         self.last: Stamp | None = None
         """The snapshot of the last round; None: nothing is known, and no entry holds."""
-        self._round = 0
-        self._begun = 0  # the first round of which changes are known
-        self._floor = 0
-        self._trimmed = 0  # changes of later rounds are all known
+        self._base: Stamp | None = None  # every change that this doesn't see is known
         self._known: dict[Object, list[tuple[int, int]]] = {}  # (round, xid) in the order of rounds
         self._count = 0
+        self._round = 0
+        self._trusted = 1  # the first round at which a proof still says something
 
     def forget(self) -> None:
         """Begins anew. Entries that were proved are not any more."""
-        self.last = None
-        self._known.clear()
-        self._count = 0
-        self._round += 1  # so that no proof of before is believed
+        self.last = self._base = None
+        self._clear()
 
     def add(self, stamp: Stamp, floor: int, changes: Iterable[tuple[int, str, int]], *, complete: bool) -> None:
-        """A round: what has been committed since the last one, of which `complete` says whether it is all.
+        """A round: what it sees and the last one did not, or, in the first one, what the database keeps.
 
-        All changes of transactions from `floor` on are kept in the database.
+        That is whatever transactions from `floor` on changed. `complete`: whether all of it is told.
         """
         last = self.last
         if last is not None and (last.incarnation != stamp.incarnation or last.settled < floor):
             self.forget()  # what came between can't be known any more
             return
-        if not complete or self._count > MAX_KNOWN:
-            self.forget()
-            return
         self._round += 1
-        if last is None:
-            self._begun = self._round
         self.last = stamp
+        if not complete or self._count > MAX_KNOWN:
+            self._clear()
+            self._base = stamp
+            return
         for xid, kind, number in changes:
             self._known.setdefault((kind, number), []).append((self._round, xid))
             self._count += 1
-        if floor > self._floor or last is None:
-            self._floor = floor
-            self._trim()
+        kept = Stamp(stamp.incarnation, floor, floor, frozenset())
+        if self._base is None:
+            self._base = kept
+        elif kept != self._base and kept.sees_all_of(self._base):
+            self._base = kept
+            self._trim(floor)
 
     def holds(self, entry: Entry) -> bool:
         """Whether nothing that an entry was made of has been changed, as far as the last round's snapshot sees.
 
-        The rule: every change of its objects that is known, its own snapshot sees, too.
+        The rule: every change of its objects that is known, its own snapshot sees, too; and every change that is not
+        known.
         """
-        last, stamp = self.last, entry.stamp
-        if last is None or stamp.incarnation != last.incarnation:
+        last, base, stamp = self.last, self._base, entry.stamp
+        if last is None or base is None or stamp.incarnation != last.incarnation:
             return False
-        proved = entry.proved if entry.proved >= self._begun else 0
-        if stamp.settled < self._floor and proved < max(self._trimmed, 1):
-            return False  # some changes that it doesn't see are forgotten
+        proved = entry.proved if entry.proved >= self._trusted else 0
+        if not proved and not stamp.sees_all_of(base):
+            return False
         for each in entry.objects:
             for number, xid in reversed(self._known.get(each, ())):
                 if number <= proved:
@@ -74,13 +74,20 @@ class Changes:
             entry.stamp = last
         return True
 
-    def _trim(self) -> None:
-        """Forgets what every entry sees that may still be proved."""
+    def _clear(self) -> None:
+        self._known.clear()
+        self._count = 0
+        self._trusted = self._round + 1
+
+    def _trim(self, floor: int) -> None:
+        """Forgets the changes of transactions before `floor`."""
         for each, known in list(self._known.items()):
-            kept = [(number, xid) for number, xid in known if xid >= self._floor]
-            self._trimmed = max([self._trimmed, *(number for number, xid in known if xid < self._floor)])
-            if kept:
-                self._known[each] = kept
-            else:
+            gone = [number for number, xid in known if xid < floor]
+            if not gone:
+                continue
+            # A proof from before a change that is forgotten says nothing of it.
+            self._trusted = max(self._trusted, *gone)
+            self._count -= len(gone)
+            self._known[each] = [(number, xid) for number, xid in known if xid >= floor]
+            if not self._known[each]:
                 del self._known[each]
-        self._count = sum(map(len, self._known.values()))

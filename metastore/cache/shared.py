@@ -15,6 +15,7 @@ from circuitbreaker import CircuitBreaker, CircuitBreakerError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from metastore import __version__
 from metastore.cache.entry import Entry
 
 TIMEOUT_SECONDS = 0.25
@@ -45,10 +46,10 @@ class SharedLevel:
         self._unsent: queue.Queue[tuple[str, Entry] | None] = queue.Queue(_UNSENT)
         threading.Thread(target=self._send, name="cache", daemon=True).start()
 
-    def get(self, namespace: str, key: bytes) -> Entry | None:
+    def get(self, incarnation: str, key: bytes) -> Entry | None:
         """What was put under a key; None also if Redis can't be asked now."""
         try:
-            data = self._breaker.call(self._redis.get, _name(namespace, key))
+            data = self._breaker.call(self._redis.get, _name(incarnation, key))
         except CircuitBreakerError:
             return None
         except (redis.RedisError, OSError) as error:
@@ -61,11 +62,11 @@ class SharedLevel:
         except ValueError:
             return None
 
-    def put(self, namespace: str, key: bytes, entry: Entry) -> None:
+    def put(self, key: bytes, entry: Entry) -> None:
         """Has an entry put, soon; unless too many wait for that already."""
         entry.sent_at = time.monotonic()
         try:
-            self._unsent.put_nowait((_name(namespace, key), entry))
+            self._unsent.put_nowait((_name(entry.stamp.incarnation, key), entry))
         except queue.Full:
             entry.sent_at = 0.0
 
@@ -83,5 +84,6 @@ class SharedLevel:
                 log.warning("the cache does without Redis", error=str(error))
 
 
-def _name(namespace: str, key: bytes) -> str:
-    return f"metastore:cache:{namespace}:{hashlib.sha256(key).hexdigest()}"
+def _name(incarnation: str, key: bytes) -> str:
+    # Another version of the server may answer otherwise.
+    return f"metastore:cache:{__version__}:{incarnation}:{hashlib.sha256(key).hexdigest()}"

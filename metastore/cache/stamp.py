@@ -26,8 +26,12 @@ class Stamp(NamedTuple):
         return xid < self.settled or (xid < self.begun and xid not in self.open_)
 
     def sees_all_of(self, other: "Stamp") -> bool:
-        """Whether it certainly sees whatever another one of the same incarnation sees."""
-        return self.incarnation == other.incarnation and self.settled >= other.begun
+        """Whether it sees whatever another one sees."""
+        return (
+            self.incarnation == other.incarnation
+            and self.begun >= other.begun
+            and all(xid in other.open_ or xid >= other.begun for xid in self.open_)
+        )
 
     def __str__(self) -> str:
         """The pg_snapshot."""

@@ -123,18 +123,18 @@ class Replies:
             self._load(question)
 
     def _load(self, question: Question) -> None:
-        if self._shared is not None and not question.asked_redis and self._rounds.server:
+        if self._shared is not None and not question.asked_redis and self._changes.last is not None:
             question.asked_redis = True
-            namespace = self._namespace()
-            self._threads.submit(partial(self._ask_redis, question, namespace))
+            incarnation = self._changes.last.incarnation
+            self._threads.submit(partial(self._ask_redis, question, incarnation))
         else:
             metrics.cache_answered("database")
             question.asker.work()
 
-    def _ask_redis(self, question: Question, namespace: str) -> None:
+    def _ask_redis(self, question: Question, incarnation: str) -> None:
         """In a request's thread."""
         assert self._shared is not None
-        entry = self._shared.get(namespace, question.key)
+        entry = self._shared.get(incarnation, question.key)
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._found, question, entry)
 
@@ -153,8 +153,8 @@ class Replies:
             if footprint.snapshot is not None and footprint.incarnation is not None:
                 entry = Entry(body, Stamp.of(footprint.incarnation, footprint.snapshot), footprint.objects)
                 self._memory.put(key, entry)
-                if self._shared is not None and self._rounds.server:
-                    self._shared.put(self._namespace(), key, entry)
+                if self._shared is not None:
+                    self._shared.put(key, entry)
         metrics.cache_filled(self._memory.size)
         self._settle(key)
 
@@ -166,11 +166,7 @@ class Replies:
     def _renew(self, key: bytes, entry: Entry) -> None:
         """Puts an entry that holds into Redis again before the changes since its snapshot are forgotten."""
         if self._shared is not None and time.monotonic() - entry.sent_at > _RENEW_SECONDS:
-            self._shared.put(self._namespace(), key, entry)
-
-    def _namespace(self) -> str:
-        last = self._changes.last
-        return f"{self._rounds.server}:{last.incarnation if last else ''}"
+            self._shared.put(key, entry)
 
     def _begin_incarnation(self) -> None:
         self._threads.submit(self._begin_anew)

@@ -39,8 +39,6 @@ class Rounds:
         self._parameters = {**make_url(url).query, **parameters}
         self._changes = changes
         self._begin_anew = begin_anew
-        self.server = ""
-        """Which Postgres it is, as long as it can be asked."""
         self._connection: psycopg2.extensions.connection | None = None
         self._cursor: psycopg2.extensions.cursor | None = None
         self._fd = -1
@@ -82,7 +80,8 @@ class Rounds:
             return
         self._asking, self._waiting = self._waiting, []
         last = self._changes.last
-        self._execute(cache_changes.ROUND, (str(last) if last is not None else None,), self._answered)
+        since = (last.begun, list(last.open_)) if last is not None else (0, [])
+        self._execute(cache_changes.ROUND, since, self._answered)
 
     def _answered(self) -> None:
         assert self._cursor is not None
@@ -126,11 +125,6 @@ class Rounds:
     def _connected(self) -> None:
         assert self._connection is not None
         self._cursor = self._connection.cursor()
-        self._execute(cache_changes.WHICH_SERVER, None, self._known_server)
-
-    def _known_server(self) -> None:
-        assert self._cursor is not None
-        ((self.server,),) = self._cursor.fetchall()
         self._execute(cache_changes.PREPARE, None, self._prepared)
 
     def _prepared(self) -> None:
