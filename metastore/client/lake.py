@@ -1,0 +1,438 @@
+"""Timelines and snapshots of lake tables: a typed client.
+
+    with LakeClient("thrift://metastore:9083") as client:
+        orders = client.table("shop.orders")
+        with orders.writing() as writing:
+            ...  # write files below writing.directory
+            file = DataFile("dt=2026-01-31", "a", writing.instant.timestamp, path, size=…, rows=…)
+            writing.complete(Completion(added=[file], staged=True))
+        for file in orders.snapshot(filter="dt >= '2026-01-31'"):
+            print(file.path, file.rows)
+
+Every call waits out a server that is away for a while; one whose answer was lost is made again, and a completion is
+then told that it had succeeded. The server's exceptions are those of `metastore.wire.hive` and `metastore.wire.lake`:
+`NoSuchObjectException`, `InvalidOperationException`, `MetaException`, `InstantConflict`, `SnapshotGone`.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+from thrift.Thrift import TException
+
+from metastore.client.batches import reference
+from metastore.client.heartbeats import Heartbeats
+from metastore.client.lake_types import (
+    AsOf,
+    Begun,
+    Changes,
+    Column,
+    Completed,
+    Completion,
+    DataFile,
+    Details,
+    FileGroup,
+    Instant,
+    Moment,
+    Position,
+    Schema,
+    to_millis,
+)
+from metastore.client.reconnecting import Connect, ReconnectingClient, connect_to
+from metastore.client.thrift_client import ThriftClient
+from metastore.wire import lake as wire
+from metastore.wire.hive import GetTableRequest, Table
+from metastore.wire.lake import TableReference
+from metastore.wire.struct import ExceptionStruct
+
+PAGE = 10_000
+"""Instants, or files, that are asked for at a time."""
+
+KEPT = 1_000
+"""Details of instants, and schemas, that a table remembers."""
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class LakeClient:
+    """A connection to the metastore, for any number of tables. May be used from several threads, one at a time."""
+
+    def __init__(self, connect: str | Connect, *, retry_seconds: float = 300.0) -> None:
+        """`connect` is a URI `thrift://host:port` (several with commas) or makes a client; it is used when needed.
+
+        `retry_seconds` is how long a call is repeated that gets no answer.
+        """
+        self.connect = connect_to(connect) if isinstance(connect, str) else connect
+        self._client = ReconnectingClient(self.connect, retry_seconds=retry_seconds)
+        self._lock = threading.Lock()
+        self._tables: dict[tuple[str, str, str], LakeTable] = {}
+
+    def table(self, name: str | TableReference) -> "LakeTable":
+        """The table `database.table` or `catalog.database.table`, the same object each time; nothing is asked yet.
+
+        Raises ValueError for a name of another form.
+        """
+        named = reference(name)
+        key = ((named.catalog or "hive").lower(), (named.database or "").lower(), (named.table or "").lower())
+        return self._tables.setdefault(key, LakeTable(self, named))
+
+    def complete(self, completions: Sequence[tuple["LakeTable", Instant, Completion]]) -> list[Completed]:
+        """Completes instants of several tables together, all or none. Raises as `LakeTable.complete`."""
+        requests = [completion.sent(table.reference, instant) for table, instant, completion in completions]
+        done = self.call(lambda client: client.lake_complete_instants(requests))
+        return [Completed(Instant.of(each.instant), bool(each.repeated), each.tableVersion) for each in done]
+
+    def call(self, request: Callable[[ThriftClient], Value]) -> Value:
+        """What a Thrift call answers, made again as long as it gets no answer."""
+        with self._lock:
+            return self._client.call(request)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class LakeTable:
+    """The timeline and the snapshots of one table, from `LakeClient.table`.
+
+    What can't change any more is asked for once: the details of a completed instant, the schema of a table's version.
+    """
+
+    def __init__(self, client: LakeClient, table: TableReference) -> None:
+        self._client = client
+        self.reference = table
+        self._details: _Remembered[tuple[str, str], Details] = _Remembered(KEPT)
+        self._schemas: _Remembered[int, Schema] = _Remembered(KEPT)
+
+    # --- writing ----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(
+        self, action: str = "commit", *, metadata: bytes | None = None, heartbeat_seconds: float = 20.0
+    ) -> Iterator["Writing"]:
+        """Begins an instant and sends heartbeats while the block runs; gives it up unless the block completes it.
+
+        The server gives an instant up whose heartbeats stay away for longer than its `instant_heartbeat_seconds`.
+        """
+        begun = self.begin(action, metadata=metadata, heartbeat=True)
+        writing = Writing(self, begun)
+        try:
+            with Heartbeats(self._client.connect, self.reference, begun.instant, heartbeat_seconds):
+                yield writing
+        finally:
+            if writing.completed is None:
+                # A completion that was done although nobody heard of it is refused to be given up.
+                with suppress(ExceptionStruct, TException, OSError):
+                    self.give_up(begun.instant)
+
+    def begin(
+        self,
+        action: str = "commit",
+        *,
+        timestamp: str | None = None,
+        state: str = "inflight",
+        metadata: bytes | None = None,
+        read_position: int | None = None,
+        plan: Sequence[FileGroup] = (),
+        heartbeat: bool = False,
+    ) -> Begun:
+        """Puts an instant on the timeline. With `heartbeat`, `heartbeat()` must be called again and again from now on.
+
+        If the answer is lost, an instant may stay behind that nobody works on: one with `heartbeat` is given up by
+        itself, one with a `timestamp` of the writer's is the same one.
+        """
+        request = wire.BeginInstantRequest(
+            table=self.reference,
+            action=action,
+            timestamp=timestamp,
+            state=state,
+            metadata=metadata,
+            readPosition=read_position,
+            plan=[wire.FileGroup(*each) for each in plan] or None,
+            heartbeat=heartbeat or None,
+        )
+        begun = self._client.call(lambda client: client.lake_begin_instant(request))
+        return Begun(Instant.of(begun), begun.directory or "")
+
+    def heartbeat(self, instant: Instant) -> None:
+        """Says that an instant's writer lives. Raises NoSuchObjectException if it has been given up."""
+        self._client.call(lambda client: client.lake_heartbeat_instant(self.reference, *_key(instant)))
+
+    def transition(self, instant: Instant, state: str, metadata: bytes | None = None) -> Instant:
+        """Brings an instant into the state `inflight`, or a table service back to `requested`."""
+        request = wire.TransitionInstantRequest(self.reference, *_key(instant), toState=state, metadata=metadata)
+        return Instant.of(self._client.call(lambda client: client.lake_transition_instant(request)))
+
+    def complete(self, instant: Instant, completion: Completion) -> Completed:
+        """Completes an instant. The same again is a success. Raises InstantConflict if another writer was quicker."""
+        return self._client.complete([(self, instant, completion)])[0]
+
+    def give_up(self, instant: Instant) -> None:
+        """Forgets an instant that isn't completed, with the files in its directory; one that is gone is fine.
+
+        Raises InvalidOperationException if it is completed: undo it by `roll_back`.
+        """
+        self._client.call(lambda client: client.lake_delete_instant(self.reference, *_key(instant)))
+
+    def roll_back(self, *instants: Instant) -> Completed:
+        """Undoes the latest completions, by an instant of its own."""
+        with self.writing("rollback") as writing:
+            return writing.complete(Completion(rolled_back=instants))
+
+    def clean(self, files: Iterable[DataFile]) -> Completed:
+        """Has files deleted that `plan_clean` named."""
+        with self.writing("clean") as writing:
+            return writing.complete(Completion(cleaned_paths=sorted({each.path for each in files})))
+
+    # --- reading ----------------------------------------------------------------------------------------------
+
+    def position(self) -> Position:
+        """How far the timeline has come."""
+        found = self._client.call(lambda client: client.lake_timeline_position(self.reference))
+        return Position(
+            found.position, found.lastCompleted, found.moment, found.oldestReadable, found.tableVersion or 0
+        )
+
+    def instants(
+        self,
+        *,
+        actions: Sequence[str] | None = None,
+        states: Sequence[str] | None = None,
+        after: str | None = None,
+        up_to: str | None = None,
+        latest_first: bool = False,
+        include_archived: bool = False,
+        page: int = PAGE,
+    ) -> Iterator[Instant]:
+        """Instants in the order of their timestamps, asked for page by page; without archived and undone ones unless
+        `include_archived`."""
+        request = wire.ListInstantsRequest(
+            table=self.reference,
+            actions=None if actions is None else list(actions),
+            states=None if states is None else list(states),
+            after=after,
+            upTo=up_to,
+            limit=max(page, _AT_ONE_TIMESTAMP),
+            latestFirst=latest_first,
+            includeArchived=include_archived,
+        )
+        while True:
+            found = self._client.call(lambda client, asked=request: client.lake_list_instants(asked))  # type: ignore[misc]
+            if len(found) < (request.limit or 0):
+                yield from map(Instant.of, found)
+                return
+            # The last timestamp may go on in the next page, which begins with it.
+            last = found[-1].timestamp
+            whole = [each for each in found if each.timestamp != last]
+            yield from map(Instant.of, whole)
+            request = request.replace(upTo=last) if latest_first else request.replace(after=whole[-1].timestamp)
+
+    def details(self, timestamp: str, action: str) -> Details:
+        """All that is known of an instant. Of a completed one it is asked for once; whether it has been undone since is
+        what `instants` tells."""
+        if (known := self._details.get((timestamp, action))) is not None:
+            return known
+        found = self._client.call(lambda client: client.lake_get_instant(self.reference, timestamp, action))
+        details = Details(
+            instant=Instant.of(found.instant),
+            metadata=found.metadata or {},
+            plan=[FileGroup(each.partition, each.fileGroup) for each in found.plan or ()],
+            partitions=found.partitions or [],
+        )
+        if details.instant.position is not None:
+            self._details.keep((timestamp, action), details)
+        return details
+
+    def schema(self, version: int | None = None) -> Schema:
+        """The table's schema now; with `version`, one that was read while the table had that version, if there is one,
+        else the one now."""
+        if version is not None and (known := self._schemas.get(version)) is not None:
+            return known
+        while True:
+            before = self.position().table_version
+            if (known := self._schemas.get(before)) is not None:
+                return known
+            table = self.describe()
+            if self.position().table_version == before:
+                schema = _schema(table, before)
+                self._schemas.keep(before, schema)
+                return schema
+
+    def describe(self) -> Table:
+        """The table as Hive's clients see it."""
+        named = self.reference
+        request = GetTableRequest(dbName=named.database, tblName=named.table, catName=named.catalog)
+        table: Table = self._client.call(lambda client: client.get_table_req(request)).table
+        return table
+
+    def partitions(self) -> list[str]:
+        """The names of all partitions in Hive's view, uncommitted ones too."""
+        request = wire.ListPartitionsRequest(self.reference, includeUncommitted=True)
+        found = self._client.call(lambda client: client.lake_list_partitions(request))
+        return [each.name for each in found.partitions]
+
+    def snapshot(
+        self,
+        as_of: AsOf | None = None,
+        *,
+        partitions: Sequence[str] | None = None,
+        filter: str | None = None,
+        include_uncommitted: bool | None = None,
+        read_optimized: bool = False,
+        all_versions: bool = False,
+        page: int | None = None,
+    ) -> "Snapshot":
+        """The files that the table is made of, the latest or `as_of` then.
+
+        Of some `partitions`, by their names, or those that a `filter` in Hive's grammar holds for. `read_optimized`:
+        base files only; `all_versions`: those too that others have superseded. Raises SnapshotGone for a snapshot that
+        has lost files to a clean.
+        """
+        request = wire.SnapshotRequest(
+            table=self.reference,
+            partitions=None if partitions is None else list(partitions),
+            filter=filter,
+            includeUncommitted=include_uncommitted,
+            readOptimized=read_optimized or None,
+            allVersions=all_versions or None,
+            limit=page,
+        )
+        match as_of:
+            case str():
+                request.asOf = as_of
+            case Moment():
+                request.asOfMoment = as_of.number
+            case datetime():
+                request.asOfTime = to_millis(as_of)
+            case int():
+                request.asOfPosition = as_of
+        return Snapshot(self._client, request)
+
+    def changes(
+        self,
+        after: int,
+        up_to: int | None = None,
+        *,
+        partitions: Sequence[str] | None = None,
+        filter: str | None = None,
+        include_uncommitted: bool | None = None,
+        page: int | None = None,
+    ) -> Iterator[Changes]:
+        """What was added and removed after a position up to another, or up to now; by instant, in the order of their
+        completions."""
+        last = self.position().position if up_to is None else up_to
+        request = wire.ReadChangesRequest(
+            table=self.reference,
+            after=after,
+            upTo=last,
+            partitions=None if partitions is None else list(partitions),
+            filter=filter,
+            includeUncommitted=include_uncommitted,
+            limit=page,
+        )
+        while (request.after or 0) < last:
+            found = self._client.call(lambda client, asked=request: client.lake_read_changes(asked))  # type: ignore[misc]
+            for each in found.changes:
+                yield Changes(
+                    Instant.of(each.instant),
+                    [DataFile.of(file) for file in each.added],
+                    [DataFile.of(file) for file in each.removed],
+                )
+            request = request.replace(after=found.position)
+
+    def plan_clean(
+        self,
+        *,
+        keep_commits: int | None = None,
+        keep_hours: int | None = None,
+        keep_versions: int | None = None,
+        limit: int | None = None,
+    ) -> list[DataFile]:
+        """Files that nobody needs who reads what is to be kept, or a savepoint; the first ones if there are many."""
+        request = wire.PlanCleanRequest(self.reference, keep_commits, keep_hours, keep_versions, limit)
+        return [DataFile.of(each) for each in self._client.call(lambda client: client.lake_plan_clean(request))]
+
+
+class Writing:
+    """An instant that is being written, from `LakeTable.writing`."""
+
+    def __init__(self, table: LakeTable, begun: Begun) -> None:
+        self.table = table
+        self.instant = begun.instant
+        self.directory = begun.directory
+        self.completed: Completed | None = None
+
+    def complete(self, completion: Completion) -> Completed:
+        """Completes it, as `LakeTable.complete`."""
+        self.completed = self.table.complete(self.instant, completion)
+        return self.completed
+
+
+class Snapshot:
+    """The files of a table at one position; going through them asks for page after page of it.
+
+    `location` is what their paths are relative to, `table_version` the table's when it was asked for.
+    """
+
+    def __init__(self, client: LakeClient, request: wire.SnapshotRequest) -> None:
+        self._client = client
+        self._request = request
+        self._first = self._page(request)
+        self.position = self._first.position or 0
+        self.location = self._first.location or ""
+        self.table_version = self._first.tableVersion or 0
+
+    def __iter__(self) -> Iterator[DataFile]:
+        page = self._first
+        while True:
+            yield from map(DataFile.of, page.files or ())
+            if page.nextPage is None:
+                return
+            page = self._page(self._request.replace(after=page.nextPage))
+
+    def _page(self, request: wire.SnapshotRequest) -> wire.SnapshotResponse:
+        response: wire.SnapshotResponse = self._client.call(lambda client: client.lake_get_snapshot(request))
+        return response
+
+
+class _Remembered(Generic[Key, Value]):
+    """The latest so many of what was asked for."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+
+    def get(self, key: Key) -> Value | None:
+        return self._values.get(key)
+
+    def keep(self, key: Key, value: Value) -> None:
+        self._values[key] = value
+        while len(self._values) > self._most:
+            self._values.popitem(last=False)
+
+
+_AT_ONE_TIMESTAMP = 20
+"""No timestamp has more instants than there are actions."""
+
+
+def _key(instant: Instant) -> tuple[str, str]:
+    return instant.timestamp, instant.action
+
+
+def _schema(table: Table, version: int) -> Schema:
+    storage = table.sd
+    columns = [Column(each.name or "", each.type or "", each.comment) for each in (storage and storage.cols) or ()]
+    keys = [Column(each.name or "", each.type or "", each.comment) for each in table.partitionKeys or ()]
+    return Schema(version, columns, keys, table.parameters or {}, (storage and storage.inputFormat) or "")
