@@ -50,6 +50,9 @@ class Directories(Protocol):
     def write_empty_file(self, path: str) -> None:
         """Makes an empty file, the directories above it too; an existing one stays as it is."""
 
+    def read_file(self, path: str, at_most: int) -> bytes | None:
+        """The first bytes of a file; None where there is none."""
+
     def delete_file(self, path: str) -> None:
         """Removes a file. Nothing there is fine."""
 

@@ -149,6 +149,12 @@ class LocalDirectories:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).touch()
 
+    def read_file(self, path: str, at_most: int) -> bytes | None:
+        if not Path(path).is_file():
+            return None
+        with Path(path).open("rb") as file:
+            return file.read(at_most)
+
     def delete_file(self, path: str) -> None:
         Path(path).unlink(missing_ok=True)
 

@@ -131,6 +131,13 @@ class RemoteDirectories:
             self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
             self._fs.pipe_file(path, b"")
 
+    def read_file(self, path: str, at_most: int) -> bytes | None:
+        if self.kind(path) != "file":
+            return None
+        with self._fs.open(path, "rb") as file:
+            found: bytes = file.read(at_most)
+            return found
+
     def delete_file(self, path: str) -> None:
         if self.kind(path) == "file":
             self._fs.rm_file(path)

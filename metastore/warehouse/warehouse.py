@@ -248,6 +248,11 @@ class Warehouse:
         with self._at(location, "write") as (directories, path):
             directories.write_empty_file(path)
 
+    def read_file(self, location: str, at_most: int) -> bytes | None:
+        """The first bytes of a file, so many at most; None where there is none."""
+        with self._at(location, "read") as (directories, path):
+            return directories.read_file(path, at_most)
+
     def delete_file(self, location: str) -> None:
         """Deletes a file. Nothing there is fine."""
         with self._at(location, "delete") as (directories, path):

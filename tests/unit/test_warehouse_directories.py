@@ -122,6 +122,14 @@ def test_a_file_is_no_directory(storage: Storage) -> None:
     assert storage.files(storage.root) == {"f": b"data"}
 
 
+def test_a_file_is_read_from_its_beginning(storage: Storage) -> None:
+    place = storage.write(f"{storage.root}/read", "full", data=b"0123456789")
+    assert storage.warehouse.read_file(f"{place}/full", 4) == b"0123"
+    assert storage.warehouse.read_file(f"{place}/full", 100) == b"0123456789"
+    assert storage.warehouse.read_file(f"{place}/none", 4) is None
+    assert storage.warehouse.read_file(place, 4) is None
+
+
 def test_hidden_files_and_directories_make_it_full(storage: Storage) -> None:
     warehouse = storage.warehouse
     storage.write(f"{storage.root}/a", "_SUCCESS")
