@@ -5,7 +5,7 @@ at; if both changed the same, it has lost, and nothing of it is ever visible.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -52,6 +52,19 @@ MAX_WINNERS = 10
 log = structlog.get_logger(__name__)
 
 
+class Meaning(NamedTuple):
+    """What a completion's metadata means: a request that names files, and where partitions lie, relative to the table,
+    that aren't in the directory of their name.
+    """
+
+    request: CompleteInstantRequest
+    directories: Mapping[str, str]
+
+
+Read = Callable[[Transaction, TableRow, InstantRow, CompleteInstantRequest], Meaning]
+"""Reads metadata, in the transaction that completes the instant and while its timeline is held."""
+
+
 class InstantCompletion:
     """Completes instants."""
 
@@ -71,17 +84,20 @@ class InstantCompletion:
         self._readiness = readiness
         self._events = events
 
-    def complete(self, requests: Sequence[CompleteInstantRequest]) -> list[CompletedInstant]:
+    def complete(
+        self, requests: Sequence[CompleteInstantRequest], *, meaning: Read | None = None
+    ) -> list[CompletedInstant]:
         """Completes instants of one table each, all or none, in the order of the requests.
 
-        Who doesn't know whether an earlier call had succeeded calls again with the same. Raises NoSuchObjectException,
-        InvalidOperationException, InstantConflict if another writer was quicker, WarehouseError.
+        With `meaning`, what is completed is what that makes of a request. Who doesn't know whether an earlier call had
+        succeeded calls again with the same. Raises NoSuchObjectException, InvalidOperationException, InstantConflict
+        if another writer was quicker, WarehouseError.
         """
         if not 0 < len(requests) <= MAX_TOGETHER:
             raise InvalidOperationException(f"give 1 to {MAX_TOGETHER} instants to complete, not {len(requests)}")
         try:
             with self._database.write() as tx:
-                done = self._complete_all(tx, requests)
+                done = self._complete_all(tx, requests, meaning)
         except Conflict:
             raise InvalidOperationException("an instant with that timestamp and action is completed already") from None
         except _Lost as lost:
@@ -91,11 +107,13 @@ class InstantCompletion:
         # The moments are known once the sequencer has run: that is for readers.
         return [each.answer for each in done]
 
-    def _complete_all(self, tx: Transaction, requests: Sequence[CompleteInstantRequest]) -> list["_Done"]:
+    def _complete_all(
+        self, tx: Transaction, requests: Sequence[CompleteInstantRequest], meaning: Read | None
+    ) -> list["_Done"]:
         held: dict[int, _Held] = {}
         # In the order of names, as everybody who holds several tables.
         for request in sorted(requests, key=lambda each: _named(each.table)):
-            hold = Hold.EXCLUSIVE if request.columns is not None else Hold.SHARED
+            hold = Hold.SHARED if request.columns is None and meaning is None else Hold.EXCLUSIVE
             row = held_lake_table(self._tables, tx, request.table, hold)
             if row.id in (each.row.id for each in held.values()):
                 raise InvalidOperationException(
@@ -103,7 +121,7 @@ class InstantCompletion:
                 )
             line = instants.hold_timeline(tx, row.id)
             held[id(request)] = _Held(row, line, held_instant(tx, row, request.timestamp, request.action))
-        done = [self._complete_one(tx, request, *held[id(request)]) for request in requests]
+        done = [self._complete_one(tx, request, *held[id(request)], meaning) for request in requests]
         fresh = [each for each in done if each.event is not None]
         if fresh and len(fresh) < len(done):
             raise InvalidOperationException("some of the instants are completed already, others are not")
@@ -113,7 +131,13 @@ class InstantCompletion:
         return done
 
     def _complete_one(
-        self, tx: Transaction, request: CompleteInstantRequest, row: TableRow, line: Timeline, instant: InstantRow
+        self,
+        tx: Transaction,
+        request: CompleteInstantRequest,
+        row: TableRow,
+        line: Timeline,
+        instant: InstantRow,
+        meaning: Read | None,
     ) -> "_Done":
         digest = _digest(request)
         if instant.state == rules.COMPLETED:
@@ -123,6 +147,9 @@ class InstantCompletion:
             return _Done(answer, row.id, instant.id, None, has_event_times=False)
         if instant.state != rules.INFLIGHT:
             raise InvalidOperationException(f"{spoken(instant)}: it must be inflight to be completed")
+        directories: Mapping[str, str] = {}
+        if meaning is not None:
+            request, directories = meaning(tx, row, instant, request)
         action = rules.completed_action(instant.action, request.newAction)
         position = line.position + 1
         now = now_ms()
@@ -153,7 +180,7 @@ class InstantCompletion:
         if request.metadata is not None:
             instants.put_metadata(tx, instant.id, rules.COMPLETED, request.metadata)
         data_files.forget_leftovers_of(tx, instant.id)
-        self._apply(tx, row, request, changes, position)
+        self._apply(tx, row, request, changes, position, directories)
         event = self._events.instant(
             tx,
             row.name,
@@ -181,7 +208,13 @@ class InstantCompletion:
         return _Done(answer, row.id, instant.id, event, has_event_times=bool(request.eventTimes))
 
     def _apply(
-        self, tx: Transaction, row: TableRow, request: CompleteInstantRequest, changes: Changes, position: int
+        self,
+        tx: Transaction,
+        row: TableRow,
+        request: CompleteInstantRequest,
+        changes: Changes,
+        position: int,
+        directories: Mapping[str, str],
     ) -> None:
         """Changes the snapshot, the table's columns, its watermark, and what Hive's readers see."""
         data_files.close(tx, changes.removed.keys(), position)
@@ -196,7 +229,7 @@ class InstantCompletion:
             readiness.hold(tx, row.id)
             readiness.put_progress(tx, row.id, progress_of(tx, row, request.chain, request.eventTimes, properties))
             self._readiness.advance(tx, row, properties)
-        self._hive_view.update(tx, row, sums, changes.values)
+        self._hive_view.update(tx, row, sums, changes.values, directories)
 
     @staticmethod
     def _check_conflicts(

@@ -49,11 +49,17 @@ class HiveView:
         self._events = events
 
     def update(
-        self, tx: Transaction, row: TableRow, sums: Sequence[PartitionSums], values: Mapping[str, Sequence[str]]
+        self,
+        tx: Transaction,
+        row: TableRow,
+        sums: Sequence[PartitionSums],
+        values: Mapping[str, Sequence[str]],
+        directories: Mapping[str, str],
     ) -> None:
         """Adds partitions that have come, and gives those that are there the counts of their files.
 
-        A partition that comes is ready or not as the table's properties say; one that is there stays what it is.
+        A partition that comes is ready or not as the table's properties say; one that is there stays what it is. It
+        lies in the directory of its name, unless `directories` names another one, relative to the table.
         The caller holds the table's row. Raises WarehouseError, InvalidOperationException if a listener vetoes.
         """
         owner = objects.table_of(row)
@@ -63,7 +69,7 @@ class HiveView:
         found = partitions.rows(tx, Selection(row.id, names=[each.name for each in sums]), lock=True)
         there = {each.name for each in found}
         of = {each.name: each for each in sums}
-        self._add(tx, row, owner, [each for each in sums if each.name not in there and each.files], values)
+        self._add(tx, row, owner, [each for each in sums if each.name not in there and each.files], values, directories)
         if not found:
             return
         before = partition_rows.decoded(tx, row, found)
@@ -90,6 +96,7 @@ class HiveView:
         owner: Table,
         sums: Sequence[PartitionSums],
         values: Mapping[str, Sequence[str]],
+        directories: Mapping[str, str],
     ) -> None:
         assert owner.sd is not None and row.location is not None
         born_ready = properties_of(row).mode is CommitMode.NONE
@@ -98,7 +105,7 @@ class HiveView:
         for each in sums:
             parameters = {**_counts(each), DDL_TIME: str(now)}
             flag = commit_flag.of_new(parameters, born_ready=born_ready)
-            location = self._warehouse.partition_location(row.location, each.name)
+            location = self._warehouse.partition_location(row.location, directories.get(each.name, each.name))
             self._warehouse.make_directory(location)
             value = Partition(
                 values=list(values[each.name]),
