@@ -1,13 +1,12 @@
 """Events that an outlet could not deliver: set aside, shown, and sent again when somebody asks."""
 
-import json
-import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, delete, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from eventbus import payloads
 from eventbus.events import Event, EventType, Origin
 from eventbus.schema import event_dead_letters as letters
 from eventbus.schema import events
@@ -113,5 +112,5 @@ def _event(row: Any) -> Event:
         catalog=row.catalog,
         database=row.database_name,
         table=row.table_name,
-        payload=json.loads(zlib.decompress(bytes(row.payload))),
+        payload=payloads.unpack(row.payload),
     )

@@ -6,15 +6,13 @@ next ones to all it finds, under a lock. Any reader runs it first, and therefore
 one of which began after the other was committed, the events are in that order: the later one's id is the greater.
 """
 
-import json
-import zlib
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, func, insert, select, text, update
 
-from eventbus import groups
+from eventbus import groups, payloads
 from eventbus.events import Event, EventType, NewEvent, Origin
 from eventbus.schema import event_log, events
 
@@ -80,7 +78,7 @@ def append(tx: Connection, new: Sequence[NewEvent]) -> list[int]:
             "time": event.time,
             "user_name": event.origin.user,
             "connection": event.origin.connection,
-            "payload": zlib.compress(json.dumps(event.payload, separators=(",", ":")).encode(), 1),
+            "payload": payloads.pack(event.payload),
         }
         for event in new
     ]
@@ -282,5 +280,5 @@ def _event(row: Any) -> Event:
         table=row.table_name,
         notifications=row.notifications,
         first_notification=row.first_notification,
-        payload=json.loads(zlib.decompress(bytes(row.payload))),
+        payload=payloads.unpack(row.payload),
     )

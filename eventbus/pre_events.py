@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import structlog
 
+from eventbus import payloads
 from eventbus.events import NewEvent
 from eventbus.filters import Filter
 from eventbus.listeners import BadListener, load, wanted_by
@@ -90,7 +91,7 @@ class PreEvents:
             raise Veto(f"the listener {guard.place} hangs: {MOST_AT_ONCE} calls of it have not returned")
         answered = threading.Event()
         raised: list[BaseException] = []
-        own = replace(event, payload=copy.deepcopy(event.payload))
+        own = replace(event, payload=payloads.whole(copy.deepcopy(dict(event.payload))))
 
         def call() -> None:
             try:

@@ -25,6 +25,10 @@ from metastore.wire.struct import Struct
 VERSION = 1
 """Of the payloads' form."""
 
+_NAMES = ("dbName", "tableName", "catName")
+"""Of a partition: they are its table's."""
+_NAMES_AND_DESCRIPTOR = (*_NAMES, "sd")
+
 MAX_PARTITIONS = 1_000
 """That the event of an instant names; of more it says how many they are."""
 
@@ -45,7 +49,7 @@ def acting(user: str | None, connection: str) -> Iterator[None]:
 class PartitionChange(NamedTuple):
     """What happened to one partition. `ready` as it is afterwards, or was when it was dropped.
 
-    `descriptor`: the id of the storage descriptor of `after`, or of `before` where there is no `after`.
+    `descriptor` and `descriptor_before`: the ids of the storage descriptors of `after` and `before`.
     """
 
     name: str
@@ -53,6 +57,7 @@ class PartitionChange(NamedTuple):
     before: Partition | None = None
     after: Partition | None = None
     descriptor: int = 0
+    descriptor_before: int = 0
     renamed_from: str | None = None
 
 
@@ -145,7 +150,7 @@ class Events:
         for insert in inserts:
             payload: dict[str, Any] = {"table": to_plain(table), "replace": insert.replace, "files": list(insert.files)}
             if insert.partition is not None:
-                payload["partition"] = to_plain(_bare(insert.partition))
+                payload["partition"] = to_plain(insert.partition, without=_NAMES)
                 payload["ready"] = insert.ready
             new.append(self._new(EventType.INSERT, payload, _name(table), notifications=int(insert.ready)))
         return self._record(tx, new)
@@ -182,11 +187,11 @@ class Events:
         kept: list[dict[str, Any]] = []
 
         def plain(value: Partition, descriptor: int) -> dict[str, Any]:
-            told = to_plain(_bare(value).replace(sd=None))
+            told = to_plain(value, without=_NAMES_AND_DESCRIPTOR)
             if value.sd is not None:
                 if descriptor not in descriptors:
                     descriptors[descriptor] = len(kept)
-                    kept.append(to_plain(value.sd.replace(location=None)))
+                    kept.append(to_plain(value.sd, without=("location",)))
                 told["sd"] = {"location": value.sd.location, "descriptor": descriptors[descriptor]}
             return told
 
@@ -196,10 +201,7 @@ class Events:
             if change.renamed_from is not None:
                 one["renamedFrom"] = change.renamed_from
             if change.before is not None:
-                # Its descriptor may be another one than that of `after`.
-                one["before"] = (
-                    to_plain(_bare(change.before)) if change.after else plain(change.before, change.descriptor)
-                )
+                one["before"] = plain(change.before, change.descriptor_before)
             if change.after is not None:
                 one["after"] = plain(change.after, change.descriptor)
             told.append(one)
@@ -254,11 +256,6 @@ class Events:
             notifications,
             {"version": VERSION, **payload},
         )
-
-
-def _bare(value: Partition) -> Partition:
-    """A partition without the names that are its table's."""
-    return value.replace(dbName=None, tableName=None, catName=None)
 
 
 def _told(before: Struct | None, after: Struct | None) -> dict[str, Any]:

@@ -77,14 +77,16 @@ class HiveView:
         for old, value in zip(found, before, strict=True):
             parameters = {**(value.parameters or {}), **_counts(of[old.name])}
             kept.append((old.name, old.values, value.replace(parameters=parameters), Flag(old.ready, old.commit_time)))
-        rows = partition_rows.new_rows(tx, self._warehouse, row, kept)
+        rows = partition_rows.new_rows(tx, row, kept)
         partitions.change_many(tx, [(old.id, new) for old, new in zip(found, rows, strict=True)])
         self._events.partitions(
             tx,
             EventType.ALTER_PARTITIONS,
             owner,
             [
-                PartitionChange(old.name, old.ready, value, new, after.descriptor_id)
+                PartitionChange(
+                    old.name, old.ready, value, new, after.descriptor_id, old.stored.storage_descriptor_id
+                )
                 for old, value, (_, _, new, _), after in zip(found, before, kept, rows, strict=True)
             ],
         )
@@ -120,7 +122,7 @@ class HiveView:
             kept.append((each.name, list(values[each.name]), value, flag))
         if not kept:
             return
-        rows = partition_rows.new_rows(tx, self._warehouse, row, kept)
+        rows = partition_rows.new_rows(tx, row, kept)
         partitions.add(tx, row.id, rows)
         self._events.partitions(
             tx,

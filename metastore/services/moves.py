@@ -33,20 +33,24 @@ class Mover:
             with self._database.write() as tx:
                 self._do_all(tx, [move.id for move in recorded])
 
-    def settle(self, places: Iterable[str | None]) -> bool:
-        """Sees to it that nothing is left to be done in, above or below some directories; whether there was.
+    def is_settled(self, tx: Transaction, places: Iterable[str | None]) -> bool:
+        """Whether nothing is left to be done in, above or below some directories."""
+        return not _overlapping(moves.pending(tx), places)
+
+    def settle(self, places: Iterable[str | None]) -> None:
+        """Sees to it that nothing is left to be done in, above or below some directories.
 
         Waits for those who are at it. Raises WarehouseError if data can't be moved.
         """
         wanted = list(places)
         with self._database.read() as tx:
-            if not _overlapping(moves.pending(tx), wanted):
-                return False
+            if self.is_settled(tx, wanted):
+                return
         with self._database.write() as tx:
-            return self.settle_within(tx, wanted)
+            self.settle_within(tx, wanted)
 
     def settle_within(self, tx: Transaction, places: Iterable[str | None]) -> bool:
-        """As `settle`, in a transaction of the caller's.
+        """As `settle`, in a transaction of the caller's; whether something was left to be done.
 
         If that rolls back, what was done stays done and is found so by the next who tries.
         """

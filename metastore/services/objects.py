@@ -53,6 +53,22 @@ def descriptor(sd: StorageDescriptor) -> StorageDescriptor:
     )
 
 
+class SharedDescriptors:
+    """Storage descriptors as Hive reads them back. Those that differ in their location alone share their parts, which
+    must not be changed.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, StorageDescriptor] = {}
+
+    def descriptor(self, sd: StorageDescriptor) -> StorageDescriptor:
+        body = splice.descriptor_body(sd)
+        known = self._known.get(body)
+        if known is None:
+            known = self._known[body] = descriptor(sd)
+        return known.replace(location=sd.location)
+
+
 def table(given: Table) -> Table:
     """A table as Hive reads it back."""
     return given.replace(
@@ -72,12 +88,12 @@ def table(given: Table) -> Table:
     )
 
 
-def partition(given: Partition) -> Partition:
-    """A partition as Hive reads it back."""
+def partition(given: Partition, shared: SharedDescriptors) -> Partition:
+    """A partition as Hive reads it back; it shares the parts of its descriptor."""
     return given.replace(
         createTime=given.createTime or 0,
         lastAccessTime=given.lastAccessTime or 0,
-        sd=given.sd and descriptor(given.sd),
+        sd=given.sd and shared.descriptor(given.sd),
         parameters=dict(given.parameters or {}),
         privileges=None,
         colStats=None,

@@ -101,7 +101,7 @@ class PartitionExchange:
                             raise MetaException(f"{value.sd.location} exists already")
                         recorded.append(moves.add(tx, before, value.sd.location))
                     kept = (old.name, old.values, value, Flag(old.ready, old.commit_time))
-                    changes.append((old.id, partition_rows.new_rows(tx, self._warehouse, target, [kept])[0]))
+                    changes.append((old.id, partition_rows.new_rows(tx, target, [kept])[0]))
                     answers.append(value)
                     told.append((old, encoder.decoded(old.stored), value, changes[-1][1].descriptor_id))
                 lake_removal.refuse_rename(tx, source, [old.name for old in found], "exchanged")
@@ -117,7 +117,10 @@ class PartitionExchange:
                     tx,
                     EventType.DROP_PARTITIONS,
                     giving,
-                    [PartitionChange(o.name, o.ready, v, None, o.stored.storage_descriptor_id) for o, v, _, _ in told],
+                    [
+                        PartitionChange(o.name, o.ready, before=v, descriptor_before=o.stored.storage_descriptor_id)
+                        for o, v, _, _ in told
+                    ],
                 )
                 tables.touch(tx, source.id)
                 tables.touch(tx, target.id)

@@ -1,8 +1,8 @@
 """Changing partitions."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from eventbus.events import EventType
 from metastore.services import (
@@ -58,16 +58,32 @@ from metastore.wire.hive import (
 _ATTEMPTS = 10
 
 
-@dataclass(slots=True)
-class _Prepared:
-    """A new partition, ready to be written: in Hive's form, its directory made."""
+class _New(NamedTuple):
+    """A new partition: as it was given, and in Hive's form, in its place."""
 
     name: str
-    values: list[str]
+    given: Partition
     value: Partition
     flag: Flag
-    answer: Partition
-    made: bool
+    location: str | None
+
+    def answer(self, owner: Table) -> Partition:
+        """What the caller is told: as in Hive, the object that it gave with what was missing."""
+        given_sd = self.given.sd
+        return self.given.replace(
+            dbName=given.plain(self.given.dbName or owner.dbName),
+            tableName=self.given.tableName or owner.tableName,
+            catName=owner.catName,
+            createTime=self.value.createTime,
+            lastAccessTime=self.value.lastAccessTime,
+            sd=given_sd
+            and given_sd.replace(
+                location=self.location,
+                compressed=bool(given_sd.compressed),
+                numBuckets=given_sd.numBuckets or 0,
+            ),
+            parameters=self.value.parameters,
+        )
 
 
 class PartitionService:
@@ -126,11 +142,15 @@ class PartitionService:
                     new = [_with_columns(partition, owner.sd) for partition in new]
                 named = self._named(owner, row, new)
                 taken = partitions.existing(tx, row.id, list(named))
-            if taken and not if_not_exists:
-                raise AlreadyExistsException(f"Partition already exists: {named[min(taken)]}")
-            fresh = {name: partition for name, partition in named.items() if name not in taken}
+                if taken and not if_not_exists:
+                    raise AlreadyExistsException(f"Partition already exists: {named[min(taken)]}")
+                fresh = {name: partition for name, partition in named.items() if name not in taken}
+                located = self._located(owner, fresh)
+                settled = self._mover.is_settled(tx, located.values())
+            if not settled:
+                self._mover.settle(located.values())
             try:
-                return self._write_new(row, owner, fresh, context)
+                return self._write_new(row, owner, fresh, located, context)
             except AlreadyExistsException:  # others were quicker, with some of them
                 if not if_not_exists or attempts == _ATTEMPTS:
                     raise
@@ -165,15 +185,19 @@ class PartitionService:
             name = partition_names.make_name(keys, wanted)
             if partitions.existing(tx, row.id, [name]):
                 raise AlreadyExistsException(f"Partition already exists:{row.name} {name}")
-        assert owner.sd is not None
-        partition = Partition(
-            values=wanted,
-            dbName=row.name.database,
-            tableName=row.name.table,
-            sd=owner.sd.replace(location=None),
-        )
+            assert owner.sd is not None
+            partition = Partition(
+                values=wanted,
+                dbName=row.name.database,
+                tableName=row.name.table,
+                sd=owner.sd.replace(location=None),
+            )
+            located = self._located(owner, {name: partition})
+            settled = self._mover.is_settled(tx, located.values())
+        if not settled:
+            self._mover.settle(located.values())
         # As in Hive the answer has the names as they were given.
-        return self._write_new(row, owner, {name: partition}, context)[0].replace(
+        return self._write_new(row, owner, {name: partition}, located, context)[0].replace(
             dbName=given.plain(database), tableName=table
         )
 
@@ -181,6 +205,7 @@ class PartitionService:
         """The partitions by name, checked one by one."""
         keys = objects.key_names(owner)
         named: dict[str, Partition] = {}
+        own_names: set[tuple[str | None, str | None]] = set()
         for partition in new:
             if partition.values is None:
                 raise MetaException("The partition values cannot be null.")
@@ -188,35 +213,55 @@ class PartitionService:
                 raise MetaException("a partition of a table needs a storage descriptor")
             if partition.sd is not None and partition.sd.serdeInfo is None:
                 raise MetaException("Invalid SerDeInfo object")
-            target = given.table_name(
-                partition.dbName or row.name.database, partition.tableName or row.name.table, row.name.catalog
-            )
-            if target != row.name:
-                raise MetaException(f"Partition does not belong to target table {row.name}: it names {target}")
+            if (names := (partition.dbName, partition.tableName)) not in own_names:
+                target = given.table_name(
+                    partition.dbName or row.name.database, partition.tableName or row.name.table, row.name.catalog
+                )
+                if target != row.name:
+                    raise MetaException(f"Partition does not belong to target table {row.name}: it names {target}")
+                own_names.add(names)
             name = partition_names.make_name(keys, partition.values)
             if name in named:
                 raise MetaException(f"Duplicate partitions in the list: {name}")
             named[name] = partition
         return named
 
+    def _located(self, owner: Table, fresh: Mapping[str, Partition]) -> dict[str, str | None]:
+        """Where new partitions are to lie, by name, in the order of the names."""
+        base = objects.location(owner)
+        found: dict[str, str | None] = {}
+        for name in sorted(fresh):
+            place = objects.location(fresh[name])
+            if place and base is None:
+                raise MetaException("Cannot specify location for a view partition")
+            found[name] = self._warehouse.qualify(place) if place else None
+        if base is not None:
+            usual = [name for name, place in found.items() if place is None]
+            found.update(zip(usual, self._warehouse.partition_locations(base, usual), strict=True))
+        return found
+
     def _write_new(
-        self, row: TableRow, owner: Table, fresh: Mapping[str, Partition], context: Mapping[str, str]
+        self,
+        row: TableRow,
+        owner: Table,
+        fresh: Mapping[str, Partition],
+        located: Mapping[str, str | None],
+        context: Mapping[str, str],
     ) -> list[Partition]:
         if not fresh:
             return []
-        prepared: list[_Prepared] = []
-        located = {name: self._location_of_new(owner, name, fresh[name]) for name in sorted(fresh)}
-        born_ready = properties_of(row).mode is CommitMode.NONE
-        self._mover.settle(located.values())
+        places = [place for place in located.values() if place is not None]
+        prepared = self._prepared(row, owner, fresh, located)
+        made: set[str] = set()
         try:
-            for name, location in located.items():
-                prepared.append(self._prepare(owner, name, fresh[name], location, context, born_ready=born_ready))
+            self._warehouse.make_directories(places, made)
+            self._count_files(prepared, made, context)
             with self._database.write() as tx:
                 held = tables.find(tx, row.name, Hold.SHARED)
                 if held is None or held.id != row.id or held.location != row.location:
                     raise _no_table(row.name.database, row.name.table, single=len(fresh) == 1)
-                kept = [(p.name, p.values, p.value, p.flag) for p in prepared]
-                rows = partition_rows.new_rows(tx, self._warehouse, held, kept)
+                kept = [(p.name, list(p.value.values or ()), p.value, p.flag) for p in prepared]
+                rows = partition_rows.new_rows(tx, held, kept)
                 partitions.add(tx, row.id, rows)
                 privileges.keep_of_new_partitions(tx, held, list(located))
                 self._events.partitions(
@@ -229,10 +274,9 @@ class PartitionService:
                     ],
                 )
                 others_changed = tables.touch(tx, row.id) != row.version + 1
-                if self._mover.settle_within(tx, located.values()) or others_changed:
+                if self._mover.settle_within(tx, places) or others_changed:
                     # Partitions that had the names in the meantime took the directories along when they were dropped.
-                    for location in filter(None, located.values()):
-                        self._warehouse.make_directory(location)
+                    self._warehouse.make_directories(places, made)
                 # A partition that is born ready has a writer who sees to that; one that is committed at once hasn't.
                 committed = [p for p in prepared if p.flag.ready and p.flag.commit_time is not None]
                 self._commits.write_success_files(tx, held, [objects.location(p.value) for p in committed])
@@ -241,66 +285,49 @@ class PartitionService:
         except DatabaseUnavailable:  # perhaps in the middle of the commit: the partitions may be there
             raise
         except BaseException:
-            for partition in prepared:
-                if partition.made and (place := objects.location(partition.value)):
-                    self._warehouse.delete_empty_directory(place)
+            for place in made:
+                self._warehouse.delete_empty_directory(place)
             raise
-        answers = {p.name: p.answer for p in prepared}
+        answers = {p.name: p.answer(owner) for p in prepared}
         return [answers[name] for name in fresh]
 
-    def _prepare(
-        self,
-        owner: Table,
-        name: str,
-        partition: Partition,
-        location: str | None,
-        context: Mapping[str, str],
-        *,
-        born_ready: bool,
-    ) -> _Prepared:
-        """Brings a new partition into Hive's form and makes its directory."""
-        value = objects.partition(partition)
-        assert value.parameters is not None
-        flag = commit_flag.of_new(value.parameters, born_ready=born_ready)
-        made = False
-        if value.sd is not None:
-            value.sd.location = location
-        if location is not None:
-            made = self._warehouse.make_directory(location)
-            quick_statistics.refresh(
-                value.parameters,
-                self._warehouse,
-                location,
-                context,
-                made_directory=made,
-                force=False,
-            )
-        value.createTime = int(time.time())
-        value.parameters.setdefault(DDL_TIME, str(value.createTime))
-        value.catName = owner.catName
-        answer = partition.replace(
-            dbName=given.plain(partition.dbName or owner.dbName),
-            tableName=partition.tableName or owner.tableName,
-            catName=owner.catName,
-            createTime=value.createTime,
-            lastAccessTime=value.lastAccessTime,
-            sd=partition.sd
-            and partition.sd.replace(
-                location=location,
-                compressed=bool(partition.sd.compressed),
-                numBuckets=partition.sd.numBuckets or 0,
-            ),
-            parameters=value.parameters,
-        )
-        return _Prepared(name, list(value.values or ()), value, flag, answer, made)
+    @staticmethod
+    def _prepared(
+        row: TableRow, owner: Table, fresh: Mapping[str, Partition], located: Mapping[str, str | None]
+    ) -> list[_New]:
+        """New partitions in Hive's form."""
+        born_ready = properties_of(row).mode is CommitMode.NONE
+        shared = objects.SharedDescriptors()
+        now = int(time.time())
+        prepared = []
+        for name, location in located.items():
+            value = objects.partition(fresh[name], shared)
+            assert value.parameters is not None
+            flag = commit_flag.of_new(value.parameters, born_ready=born_ready)
+            if value.sd is not None:
+                value.sd.location = location
+            value.createTime = now
+            value.catName = owner.catName
+            prepared.append(_New(name, fresh[name], value, flag, location))
+        return prepared
 
-    def _location_of_new(self, owner: Table, name: str, value: Partition) -> str | None:
-        base, given_location = objects.location(owner), objects.location(value)
-        if given_location:
-            if base is None:
-                raise MetaException("Cannot specify location for a view partition")
-            return self._warehouse.qualify(given_location)
-        return self._warehouse.partition_location(base, name) if base is not None else None
+    def _count_files(self, prepared: Sequence[_New], made: Collection[str], context: Mapping[str, str]) -> None:
+        """Brings the quick statistics of new partitions up to date; `made`: the directories that are new, too."""
+        empty = set(made)
+        for new in prepared:
+            parameters = new.value.parameters
+            assert parameters is not None
+            if new.location is not None:
+                quick_statistics.refresh(
+                    parameters,
+                    self._warehouse,
+                    new.location,
+                    context,
+                    made_directory=new.location in empty,
+                    force=False,
+                )
+                empty.discard(new.location)
+            parameters.setdefault(DDL_TIME, str(new.value.createTime))
 
     # --- altering ---------------------------------------------------------------------------------------------
 
@@ -338,19 +365,20 @@ class PartitionService:
                     if single
                     else f"Alter partition operation failed: NoSuchObjectException(message:partition values=[{values}])"
                 )
-            for partition in changed:
-                _check_named_table(tx, row, partition)
+            for own_database, own_table in dict.fromkeys((each.dbName, each.tableName) for each in changed):
+                _check_named_table(tx, row, own_database, own_table)
             encoder = partition_rows.encoder(tx, row, found)
             before = [encoder.decoded(old.stored) for old in found]
             altered = []
+            shared = objects.SharedDescriptors()
             for old, value in zip(found, before, strict=True):
                 wanted = named[old.name]
                 if table_columns and wanted.sd is not None and wanted.sd.cols == []:
                     wanted = _with_columns(wanted, owner.sd)
-                new = self._altered(owner, value, wanted, context)
+                new = self._altered(owner, value, wanted, shared, context)
                 altered.append((old.name, old.values, new, _flag(old, value, new)))
             self._prepare_files(tx, row, found, before, altered)
-            rows = partition_rows.new_rows(tx, self._warehouse, row, altered)
+            rows = partition_rows.new_rows(tx, row, altered)
             partitions.change_many(tx, [(old.id, new) for old, new in zip(found, rows, strict=True)])
             self._tell_of_altered(tx, owner, found, before, altered, rows)
             tables.touch(tx, row.id)
@@ -370,7 +398,9 @@ class PartitionService:
             turned = EventType.COMMIT_PARTITIONS if flag.ready else EventType.REOPEN_PARTITIONS
             renamed_from = old.name if old.name != name else None
             told.setdefault(EventType.ALTER_PARTITIONS if flag.ready == old.ready else turned, []).append(
-                PartitionChange(name, flag.ready, value, new, row.descriptor_id, renamed_from)
+                PartitionChange(
+                    name, flag.ready, value, new, row.descriptor_id, old.stored.storage_descriptor_id, renamed_from
+                )
             )
         for type, changes in told.items():
             self._events.partitions(tx, type, owner, changes)
@@ -399,11 +429,18 @@ class PartitionService:
         if reopened:
             self._commits.prepare_reopening(tx, row, reopened)
 
-    def _altered(self, owner: Table, old: Partition, new: Partition, context: Mapping[str, str]) -> Partition:
+    def _altered(
+        self,
+        owner: Table,
+        old: Partition,
+        new: Partition,
+        shared: objects.SharedDescriptors,
+        context: Mapping[str, str],
+    ) -> Partition:
         lies_somewhere = objects.location(owner) is not None
         if new.sd is None and lies_somewhere:
             raise MetaException("a partition of a table needs a storage descriptor")
-        value = objects.partition(new)
+        value = objects.partition(new, shared)
         assert value.parameters is not None
         if value.parameters.get(DDL_TIME) in (None, "", "0"):
             value.parameters[DDL_TIME] = str(int(time.time()))
@@ -461,9 +498,9 @@ class PartitionService:
                     raise InvalidOperationException(
                         f"Partition already exists:{row.name}.[{', '.join(new.values or ())}]"
                     )
-                _check_named_table(tx, row, new)
+                _check_named_table(tx, row, new.dbName, new.tableName)
                 before = partition_rows.encoder(tx, row, found).decoded(old.stored)
-                value = objects.partition(new)
+                value = objects.partition(new, objects.SharedDescriptors())
                 assert value.parameters is not None
                 if value.parameters.get(DDL_TIME) in (None, "", "0"):
                     value.parameters[DDL_TIME] = str(int(time.time()))
@@ -479,7 +516,7 @@ class PartitionService:
                 self._prepare_files(tx, row, found, [before], altered)
                 if not external and row.location and place:
                     move = self._default_place(tx, row, name, value)
-                rows = partition_rows.new_rows(tx, self._warehouse, row, altered)
+                rows = partition_rows.new_rows(tx, row, altered)
                 partitions.change(tx, old.id, rows[0])
                 written_tables.rename_partition(tx, row.name, old_name, name)
                 self._tell_of_altered(tx, owner, found, [before], altered, rows)
@@ -609,7 +646,7 @@ class PartitionService:
                 EventType.DROP_PARTITIONS,
                 owner,
                 [
-                    PartitionChange(p.name, p.ready, value, None, p.stored.storage_descriptor_id)
+                    PartitionChange(p.name, p.ready, before=value, descriptor_before=p.stored.storage_descriptor_id)
                     for p, value in zip(found, gone, strict=True)
                 ],
             )
@@ -680,10 +717,9 @@ def _name_of(keys: Sequence[str], partition: Partition) -> str:
     return partition_names.make_name(keys, partition.values)
 
 
-def _check_named_table(tx: Transaction, row: TableRow, partition: Partition) -> None:
-    """The table is the one that the call names; Hive wants the one that the object names to be a table, no more."""
-    database, table = partition.dbName or row.name.database, partition.tableName or row.name.table
-    target = given.table_name(database, table, row.name.catalog)
+def _check_named_table(tx: Transaction, row: TableRow, database: str | None, table: str | None) -> None:
+    """The table is the one that the call names; Hive wants the one that a partition names to be a table, no more."""
+    target = given.table_name(database or row.name.database, table or row.name.table, row.name.catalog)
     if target != row.name and tables.find(tx, target) is None:
         raise MetaException(f"the partition's own table {target} does not exist")
 

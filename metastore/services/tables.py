@@ -527,7 +527,7 @@ class TableService:
             quick_statistics.clear_after_truncate(value.parameters)
             changed.append((partition.id, splice.partition_body(value)))
             descriptor = partition.stored.storage_descriptor_id
-            told.append(PartitionChange(partition.name, partition.ready, before, value, descriptor))
+            told.append(PartitionChange(partition.name, partition.ready, before, value, descriptor, descriptor))
             if place := objects.location(value):
                 emptied.append(place)
         partitions.change_bodies(tx, changed)

@@ -137,6 +137,8 @@ def _meaning(cause: BaseException | None, error: Exception) -> Exception:
         return DatabaseUnavailable("another change of the same object takes too long; try again later")
     if isinstance(cause, psycopg2.errors.DeadlockDetected | psycopg2.errors.SerializationFailure):
         return DatabaseUnavailable("another change came between; try again")
+    if isinstance(cause, psycopg2.errors.CharacterNotInRepertoire):  # Postgres's own check, of a text that is copied in
+        return Unstorable(_NUL)
     if isinstance(cause, psycopg2.errors.UntranslatableCharacter):  # Postgres's own check, of a text within JSON
         return Unstorable(_NUL)
     if isinstance(cause, psycopg2.DataError):

@@ -8,7 +8,7 @@ from psycopg2.extras import execute_values
 from sqlalchemy import ColumnElement, Connection, Dialect, and_, case, delete, func, select, update
 from sqlalchemy.dialects.postgresql import dialect as postgresql_dialect
 
-from metastore.store import publications
+from metastore.store import bulk, publications
 from metastore.store.footprint import Kind, note
 from metastore.store.predicates import Predicate, to_sql
 from metastore.store.schema import column_statistics, partition_events, partitions
@@ -172,21 +172,11 @@ def tables_with_uncommitted(tx: Connection) -> list[int]:
 
 def add(tx: Connection, table_id: int, new: Iterable[NewPartition]) -> None:
     """Adds partitions. Raises store.Conflict if a name is taken."""
-    cursor = tx.connection.cursor()
-    try:
-        execute_values(
-            cursor,
-            "INSERT INTO partitions"
-            ' (table_id, name, "values", ready, commit_time, path, location, storage_descriptor_id, body) VALUES %s',
-            [
-                (table_id, p.name, list(p.values), p.ready, p.commit_time, p.path, p.location, p.descriptor_id, p.body)
-                for p in new
-            ],
-            template="(%s, %s, %s::text[], %s, %s, %s, %s, %s, %s)",
-            page_size=1_000,
-        )
-    finally:
-        cursor.close()
+    bulk.copy_in(
+        tx,
+        'partitions (table_id, name, "values", ready, commit_time, path, location, storage_descriptor_id, body)',
+        ((table_id, *each) for each in new),
+    )
 
 
 def existing(tx: Connection, table_id: int, some: Sequence[str]) -> set[str]:

@@ -89,7 +89,8 @@ class LocalDirectories:
         while True:
             attempts += 1
             try:
-                directory.parent.mkdir(parents=True, exist_ok=True)
+                if attempts > 1:
+                    directory.parent.mkdir(parents=True, exist_ok=True)
                 directory.mkdir()
                 return True
             except (FileExistsError, FileNotFoundError):

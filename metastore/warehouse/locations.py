@@ -83,6 +83,8 @@ class Location:
 
 
 def _normalised(text: str, path: str) -> str:
+    if "//" not in path and "/." not in path and (not path.endswith("/") or path == "/"):
+        return path
     names: list[str] = []
     for name in path.split("/"):
         if name == "..":

@@ -1,7 +1,8 @@
 """The warehouse: where databases, tables and partitions lie, and what is done to their directories."""
 
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ log = structlog.get_logger(__name__)
 
 _DEFAULT_DATABASE = "default"
 _DATABASE_SUFFIX = ".db"
+# Directories that are made together where each takes round trips over a network.
+_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,12 @@ class Warehouse:
 
     def partition_location(self, table_location: str, partition_name: str) -> str:
         """A partition's default location. The name is Hive's, its values escaped: `ds=2024-01-01/hr=0`."""
-        return str(self._qualified(table_location).join(partition_name))
+        return self.partition_locations(table_location, [partition_name])[0]
+
+    def partition_locations(self, table_location: str, partition_names: Iterable[str]) -> list[str]:
+        """The default locations of many partitions of a table."""
+        base = self._qualified(table_location)
+        return [str(base.join(name)) for name in partition_names]
 
     def relative_to(self, location: str, base: str) -> str | None:
         """The path from `base` to `location`, None unless it lies strictly below, name by name."""
@@ -171,6 +179,20 @@ class Warehouse:
         except WarehouseError as error:
             # Hive's words, which its clients look for.
             raise WarehouseError(f"{location} is not a directory or unable to create one: {error}") from error
+
+    def make_directories(self, locations: Collection[str], made: set[str]) -> None:
+        """As `make_directory`, for many. `made` gets those that this call made, also if it raises."""
+
+        def make(location: str) -> None:
+            if self.make_directory(location):
+                made.add(location)
+
+        if len(locations) < 2 or all(each.startswith("file:") for each in locations):
+            for location in locations:
+                make(location)
+        else:
+            with ThreadPoolExecutor(_AT_ONCE) as threads:
+                list(threads.map(make, locations))
 
     def delete_directory(self, location: str, within: str | None = None) -> None:
         """Deletes what is at a location and all below it. Nothing there is fine.

@@ -4,6 +4,7 @@ Fields that aren't set are left out. Bytes become text (latin-1: one character p
 if its keys aren't texts, a list of pairs. Fields that the IDL doesn't know are not in it.
 """
 
+from collections.abc import Container
 from functools import cache
 from typing import Any, TypeVar
 
@@ -16,12 +17,12 @@ S = TypeVar("S", bound=Struct)
 _LISTS = (TType.LIST, TType.SET)
 
 
-def to_plain(value: Struct) -> dict[str, Any]:
-    """A struct as a dict that `json.dumps` takes."""
+def to_plain(value: Struct, *, without: Container[str] = ()) -> dict[str, Any]:
+    """A struct as a dict that `json.dumps` takes; `without` some of its fields."""
     plain: dict[str, Any] = {}
     for name, kind, argument, simple in _fields(type(value)):  # type: ignore[arg-type]  # mypy: unhashable instances
         own = getattr(value, name)
-        if own is not None:
+        if own is not None and name not in without:
             plain[name] = own if simple else _plain(kind, argument, own)
     return plain
 

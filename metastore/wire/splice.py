@@ -10,7 +10,8 @@ In the binary protocol a struct's fields may come in any order, so a partition i
 """
 
 import struct
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from thrift.Thrift import TType
@@ -38,6 +39,24 @@ class StoredPartition(NamedTuple):
 def descriptor_body(descriptor: StorageDescriptor) -> bytes:
     """What is kept of a descriptor: everything but the location, without STOP."""
     return encode_fields(descriptor.replace(location=None))
+
+
+def descriptor_bodies(descriptors: Sequence[StorageDescriptor | None]) -> list[bytes | None]:
+    """What is kept of many descriptors, in their order. Those made of the same parts are encoded once."""
+    known: dict[tuple[int, ...], bytes] = {}  # by the parts' identities: they live as long as `descriptors`
+    bodies: list[bytes | None] = []
+    for each in descriptors:
+        if each is None:
+            bodies.append(None)
+            continue
+        parts = (*map(id, _parts_of_descriptor(each)), id(getattr(each, "unknown", None)))
+        if parts not in known:
+            known[parts] = descriptor_body(each)
+        bodies.append(known[parts])
+    return bodies
+
+
+_parts_of_descriptor = attrgetter(*(name for name in StorageDescriptor.field_names() if name != "location"))
 
 
 def descriptor(body: bytes, location: str | None) -> StorageDescriptor:
@@ -78,27 +97,42 @@ class PartitionEncoder:
         descriptors: Mapping[int, bytes],
     ) -> None:
         """`descriptors`: the kept bodies of every storage descriptor that the partitions name."""
+        self._names = database, table, catalog
         self._prefix = encode_fields(Partition(dbName=database, tableName=table, catName=catalog))
         self._base = (table_location or "").encode() + b"/"
         self._tails = {number: body + STOP + STOP for number, body in descriptors.items()}
+        self._decoded: dict[int, StorageDescriptor] = {}
 
     def partition(self, stored: StoredPartition) -> bytes:
         """One Partition struct."""
         body, path, location, descriptor_id = stored
         if descriptor_id == NO_DESCRIPTOR:
             return self._prefix + body + STOP
-        if path is not None:
-            where = self._base + path.encode() if path else self._base[:-1]
-        elif location is not None:
-            where = location.encode()
-        else:
+        where = self._where(path, location)
+        if where is None:
             return b"".join((self._prefix, body, _SD_BEGIN, self._tails[descriptor_id]))
         length = struct.pack(">i", len(where))
         return b"".join((self._prefix, body, _SD_BEGIN, _LOCATION_BEGIN, length, where, self._tails[descriptor_id]))
 
+    def _where(self, path: str | None, location: str | None) -> bytes | None:
+        if path is not None:
+            return self._base + path.encode() if path else self._base[:-1]
+        return None if location is None else location.encode()
+
     def decoded(self, stored: StoredPartition) -> Partition:
-        """One partition as an object."""
-        return decode_preserving(Partition, self.partition(stored))
+        """One partition as an object. Descriptors of one id share their parts, which must not be changed."""
+        body, path, location, number = stored
+        value = decode_preserving(Partition, body + STOP)
+        value.dbName, value.tableName, value.catName = self._names
+        if number != NO_DESCRIPTOR:
+            shared = self._decoded.get(number)
+            if shared is None:
+                shared = self._decoded[number] = descriptor(self._tails[number][:-2], None)
+            where = self._where(path, location)
+            value.sd = shared.replace(location=None if where is None else where.decode())
+            if hasattr(shared, "unknown") and not hasattr(value, "unknown"):
+                value.unknown = b""  # contains such a struct, see Struct
+        return value
 
     def pieces(self, partitions: Iterable[StoredPartition]) -> Iterator[bytes]:
         """The structs of many partitions, joined into pieces of about a megabyte."""
