@@ -182,6 +182,11 @@ class Settings(BaseSettings):
         description="Postgres to use, `postgresql://user:password@host:port/database`.",
         json_schema_extra={"default_text": "a Postgres of its own in the data directory", "secret": True},
     )
+    schema_upgrade: bool = Field(
+        default=True,
+        description="Whether the server brings an older schema of the database to its own version when it starts; else "
+        "it refuses it, and `metastore db upgrade` is for somebody who may change tables.",
+    )
     warehouse_dir: DirectoryOrUri = Field(
         default_factory=lambda data: str(data["data_dir"] / "warehouse"),
         description="Where databases and managed tables get their directories: a path or a URI (`s3://…`).",

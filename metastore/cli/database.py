@@ -40,11 +40,19 @@ def database(settings: Settings, *, create: bool) -> Iterator[str]:
 
 
 def upgrade_schema(url: str) -> None:
-    """Bring the schema to this server's version. Raises UserError."""
+    """Bring the schema to this server's version, unless it is a newer one that suits it. Raises UserError."""
     from metastore.store import migrations
 
     with _explained(url):
         migrations.upgrade(url)
+
+
+def check_schema(url: str) -> None:
+    """Raises UserError if this version can't work with the schema as it is."""
+    from metastore.store import migrations
+
+    with _explained(url):
+        migrations.check(url)
 
 
 def schema_revision(url: str) -> str | None:
@@ -55,22 +63,31 @@ def schema_revision(url: str) -> str | None:
         return migrations.current(url)
 
 
-def newest_revision() -> str:
-    """The revision that this version's server works with."""
+def schema_verdict(url: str) -> str:
+    """How the schema suits this version, in words. Raises UserError."""
     from metastore.store import migrations
 
-    return migrations.head()
+    with _explained(url):
+        found = migrations.schema(url)
+    newest = migrations.head()
+    if found.revision == newest:
+        return "up to date"
+    if found.revision is None or found.revision in migrations.known():
+        return f"this version needs {newest}"
+    if found.suits(migrations.known()):
+        return f"newer than this version's {newest}, which can work with it"
+    return f"too new for this version, which knows {newest}"
 
 
 @contextmanager
 def _explained(url: str) -> Iterator[None]:
     from sqlalchemy.exc import DBAPIError
 
-    from metastore.store.migrations import SchemaTooNew
+    from metastore.store.migrations import SchemaInUse, SchemaTooNew, SchemaTooOld
 
     try:
         yield
-    except SchemaTooNew as error:
+    except (SchemaInUse, SchemaTooNew, SchemaTooOld) as error:
         raise UserError(str(error)) from None
     except DBAPIError as error:
         # libpq says which host and port, and why, in its first line.

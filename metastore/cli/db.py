@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from metastore.cli.database import database, newest_revision, schema_revision, upgrade_schema
+from metastore.cli.database import database, schema_revision, schema_verdict, upgrade_schema
 from metastore.cli.options import load_settings, settings_options
 from metastore.server import logging
 
@@ -13,7 +13,8 @@ from metastore.server import logging
 def db() -> None:
     """Look after the database's schema.
 
-    `metastore serve` upgrades the schema when it starts; these commands do it at a time of one's own.
+    `metastore serve` upgrades the schema when it starts, unless `schema_upgrade` is off; these commands do it at a time
+    of one's own, also while servers of the version before are running.
     Without --database-url they use the embedded Postgres in the data directory.
     """
     logging.configure("warning", "text")
@@ -40,7 +41,7 @@ def upgrade(config: Path | None, **flags: object) -> None:
 @db.command()
 @settings_options("database_url", "data_dir")
 def current(config: Path | None, **flags: object) -> None:
-    """Print the schema's revision, and whether this version needs a newer one.
+    """Print the schema's revision, and how it suits this version.
 
     \b
     Example:
@@ -48,7 +49,5 @@ def current(config: Path | None, **flags: object) -> None:
     """
     settings, _ = load_settings(config, **flags)
     with database(settings, create=False) as url:
-        revision = schema_revision(url)
-    newest = newest_revision()
-    verdict = "up to date" if revision == newest else f"this version needs {newest}"
+        revision, verdict = schema_revision(url), schema_verdict(url)
     click.echo(f"{revision or 'no schema'} ({verdict})")

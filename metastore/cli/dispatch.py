@@ -52,7 +52,7 @@ def dispatch(chosen: tuple[str, ...], config: Path | None, **flags: object) -> N
     """
     settings, _ = load_settings(config, **flags)
 
-    from metastore.cli.database import database, upgrade_schema
+    from metastore.cli.database import check_schema, database, upgrade_schema
     from metastore.server import outlets
 
     names = list(chosen) or outlets.names(settings)
@@ -61,7 +61,7 @@ def dispatch(chosen: tuple[str, ...], config: Path | None, **flags: object) -> N
     for name in names:
         outlets.outlet(name, settings).close()  # says what is wrong with it before anything runs
     with database(settings, create=False) as url:
-        upgrade_schema(url)
+        (upgrade_schema if settings.schema_upgrade else check_schema)(url)
         sys.exit(_Dispatcher(settings.model_copy(update={"database_url": url}), names).run())
 
 

@@ -31,8 +31,9 @@ def serve(config: Path | None, **flags: object) -> None:
 
     logging.configure(settings.log_level, settings.log_format)
 
-    from metastore.cli.database import upgrade_schema
+    from metastore.cli.database import check_schema, upgrade_schema
     from metastore.server import worker
     from metastore.server.supervisor import Supervisor
 
-    sys.exit(Supervisor(settings, worker=worker.run, migrate=upgrade_schema).run())
+    migrate = upgrade_schema if settings.schema_upgrade else check_schema
+    sys.exit(Supervisor(settings, worker=worker.run, migrate=migrate).run())

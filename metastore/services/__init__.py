@@ -49,7 +49,7 @@ from metastore.services.transactions import TransactionService
 from metastore.services.types import TypeService
 from metastore.services.write_ids import WriteIdService
 from metastore.settings import Settings
-from metastore.store import Database
+from metastore.store import Database, migrations
 from metastore.warehouse import Warehouse
 
 
@@ -109,6 +109,7 @@ class Metastore:
             settings.database_url,
             pool_size=settings.database_pool_size,
             statement_timeout=settings.request_timeout_seconds,
+            application_name=migrations.application_name(),
         )
         warehouse = Warehouse(settings.warehouse_dir, settings.warehouse_external_dir)
         mover = Mover(database, warehouse)

@@ -41,8 +41,18 @@ class Conflict(RuntimeError):
 class Database:
     """A pool of connections to one Postgres database."""
 
-    def __init__(self, url: str, *, pool_size: int = 10, statement_timeout: float = 0) -> None:
-        """`url` is SQLAlchemy's, `statement_timeout` in seconds (0: none). Connects on first use only."""
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 10,
+        statement_timeout: float = 0,
+        application_name: str = "metastore",
+    ) -> None:
+        """`url` is SQLAlchemy's, `statement_timeout` in seconds (0: none). Connects on first use only.
+
+        By `application_name` Postgres tells others who is connected.
+        """
         self.url = make_url(url)
         milliseconds = int(statement_timeout * 1000)
         self._engine = create_engine(
@@ -51,14 +61,16 @@ class Database:
             max_overflow=0,
             pool_timeout=30,
             connect_args={
-                "application_name": "metastore",
+                "application_name": application_name,
                 "connect_timeout": 10,
                 # A database host that vanished is noticed within a minute.
                 "keepalives_idle": 30,
                 "keepalives_interval": 10,
                 "keepalives_count": 3,
                 "tcp_user_timeout": 60_000,  # milliseconds
-                "options": f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds} -c jit=off",
+                # Postgres notices within a minute that this host vanished, and lets go of what it held.
+                "options": f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds} -c jit=off"
+                " -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3",
             },
         )
         event.listen(self._engine, "checkout", _check_rested)

@@ -17,3 +17,9 @@ def get_or_set(tx: Connection, key: str, value: str) -> str:
     statement = insert(metastore_properties).values(key=key, value=value)
     tx.execute(statement.on_conflict_do_nothing(index_elements=["key"]))
     return get(tx, key) or value
+
+
+def put(tx: Connection, key: str, value: str) -> None:
+    """Gives the property a value, whatever it had."""
+    statement = insert(metastore_properties).values(key=key, value=value)
+    tx.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))

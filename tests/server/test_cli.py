@@ -21,7 +21,7 @@ from sqlalchemy.engine import Connection, make_url
 from metastore import __version__
 from metastore.cli.output import print_table
 from metastore.settings import Settings, flag_name, markdown_table
-from metastore.store import migrations
+from metastore.store import migrations, properties
 from tests.support.command import complaint, output, run
 from tests.support.server import MetastoreServer
 
@@ -288,6 +288,7 @@ def make_newer(url: str) -> None:
     engine = create_engine(url)
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = 'from_the_future'"))
+        properties.put(connection, "schema.compatible_from", "from_the_future")
     engine.dispose()
 
 

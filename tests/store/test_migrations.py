@@ -1,5 +1,6 @@
 """The schema that migrations make, and who may run them when."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -8,7 +9,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import NullPool, create_engine, text
 
 from eventbus.schema import metadata as of_events
-from metastore.store import migrations
+from metastore.store import migrations, properties
 from metastore.store.schema import metadata
 
 
@@ -30,10 +31,29 @@ def test_many_servers_may_start_at_once(postgres_url: str) -> None:
     assert migrations.current(postgres_url) == migrations.head()
 
 
-def test_a_newer_schema_is_left_alone(postgres_url: str) -> None:
-    migrations.upgrade(postgres_url)
-    with create_engine(postgres_url, poolclass=NullPool).begin() as connection:
+def make_newer(url: str, compatible_from: str) -> None:
+    """As if a server had upgraded it that knows a revision 9999."""
+    migrations.upgrade(url)
+    with create_engine(url, poolclass=NullPool).begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(migrations.SchemaTooNew, match="9999"):
-        migrations.upgrade(postgres_url)
-    assert migrations.current(postgres_url) == "9999"
+        properties.put(connection, "schema.compatible_from", compatible_from)
+
+
+@pytest.mark.parametrize("use", [migrations.upgrade, migrations.check])
+def test_a_newer_schema_is_left_alone(postgres_url: str, use: Callable[[str], None]) -> None:
+    make_newer(postgres_url, "9998")
+    with pytest.raises(migrations.SchemaTooNew, match="at revision 9999, for servers that know 9998"):
+        use(postgres_url)
+    assert migrations.schema(postgres_url) == ("9999", "9998")
+
+
+@pytest.mark.parametrize("use", [migrations.upgrade, migrations.check])
+def test_a_newer_schema_that_suits_this_server(postgres_url: str, use: Callable[[str], None]) -> None:
+    make_newer(postgres_url, migrations.head())
+    use(postgres_url)
+    assert migrations.schema(postgres_url) == ("9999", migrations.head())
+
+
+def test_no_schema_suits_nobody(postgres_url: str) -> None:
+    with pytest.raises(migrations.SchemaTooOld, match=r"missing.*run: metastore db upgrade"):
+        migrations.check(postgres_url)
