@@ -58,7 +58,7 @@ class Changes:
         known.
         """
         last, base, stamp = self.last, self._base, entry.stamp
-        if last is None or base is None or stamp.incarnation != last.incarnation:
+        if last is None or base is None:
             return False
         proved = entry.proved if entry.proved >= self._trusted else 0
         if not proved and not stamp.sees_all_of(base):
