@@ -93,7 +93,8 @@ class Answer(NamedTuple):
 class Worker(NamedTuple):
     """What a worker knows since its last round; `since`: the last arrival of a read that may trust this.
 
-    `proved` are entries that held after that round. `held` is for mutants: an entry used later than it was looked at.
+    It knows every change that a snapshot may miss which sees all transactions before `floor`. `proved` are entries that
+    held after the last round. `held` is for mutants: an entry used later than it was looked at.
     Moments are indexes of the history.
     """
 
@@ -156,16 +157,20 @@ class Protocol:
         """Whether a round tells of every change since the one before."""
         return incarnation == answer.incarnation and seen.xmin >= answer.floor
 
-    def learn(self, worker: Worker, answer: Answer, pool: frozenset[Entry]) -> Worker:
-        """The worker after a round. Unless that goes on where the last one ended, nothing is known until the next."""
+    def learn(self, worker: Worker, answer: Answer, pool: frozenset[Entry], *, too_many: bool) -> Worker:
+        """The worker after a round. Unless that goes on where the last one ended, nothing is known until the next.
+
+        With too many changes, what is kept was read at this round's snapshot or later.
+        """
         if answer.incarnation is None:
             return self.forget(worker)
         if worker.seen is not None and not self.goes_on(worker.incarnation, worker.seen, answer):
             return self.forget(worker)
-        return worker._replace(
-            seen=answer.snapshot,
-            incarnation=answer.incarnation,
-            floor=answer.floor,
+        learnt = worker._replace(seen=answer.snapshot, incarnation=answer.incarnation)
+        if too_many:
+            return self.begin_here(learnt, answer.snapshot)
+        return learnt._replace(
+            floor=max(worker.floor, answer.floor),
             changes=frozenset(each for each in worker.changes | answer.changes if each.xid >= answer.floor),
             proved=frozenset(
                 (entry, things)
@@ -174,6 +179,9 @@ class Protocol:
                 if self.good(worker, entry, things) and self.sees(entry, answer.changes, things)
             ),
         )
+
+    def begin_here(self, worker: Worker, snapshot: Snapshot) -> Worker:
+        return worker._replace(floor=snapshot.xmax, changes=frozenset(), proved=frozenset())
 
     def lose(self, worker: Worker, answer: Answer) -> Worker:
         """The worker after a round whose answer did not arrive."""
@@ -290,9 +298,10 @@ def worker_steps(world: World, protocol: Protocol, bounds: Bounds) -> Iterator[t
             lost = protocol.lose(idle, worker.answer)
             yield f"the answer to worker {number} is lost", world.with_worker(number, lost)
             idle = idle._replace(since=protocol.last_read_served(worker.asked, now))
-            learnt = protocol.learn(idle, worker.answer, world.pool)
+            learnt = protocol.learn(idle, worker.answer, world.pool, too_many=False)
             yield f"worker {number} learns of changes", world.with_worker(number, learnt)
-            yield f"it is too much for worker {number}", world.with_worker(number, protocol.forget(idle))
+            flooded = protocol.learn(idle, worker.answer, world.pool, too_many=True)
+            yield f"worker {number} is told of too many changes", world.with_worker(number, flooded)
         for entry in world.pool:
             anew = protocol.stamped_anew(worker, entry)
             if anew is not None and anew not in world.pool:

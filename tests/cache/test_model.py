@@ -20,13 +20,13 @@ from tests.cache.model import (
 )
 
 FEW = [
-    Bounds(transactions=3),
     Bounds(transactions=2, crashes=1),
     Bounds(transactions=2, purges=1),
     Bounds(transactions=2, restores=1),
     Bounds(transactions=2, restarts=1),
 ]
 MANY = [
+    Bounds(transactions=3),
     Bounds(transactions=3, crashes=1),
     Bounds(transactions=3, purges=1),
     Bounds(transactions=3, restores=1),
@@ -78,6 +78,13 @@ class StartsWithNothing(Protocol):
     def answer(self, postgres: Postgres, seen: Snapshot | None) -> Answer:
         answer = super().answer(postgres, seen)
         return answer if seen is not None else answer._replace(floor=answer.snapshot.xmin, changes=frozenset())
+
+
+class BeginsTooEarly(Protocol):
+    """Where there are too many changes, snapshots are trusted that miss what this one sees of later transactions."""
+
+    def begin_here(self, worker: Worker, snapshot: Snapshot) -> Worker:
+        return super().begin_here(worker, snapshot)._replace(floor=snapshot.xmin)
 
 
 class OverlooksPurges(Protocol):
@@ -210,28 +217,28 @@ class SharesLoads(Protocol):
         return entry == worker.held or super().good(worker, entry, things)
 
 
-BROKEN = [
-    JoinsRounds,
-    ComparesLatestId,
-    AsksFromLatestId,
-    StartsWithNothing,
-    OverlooksPurges,
-    TrustsOldEntries,
-    TrustsAnyIncarnation,
-    OutlivesIncarnations,
-    LogsIncarnation,
-    IgnoresStarts,
-    LosesAnswers,
-    ForgetsDependency,
-    StampsUnproved,
-    StampsLate,
-    StampsAfterReading,
-    RecordsLate,
-    SharesLoads,
-]
+BROKEN = {
+    JoinsRounds: Bounds(2),
+    ComparesLatestId: Bounds(2),
+    AsksFromLatestId: Bounds(2),
+    StartsWithNothing: Bounds(2),
+    BeginsTooEarly: Bounds(2),
+    OverlooksPurges: Bounds(2, purges=1),
+    TrustsOldEntries: Bounds(2, purges=1),
+    TrustsAnyIncarnation: Bounds(2, crashes=1),
+    OutlivesIncarnations: Bounds(2, crashes=1),
+    LogsIncarnation: Bounds(2, crashes=1),
+    IgnoresStarts: Bounds(2, restores=1),
+    LosesAnswers: Bounds(2),
+    ForgetsDependency: Bounds(2),
+    StampsUnproved: Bounds(2),
+    StampsLate: Bounds(2),
+    StampsAfterReading: Bounds(2),
+    RecordsLate: Bounds(2),
+    SharesLoads: Bounds(2),
+}
 
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_an_error_is_found(broken: type[Protocol]) -> None:
-    bounds = (Bounds(2), Bounds(2, purges=1), Bounds(2, crashes=1), Bounds(2, restores=1))
-    assert any(search(broken(), each).story is not None for each in bounds)
+    assert search(broken(), BROKEN[broken]).story is not None
