@@ -76,7 +76,8 @@ HANDLERS: dict[str, Handler] = {}
 def answers(name: str, *, stores: bool = False, cached: bool = False) -> Callable[[F], F]:
     """Registers the decorated function for a Thrift method. Raises KeyError for one that the IDL doesn't have.
 
-    `stores` and `cached` are the handler's. An argument whose annotation is a struct, and not a struct or None, is required.
+    `stores` and `cached` are the handler's. An argument whose annotation is a struct, and not a struct or None, is
+    required.
     """
     method = METHODS[name]
 

@@ -1,4 +1,4 @@
-"""Answers reads with replies that are kept, and keeps replies. In the event loop, except where a comment says otherwise.
+"""Answers reads with replies that are kept, and keeps replies. In the event loop, except where a comment says other.
 
 A request that may be answered so waits for a round (metastore.server.rounds). If the reply that is kept still holds it
 is given; else one request reads it anew, be it from Redis or from the database, and those that want the same wait.
@@ -57,7 +57,7 @@ class Replies:
     """The cache of one worker."""
 
     def __init__(self, url: str, capacity: int, shared: SharedLevel | None, begin_anew: Callable[[], None]) -> None:
-        """`url` is SQLAlchemy's, `capacity` in bytes. `begin_anew` is called, in a thread, after a crash of Postgres."""
+        """`url` is SQLAlchemy's, `capacity` in bytes. `begin_anew`: called, in a thread, after a crash of Postgres."""
         self._begin_anew = begin_anew
         self._changes = Changes()
         self._rounds = Rounds(url, self._changes, self._begin_incarnation)
@@ -149,12 +149,11 @@ class Replies:
 
     def loaded(self, key: bytes, body: bytes | None, footprint: Footprint | None) -> None:
         """A reply was read from the database, and sent; None: it can't be kept."""
-        if body is not None and footprint is not None and footprint.whole:
-            if footprint.snapshot is not None and footprint.incarnation is not None:
-                entry = Entry(body, Stamp.of(footprint.incarnation, footprint.snapshot), footprint.objects)
-                self._memory.put(key, entry)
-                if self._shared is not None:
-                    self._shared.put(key, entry)
+        entry = _entry(body, footprint)
+        if entry is not None:
+            self._memory.put(key, entry)
+            if self._shared is not None:
+                self._shared.put(key, entry)
         metrics.cache_filled(self._memory.size)
         self._settle(key)
 
@@ -170,6 +169,12 @@ class Replies:
 
     def _begin_incarnation(self) -> None:
         self._threads.submit(self._begin_anew)
+
+
+def _entry(body: bytes | None, read: Footprint | None) -> Entry | None:
+    if body is None or read is None or not read.whole or read.snapshot is None or read.incarnation is None:
+        return None
+    return Entry(body, Stamp.of(read.incarnation, read.snapshot), read.objects)
 
 
 _SINCE_HIVE_4 = frozenset(name.encode() for name in NEW_SINCE_2_3)

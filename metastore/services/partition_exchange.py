@@ -85,7 +85,7 @@ class PartitionExchange:
                     raise MetaException(f"Partition already exists: {target.name} {min(taken)}")
                 self._publisher.settle(tx, [partition.id for partition in found])
                 self._mover.settle_within(tx, [source.location, target.location])
-                encoder = partition_rows.encoder(tx, source, found)
+                encoder = partition_rows.encoder(tx, source)
                 answers, changes, told = [], [], []
                 for old in found:
                     value = encoder.decoded(old.stored)

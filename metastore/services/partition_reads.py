@@ -1,6 +1,6 @@
 """Reading partitions: one, many as encoded lists, their names, values and counts."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -21,6 +21,7 @@ from metastore.wire.hive import (
     Partition,
     PartitionSpec,
 )
+from metastore.wire.splice import StoredPartition, StoredRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ class PartitionReads:
             if allowed is None and shown.change is None:
                 yield from encoder.pieces(found)
                 return
-            for partition in map(encoder.decoded, found):
+            for partition in _decoded(encoder, found):
                 if allowed is not None:
                     partition.privileges = allowed(partition.values or ())
                 yield binary.encode(partition if shown.change is None else shown.change(partition))
@@ -188,7 +189,7 @@ class PartitionReads:
         with self._database.read() as tx:
             row, selection = self._select(tx, scope, database, table, wanted, catalog)
             _, found = partitions.scan(tx, selection, wanted.bounded)
-            whole = map(_encoder(tx, row, shown).decoded, found)
+            whole = _decoded(_encoder(tx, row, shown), found)
             return row, [one if shown.change is None else shown.change(one) for one in whole]
 
     def get(
@@ -219,9 +220,8 @@ class PartitionReads:
     def _one(self, tx: Transaction, scope: Scope, row: TableRow, values: list[str]) -> Partition:
         name = partition_names.make_name(_key_names(row), values)
         _, found = partitions.scan(tx, readable(row, scope, names=[name]), 1)
-        for stored in found:
-            bodies = descriptors.bodies(tx, [stored.storage_descriptor_id])
-            return splice.PartitionEncoder(*row.name, row.location, bodies).decoded(stored)
+        for partition in _decoded(_encoder(tx, row, WHOLE), found):
+            return partition
         raise no_such_partition(values)
 
     def names(
@@ -298,10 +298,18 @@ class PartitionReads:
 
 def _encoder(tx: Transaction, row: TableRow, shown: Shown) -> splice.PartitionEncoder:
     """What turns a table's rows into partitions, as much of them as is wanted."""
-    bodies = descriptors.bodies_of_table(tx, row.id)
-    if not shown.columns:
-        bodies = {number: splice.without_columns(body) for number, body in bodies.items()}
+
+    def bodies(numbers: Iterable[int]) -> Mapping[int, bytes]:
+        kept = descriptors.bodies(tx, numbers)
+        return kept if shown.columns else {number: splice.without_columns(body) for number, body in kept.items()}
+
     return splice.PartitionEncoder(*row.name, row.location, bodies)
+
+
+def _decoded(encoder: splice.PartitionEncoder, pages: Iterable[Sequence[StoredRow]]) -> Iterator[Partition]:
+    for page in pages:
+        for body, path, location, number, _ in page:
+            yield encoder.decoded(StoredPartition(bytes(body), path, location, number))
 
 
 def selection_of(row: TableRow, scope: Scope, wanted: Wanted) -> Selection:

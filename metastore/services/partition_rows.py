@@ -1,6 +1,7 @@
 """Between partitions in Hive's form and rows of the store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 from metastore.services import objects
 from metastore.services.commit_flag import Flag
@@ -27,15 +28,14 @@ def new_rows(tx: Transaction, row: TableRow, values: Sequence[Kept]) -> list[New
     return rows
 
 
-def encoder(tx: Transaction, row: TableRow, found: Iterable[PartitionRow]) -> splice.PartitionEncoder:
+def encoder(tx: Transaction, row: TableRow) -> splice.PartitionEncoder:
     """What turns a table's rows into partitions."""
-    used = {partition.stored.storage_descriptor_id for partition in found}
-    return splice.PartitionEncoder(*row.name, row.location, descriptors.bodies(tx, used))
+    return splice.PartitionEncoder(*row.name, row.location, partial(descriptors.bodies, tx))
 
 
 def decoded(tx: Transaction, row: TableRow, found: Sequence[PartitionRow]) -> list[Partition]:
     """Partitions as Hive gives them."""
-    encode = encoder(tx, row, found)
+    encode = encoder(tx, row)
     return [encode.decoded(partition.stored) for partition in found]
 
 

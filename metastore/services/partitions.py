@@ -367,7 +367,7 @@ class PartitionService:
                 )
             for own_database, own_table in dict.fromkeys((each.dbName, each.tableName) for each in changed):
                 _check_named_table(tx, row, own_database, own_table)
-            encoder = partition_rows.encoder(tx, row, found)
+            encoder = partition_rows.encoder(tx, row)
             before = [encoder.decoded(old.stored) for old in found]
             altered = []
             shared = objects.SharedDescriptors()
@@ -499,7 +499,7 @@ class PartitionService:
                         f"Partition already exists:{row.name}.[{', '.join(new.values or ())}]"
                     )
                 _check_named_table(tx, row, new.dbName, new.tableName)
-                before = partition_rows.encoder(tx, row, found).decoded(old.stored)
+                before = partition_rows.encoder(tx, row).decoded(old.stored)
                 value = objects.partition(new, objects.SharedDescriptors())
                 assert value.parameters is not None
                 if value.parameters.get(DDL_TIME) in (None, "", "0"):
@@ -632,7 +632,7 @@ class PartitionService:
             found = select(tx, row)
             owner = objects.table_of(row)
             external = objects.is_external(owner) or objects.is_view(owner)
-            encoder = partition_rows.encoder(tx, row, found)
+            encoder = partition_rows.encoder(tx, row)
             gone = [encoder.decoded(p.stored) for p in found]
             if external or not delete_data:
                 self._publisher.settle_kept(tx, row.id, [p.id for p in found])

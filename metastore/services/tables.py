@@ -5,7 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from eventbus.events import EventType
-from metastore.services import lake_removal, objects, patterns, quick_statistics, table_filter, transactional_property
+from metastore.services import (
+    lake_removal,
+    objects,
+    partition_rows,
+    patterns,
+    quick_statistics,
+    table_filter,
+    transactional_property,
+)
 from metastore.services import names as given
 from metastore.services.events import Events, PartitionChange
 from metastore.services.moves import Mover
@@ -518,7 +526,7 @@ class TableService:
         if names is not None and len(found) < len(set(names)):
             missing = sorted(set(names) - {p.name for p in found})
             raise NoSuchObjectException(f"partition values={missing} not found")
-        encoder = splice.PartitionEncoder(*row.name, row.location, descriptors.bodies_of_table(tx, row.id))
+        encoder = partition_rows.encoder(tx, row)
         changed, emptied, told = [], [], []
         for partition in found:
             before = encoder.decoded(partition.stored)

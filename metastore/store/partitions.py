@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from psycopg2.extras import execute_values
-from sqlalchemy import ColumnElement, Connection, Dialect, and_, case, delete, func, select, update
-from sqlalchemy.dialects.postgresql import dialect as postgresql_dialect
+from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, select, update
 
 from metastore.store import bulk, publications
 from metastore.store.footprint import Kind, note
 from metastore.store.predicates import Predicate, to_sql
 from metastore.store.schema import column_statistics, partition_events, partitions
-from metastore.wire.splice import StoredPartition
+from metastore.wire.splice import StoredPartition, StoredRow
 
-PAGE = 5_000
+PAGE = 20_000
 _COLUMNS = (partitions.c.body, partitions.c.path, partitions.c.location, partitions.c.storage_descriptor_id)
 
 
@@ -86,27 +85,22 @@ def _stored(row: Any) -> StoredPartition:
     return StoredPartition(bytes(row[0]), row[1], row[2], row[3])
 
 
-def _page(tx: Connection, selection: Selection, limit: int | None, after: str | None) -> list[Any]:
-    query = select(*_COLUMNS, partitions.c.name).where(selection.condition()).order_by(partitions.c.name)
+def _page(tx: Connection, selection: Selection, limit: int | None, after: str | None) -> list[StoredRow]:
+    query = select(*_COLUMNS, partitions.c.name).where(selection.condition()).order_by(partitions.c.name).limit(limit)
     if after is not None:
         query = query.where(partitions.c.name > after)
-    # Straight to the driver: a SQLAlchemy row per partition would cost more than the partition.
-    compiled = query.limit(limit).compile(dialect=_DIALECT)
-    cursor = tx.connection.cursor()
+    result = tx.execute(query)
     try:
-        cursor.execute(str(compiled), compiled.params)
-        return list(cursor.fetchall())
+        # As the driver gives them: a row of SQLAlchemy's would cost more than the partition.
+        return list(result.cursor.fetchall())
     finally:
-        cursor.close()
+        result.close()
 
 
-_DIALECT: Dialect = postgresql_dialect(paramstyle="pyformat")  # type: ignore[no-untyped-call]
-
-
-def scan(tx: Connection, selection: Selection, limit: int | None = None) -> tuple[int, Iterator[StoredPartition]]:
+def scan(tx: Connection, selection: Selection, limit: int | None = None) -> tuple[int, Iterator[Sequence[StoredRow]]]:
     """How many partitions are selected, and these, in the order of their names.
 
-    The rows come in pages while they are consumed, so `tx` must see one snapshot and stay open until then.
+    They come in pages while they are consumed, so `tx` must see one snapshot and stay open until then.
     """
     size = PAGE if limit is None else min(limit, PAGE)
     first = _page(tx, selection, size, None)
@@ -114,14 +108,14 @@ def scan(tx: Connection, selection: Selection, limit: int | None = None) -> tupl
     if total == size and (limit is None or limit > size):
         total = count(tx, selection) if limit is None else min(limit, count(tx, selection))
 
-    def rows() -> Iterator[StoredPartition]:
+    def pages() -> Iterator[Sequence[StoredRow]]:
         page, left = first, total
         while page:
-            yield from map(_stored, page)
+            yield page
             left -= len(page)
             page = _page(tx, selection, min(left, PAGE), page[-1][4]) if left > 0 else []
 
-    return total, rows()
+    return total, pages()
 
 
 def rows(tx: Connection, selection: Selection, limit: int | None = None, *, lock: bool = False) -> list[PartitionRow]:

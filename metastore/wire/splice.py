@@ -10,7 +10,7 @@ In the binary protocol a struct's fields may come in any order, so a partition i
 """
 
 import struct
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -25,6 +25,9 @@ NO_DESCRIPTOR = 0  # the id of what a partition of a view may lack
 _SD_BEGIN = b"\x0c\x00\x06"  # field 6 of Partition, a struct
 _LOCATION_BEGIN = b"\x0b\x00\x02"  # field 2 of StorageDescriptor, a string
 _LIST_OF_STRUCTS = b"\x0c"
+
+StoredRow = tuple[bytes, str | None, str | None, int, str]
+"""A `StoredPartition` and its name; the bytes may be a memoryview."""
 
 
 class StoredPartition(NamedTuple):
@@ -94,25 +97,36 @@ class PartitionEncoder:
         database: str,
         table: str,
         table_location: str | None,
-        descriptors: Mapping[int, bytes],
+        descriptors: Callable[[Iterable[int]], Mapping[int, bytes]],
     ) -> None:
-        """`descriptors`: the kept bodies of every storage descriptor that the partitions name."""
+        """`descriptors` tells the kept bodies of storage descriptors by their ids; it is asked once for each."""
         self._names = database, table, catalog
         self._prefix = encode_fields(Partition(dbName=database, tableName=table, catName=catalog))
         self._base = (table_location or "").encode() + b"/"
-        self._tails = {number: body + STOP + STOP for number, body in descriptors.items()}
+        self._descriptors = descriptors
+        self._tails: dict[int, bytes] = {}
         self._decoded: dict[int, StorageDescriptor] = {}
 
     def partition(self, stored: StoredPartition) -> bytes:
         """One Partition struct."""
         body, path, location, descriptor_id = stored
         if descriptor_id == NO_DESCRIPTOR:
-            return self._prefix + body + STOP
-        where = self._where(path, location)
+            return b"".join((self._prefix, body, STOP))
+        where, tail = self._where(path, location), self._tail(descriptor_id)
         if where is None:
-            return b"".join((self._prefix, body, _SD_BEGIN, self._tails[descriptor_id]))
+            return b"".join((self._prefix, body, _SD_BEGIN, tail))
         length = struct.pack(">i", len(where))
-        return b"".join((self._prefix, body, _SD_BEGIN, _LOCATION_BEGIN, length, where, self._tails[descriptor_id]))
+        return b"".join((self._prefix, body, _SD_BEGIN, _LOCATION_BEGIN, length, where, tail))
+
+    def _tail(self, number: int) -> bytes:
+        if number not in self._tails:
+            self._learn({number})
+        return self._tails[number]
+
+    def _learn(self, numbers: set[int]) -> None:
+        missing = numbers - self._tails.keys() - {NO_DESCRIPTOR}
+        if missing:
+            self._tails |= {number: body + STOP + STOP for number, body in self._descriptors(missing).items()}
 
     def _where(self, path: str | None, location: str | None) -> bytes | None:
         if path is not None:
@@ -127,26 +141,34 @@ class PartitionEncoder:
         if number != NO_DESCRIPTOR:
             shared = self._decoded.get(number)
             if shared is None:
-                shared = self._decoded[number] = descriptor(self._tails[number][:-2], None)
+                shared = self._decoded[number] = descriptor(self._tail(number)[:-2], None)
             where = self._where(path, location)
             value.sd = shared.replace(location=None if where is None else where.decode())
             if hasattr(shared, "unknown") and not hasattr(value, "unknown"):
                 value.unknown = b""  # contains such a struct, see Struct
         return value
 
-    def pieces(self, partitions: Iterable[StoredPartition]) -> Iterator[bytes]:
+    def pieces(self, pages: Iterable[Sequence[StoredRow]]) -> Iterator[bytes]:
         """The structs of many partitions, joined into pieces of about a megabyte."""
+        for page in pages:
+            self._learn({row[3] for row in page})
+            of_one = len(self.partition(StoredPartition(*page[0][:4])))
+            count = max(1, PIECE_BYTES // of_one)
+            for at in range(0, len(page), count):
+                yield self._joined(page[at : at + count])
+
+    def _joined(self, rows: Sequence[StoredRow]) -> bytes:
+        # As `partition`, of many at once: this loop is what a large answer costs.
+        prefix, base, tails, pack = self._prefix, self._base, self._tails, struct.Struct(">i").pack
+        begin = _SD_BEGIN + _LOCATION_BEGIN
         gathered: list[bytes] = []
-        size = 0
-        for stored in partitions:
-            encoded = self.partition(stored)
-            gathered.append(encoded)
-            size += len(encoded)
-            if size >= PIECE_BYTES:
-                yield b"".join(gathered)
-                gathered, size = [], 0
-        if gathered:
-            yield b"".join(gathered)
+        for body, path, location, number, _ in rows:
+            if path and number in tails:
+                where = base + path.encode()
+                gathered += (prefix, body, begin, pack(len(where)), where, tails[number])
+            else:
+                gathered.append(self.partition(StoredPartition(body, path, location, number)))
+        return b"".join(gathered)
 
 
 def list_of_structs(count: int) -> bytes:
