@@ -26,7 +26,7 @@ import tempfile
 import time
 import urllib.parse
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import psutil
@@ -58,14 +58,18 @@ class EmbeddedPostgres:
 
     Whoever uses it owns the data directory (`DataDirectory.lock`), starts it from a thread that lives as long
     as the database is needed (the kernel counts that thread's end as the parent's death), and stops it.
+    `settings` are further ones of Postgres, or others than below.
     """
 
-    def __init__(self, data_dir: Path, *, max_connections: int = 100) -> None:
+    def __init__(
+        self, data_dir: Path, *, max_connections: int = 100, settings: Mapping[str, str | int] | None = None
+    ) -> None:
         self._data_dir = data_dir.resolve()
         self._files = self._data_dir / "postgres"
         self._log = self._data_dir / "log" / "postgres.log"
         self._log_start = 0
         self._max_connections = max_connections
+        self._settings = settings or {}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -222,6 +226,7 @@ class EmbeddedPostgres:
             # Errors of statements are left out: who sent the statement logs them, and knows who asked.
             "log_min_messages": "log",
             "log_checkpoints": "off",
+            **self._settings,
         }
         self._log.parent.mkdir(parents=True, exist_ok=True)
         if self._log.exists() and self._log.stat().st_size > _LOG_BYTES:
