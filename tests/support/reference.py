@@ -56,6 +56,10 @@ class HiveReference:
     #: What this version is told beside what all are.
     own_settings: dict[str, str] = {}
     log_configuration = "hive-log4j2.properties"
+    #: It starts soon and stays small.
+    java_options: Sequence[str] = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    #: Fewest and most, one for each connection.
+    threads = (8, 64)
 
     def __init__(self, directory: Path, *, jars: Sequence[Path] = (), **settings: str) -> None:
         """Starts the server with its files in `directory` and waits until it accepts.
@@ -109,9 +113,7 @@ class HiveReference:
             classpath=":".join(map(str, class_path)),
             javaopts=[
                 *OPENED,
-                "-Xmx512m",
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
+                *self.java_options,
                 "-Dderby.system.durability=test",
                 "-Dderby.locks.waitTimeout=20",
                 f"-Dderby.stream.error.file={directory / 'derby.log'}",
@@ -140,7 +142,7 @@ class HiveReference:
         jvm = self._gateway.jvm
         hive, thrift = jvm.org.apache.hadoop.hive, jvm.org.apache.thrift
         conf = hive.conf.HiveConf()
-        hive.metastore.txn.TxnDbUtil.prepDb(conf)
+        self._make_transaction_tables(conf)
         handler = hive.metastore.HiveMetaStore.newRetryingHMSHandler(
             hive.metastore.HiveMetaStore.HMSHandler("new db based metaserver", conf, False), conf
         )
@@ -149,10 +151,14 @@ class HiveReference:
         arguments.processor(hive.metastore.TUGIBasedProcessor(handler))
         arguments.transportFactory(hive.thrift.TUGIContainingTransport.Factory())
         arguments.protocolFactory(thrift.protocol.TBinaryProtocol.Factory())
-        arguments.minWorkerThreads(8).maxWorkerThreads(64).stopTimeoutVal(1)
+        fewest, most = self.threads
+        arguments.minWorkerThreads(fewest).maxWorkerThreads(most).stopTimeoutVal(1)
         server = thrift.server.TThreadPoolServer(arguments)
         server.setServerEventHandler(self._connection_handler(jvm))
         return server, socket.getServerSocket().getLocalPort()
+
+    def _make_transaction_tables(self, conf: Any) -> None:
+        self._gateway.jvm.org.apache.hadoop.hive.metastore.txn.TxnDbUtil.prepDb(conf)
 
     def _connection_handler(self, jvm: Any) -> Any:
         """Hive's own (anonymous) handler, which forgets what a connection set when that connection ends."""
