@@ -1,34 +1,66 @@
 """Lists and runs the benchmarks."""
 
 import importlib
+import re
+import sys
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from bench.figures import Report
+from bench.options import Options
+from metastore.errors import UserError
 
 BENCHMARKS = {
+    "hive": "calls of every kind, ours beside Hive's own server on the same Postgres (a quarter of an hour)",
     "events": "the event log: writing beside it, its latency and its throughput",
     "timeline": "timelines: commits and reads in tables of a few files and of a million",
 }
-"""What there is, by the module's name; each has a function `run(quick, rounds)` that returns a Report."""
+"""What there is, by the module's name; each has a function `run(options)` that returns a Report."""
+
+
+def _pattern(_: click.Context, __: click.Parameter, value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise click.BadParameter(f"not a regular expression: {error}") from None
+    return value
 
 
 @click.command(epilog="\b\n" + "\n".join(f"{name}: {about}" for name, about in BENCHMARKS.items()))
 @click.argument("names", nargs=-1, type=click.Choice(list(BENCHMARKS)))
-@click.option("--quick", is_flag=True, help="A few seconds, to see that it runs; the figures mean nothing.")
+@click.option("--quick", is_flag=True, help="Small and few, to see that it runs; the figures mean nothing.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Of each measurement; their median counts.")
+@click.option("--only", default="", callback=_pattern, help="Operations of `hive` that match this regular expression.")
+@click.option(
+    "--against",
+    default="hive",
+    help="What `hive` compares with: hive, ours (the same server twice), or the directory of another checkout.",
+)
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the figures of one benchmark here.")
 @click.option("--results", type=click.Path(path_type=Path), help="Write <name>.json and <name>.md into this directory.")
-def main(names: tuple[str, ...], quick: bool, rounds: int | None, json_file: Path | None, results: Path | None) -> None:
+def main(
+    names: tuple[str, ...],
+    quick: bool,
+    rounds: int | None,
+    only: str,
+    against: str,
+    json_file: Path | None,
+    results: Path | None,
+) -> None:
     """Run benchmarks, or all of them, and show what they found."""
     chosen = names or tuple(BENCHMARKS)
     if json_file is not None and len(chosen) != 1:
         raise click.UsageError("--json is for one benchmark: name it")
+    if against not in ("hive", "ours") and not (Path(against) / "metastore").is_dir():
+        raise click.BadParameter(f"{against} is neither hive nor ours, nor a checkout", param_hint="--against")
     for name in chosen:
-        report: Report = importlib.import_module(f"bench.{name}").run(quick, rounds)
-        report.show(Console())
+        try:
+            report: Report = importlib.import_module(f"bench.{name}").run(Options(quick, rounds, only, against))
+        except UserError as error:
+            sys.exit(f"{name}: {error}")
+        report.show(Console() if sys.stdout.isatty() else Console(width=160))
         if json_file is not None:
             json_file.write_text(report.as_json())
         if results is not None:

@@ -25,6 +25,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from bench import subscribers
 from bench.figures import Figure, Report
+from bench.options import Options
 from eventbus import EventType, NewEvent, subscribe
 from eventbus import log as event_log
 from eventbus.delivery import Delivery
@@ -62,9 +63,9 @@ FULL = Sizes(rounds=5, seconds=3, samples=300, log=100_000, waiting=(100, 1_000)
 QUICK = Sizes(rounds=1, seconds=0.2, samples=5, log=500, waiting=(20,))
 
 
-def run(quick: bool, rounds: int | None) -> Report:
+def run(options: Options) -> Report:
     """All of it, on a server with a Postgres of its own."""
-    sizes = QUICK if quick else replace(FULL, rounds=rounds or FULL.rounds)
+    sizes = QUICK if options.quick else replace(FULL, rounds=options.rounds or FULL.rounds)
     report = Report("events")
     _allow_open_files()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))

@@ -7,9 +7,10 @@ import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from importlib.metadata import version
 from pathlib import Path
-from typing import Self
+from typing import Any, Protocol, Self, cast
 
 import psutil
 from rich.console import Console
@@ -45,6 +46,24 @@ class Section:
     about: str
     figures: list[Figure] = field(default_factory=list)
 
+    headings = ("", "median", "p99", "lowest", "highest", "times")
+
+    def rows(self) -> list[list[str]]:
+        """What is shown, a cell for each heading."""
+        return [_cells(figure) for figure in self.figures]
+
+
+class Shown(Protocol):
+    """A part of a report: a dataclass that is shown as a table. Its first column is text, the others are numbers."""
+
+    title: str
+    about: str
+
+    @property
+    def headings(self) -> Sequence[str]: ...
+
+    def rows(self) -> list[list[str]]: ...
+
 
 @dataclass
 class Report:
@@ -54,9 +73,10 @@ class Report:
     """
 
     name: str
-    sections: list[Section] = field(default_factory=list)
+    sections: list[Shown] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     load: float = field(default_factory=lambda: os.getloadavg()[0])
+    day: str = field(default_factory=lambda: date.today().isoformat())
 
     def section(self, title: str, about: str) -> Section:
         """A new one."""
@@ -68,25 +88,26 @@ class Report:
         for section in self.sections:
             console.print(f"[bold]{section.title}[/bold]. {section.about}")
             table = Table()
-            for heading in ("", "median", "p99", "lowest", "highest", "times"):
-                table.add_column(heading, justify="left" if not heading else "right")
-            for figure in section.figures:
-                table.add_row(*_cells(figure))
+            for place, heading in enumerate(section.headings):
+                table.add_column(heading, justify="right" if place else "left")
+            for row in section.rows():
+                table.add_row(*row)
             console.print(table)
             console.print()
 
     def as_json(self) -> str:
-        content = {"benchmark": self.name, "machine": machine(), "load": self.load, "versions": self._versions()}
-        return json.dumps({**content, "sections": [asdict(section) for section in self.sections]}, indent=2) + "\n"
+        content = {"benchmark": self.name, "day": self.day, "machine": machine(), "load": self.load}
+        sections = [asdict(cast("Any", section)) for section in self.sections]
+        return json.dumps({**content, "versions": self._versions(), "sections": sections}, indent=2) + "\n"
 
     def as_markdown(self) -> str:
         lines = [f"# Benchmark: {self.name}", "", f"`python -m bench {self.name}`, on {_sentence(machine())}; "]
         lines[-1] += f"{', '.join(f'{name} {number}' for name, number in self._versions().items())}."
-        lines[-1] += f" Load average when it began: {self.load:.1f}."
+        lines[-1] += f" {self.day}, load average when it began: {self.load:.1f}."
         for section in self.sections:
             lines += ["", f"## {section.title}", "", section.about, ""]
-            lines += ["| | median | p99 | lowest | highest | times |", "|---|---:|---:|---:|---:|---:|"]
-            lines += [f"| {' | '.join(_cells(figure))} |" for figure in section.figures]
+            lines += [_line(section.headings), "|---|" + "---:|" * (len(section.headings) - 1)]
+            lines += [_line(row) for row in section.rows()]
         return "\n".join(lines) + "\n"
 
     def keep(self, directory: Path) -> None:
@@ -119,11 +140,16 @@ def _sentence(found: dict[str, str | int]) -> str:
     return f"{found['processor']}, {found['cores']} cores, {found['memory_gib']} GiB, {found['system']}"
 
 
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
 def _cells(figure: Figure) -> list[str]:
     numbers = (figure.median, figure.p99, figure.lowest, figure.highest)
-    median, *others = ("" if number is None else _readable(number) for number in numbers)
+    median, *others = ("" if number is None else readable(number) for number in numbers)
     return [figure.name, f"{median} {figure.unit}", *others, str(figure.count)]
 
 
-def _readable(number: float) -> str:
+def readable(number: float) -> str:
+    """As people read it, to three digits."""
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"

@@ -11,6 +11,7 @@ import structlog
 from rich.progress import Progress
 
 from bench.figures import Figure, Report
+from bench.options import Options
 from metastore.services import Metastore
 from metastore.services.visibility import Scope
 from metastore.settings import Settings
@@ -34,7 +35,7 @@ AT_ONCE = 100_000
 FULL, QUICK = (10_000, 100_000, 1_000_000), (2_000,)
 
 
-def run(quick: bool) -> Report:
+def run(options: Options) -> Report:
     """Tables of several sizes, on a Postgres of its own, without a network between."""
     report = Report("timeline")
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
@@ -47,8 +48,8 @@ def run(quick: bool) -> Report:
         metastore = Metastore.open(Settings(database_url=url, warehouse_dir=str(home / "warehouse")))
         stack.callback(metastore.close)
         metastore.databases.create(builders.database("bench"))
-        for size in QUICK if quick else FULL:
-            _measure(metastore, report, size, rounds=5 if quick else 100)
+        for size in QUICK if options.quick else FULL:
+            _measure(metastore, report, size, rounds=options.rounds or (5 if options.quick else 100))
     return report
 
 

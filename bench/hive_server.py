@@ -1,0 +1,108 @@
+"""Hive's own metastore server on Postgres, for comparison."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg2.sql
+from sqlalchemy import URL
+
+from bench.postgres import connect
+from bench.shapes import Shape
+from metastore.errors import UserError
+from tests.support.reference import HiveReference
+
+DRIVER = Path("/usr/share/java/postgresql.jar")
+TRANSACTION_TABLES = Path(__file__).with_name("hive_transactions.sql")
+APART = 100_000_000
+"""Between the ids of one copied table's rows and those of the next; Hive's own stay far below."""
+
+
+def why_not() -> str | None:
+    """Why it can't run on this machine, in one line, or None if it can."""
+    if not DRIVER.exists():
+        return "Hive's server needs Postgres' driver for Java (Debian: apt-get install libpostgresql-jdbc-java)"
+    return None
+
+
+class HiveOnPostgres(HiveReference):
+    """With the memory, threads and pools that its documentation and defaults give it, and a quiet log."""
+
+    java_options = ("-Xmx2g",)
+    threads = (200, 1000)
+
+    def __init__(self, directory: Path, url: URL) -> None:
+        """Starts it on an empty database. Raises UserError without the driver."""
+        if (reason := why_not()) is not None:
+            raise UserError(reason)
+        self._url = url
+        self._copies = 0
+        with connect(url) as connection, connection.cursor() as cursor:
+            # Hive's own script for them is part of no jar; the other tables are made by its server.
+            cursor.execute(TRANSACTION_TABLES.read_text())
+        settings = {
+            "javax_jdo_option_ConnectionURL": f"jdbc:postgresql://{url.host}:{url.port}/{url.database}",
+            "javax_jdo_option_ConnectionDriverName": "org.postgresql.Driver",
+            "javax_jdo_option_ConnectionUserName": url.username or "",
+            "javax_jdo_option_ConnectionPassword": str(url.password),
+        }
+        super().__init__(directory, jars=[DRIVER], **settings)
+
+    def _make_transaction_tables(self, conf: Any) -> None:
+        """They are there."""
+
+    def multiply(self, table: str, shape: Shape) -> None:
+        """Turns the one partition that a table has into those of `shape`, in the database and on disk.
+
+        Its server would take two minutes for ten thousand.
+        """
+        with connect(self._url) as connection, connection.cursor() as cursor:
+            self._copies += 1
+            _multiply(cursor, table, shape, self._copies * APART)
+        with connect(self._url) as connection:
+            connection.autocommit = True
+            connection.cursor().execute("ANALYZE")
+
+
+def _multiply(cursor: Any, table: str, shape: Shape, offset: int) -> None:
+    cursor.execute(
+        'SELECT p."PART_ID", p."SD_ID", s."SERDE_ID", s."LOCATION", t."LOCATION" FROM "PARTITIONS" p'
+        ' JOIN "SDS" s ON s."SD_ID" = p."SD_ID" JOIN "TBLS" b ON b."TBL_ID" = p."TBL_ID"'
+        ' JOIN "SDS" t ON t."SD_ID" = b."SD_ID" WHERE b."TBL_NAME" = %s',
+        [table],
+    )
+    [(partition, storage, serde, _, root)] = cursor.fetchall()
+    cursor.execute("CREATE TEMPORARY TABLE made (n bigint, name text, dt text, hr text) ON COMMIT DROP")
+    names = shape.names()
+    rows = [(offset + n, names[n], *shape.values(n)) for n in range(1, len(names))]
+    psycopg2.extras.execute_values(cursor, "INSERT INTO made VALUES %s", rows)
+    copy = _Copier(cursor)
+    ids = {"SERDE_ID": "n", "SD_ID": "n", "PART_ID": "n"}
+    copy("SERDES", "SERDE_ID", serde, ids)
+    copy("SERDE_PARAMS", "SERDE_ID", serde, ids)
+    copy("SDS", "SD_ID", storage, {**ids, "LOCATION": f"'{root}/' || name"})
+    copy("SD_PARAMS", "SD_ID", storage, ids)
+    copy("PARTITIONS", "PART_ID", partition, {**ids, "PART_NAME": "name"})
+    copy("PARTITION_PARAMS", "PART_ID", partition, ids)
+    value = 'CASE "INTEGER_IDX" WHEN 0 THEN dt ELSE hr END'
+    copy("PARTITION_KEY_VALS", "PART_ID", partition, {**ids, "PART_KEY_VAL": value})
+    base = Path(root.removeprefix("file:"))
+    for name in names[1:]:
+        (base / name).mkdir(parents=True, exist_ok=True)
+
+
+class _Copier:
+    """Copies rows once for every row of `made`, with some columns changed."""
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+
+    def __call__(self, table: str, key: str, number: int, changed: Mapping[str, str]) -> None:
+        """`changed` has SQL expressions by column, for those of its columns that the table has."""
+        self._cursor.execute("SELECT column_name FROM information_schema.columns WHERE table_name = %s", [table])
+        columns: Sequence[str] = [name for (name,) in self._cursor.fetchall()]
+        into = ", ".join(f'"{name}"' for name in columns)
+        values = ", ".join(changed.get(name, f'"{name}"') for name in columns)
+        self._cursor.execute(
+            f'INSERT INTO "{table}" ({into}) SELECT {values} FROM "{table}", made WHERE "{key}" = %s', [number]
+        )

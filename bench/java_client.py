@@ -1,0 +1,181 @@
+"""The Java side of a comparison: clients that time calls, compiled here and driven through py4j.
+
+What is timed is timed in Java: neither Python nor py4j is part of it.
+"""
+
+import array
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.protocol import Py4JJavaError
+
+from metastore.errors import UserError
+from metastore.wire.binary import CALL, STOP, encode, encode_fields, message_header
+from metastore.wire.services import METHODS
+from metastore.wire.struct import Struct
+from tests.support.reference import OPENED, missing, pyspark_jars
+
+SOURCES = Path(__file__).with_name("java")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call by its Thrift name and arguments, and for Hive's client by the name of its method.
+
+    `arguments` are those of that method where they differ. Without a name it has no such method.
+    """
+
+    method: str
+    values: Sequence[Any]
+    hive: str | None = None
+    arguments: Sequence[Any] | None = None
+
+    def encoded(self) -> bytes:
+        """The whole message in the binary protocol."""
+        method = METHODS[self.method]
+        arguments = method.args()
+        for field, value in zip(method.argument_names, self.values, strict=False):
+            setattr(arguments, field, value)
+        return message_header(self.method, CALL, 1) + encode(arguments)
+
+
+class CallFailed(Exception):
+    """A call that was to be timed was refused."""
+
+
+class Java:
+    """A virtual machine with Hive's classes and those of `bench/java`."""
+
+    def __init__(self, jvm: Any) -> None:
+        self._jvm = jvm
+
+    def raw_client(self, host: str, port: int) -> "RawClient":
+        return RawClient(self._jvm.bench.RawClient(host, port))
+
+    def hive_client(self, host: str, port: int) -> "HiveClient":
+        return HiveClient(self._jvm, self._jvm.bench.HiveClient(host, port))
+
+    def load(self, host: str, port: int, call: Call, clients: int, seconds: float) -> list[float]:
+        """So many clients make the same call as fast as they are answered; the seconds that each call took."""
+        found = self._jvm.bench.Load.run(host, port, call.encoded(), clients, round(seconds * 1000))
+        nanos = array.array("q", found)
+        nanos.byteswap()
+        return [number / 1e9 for number in nanos]
+
+    def echo(self, request_length: int, reply: bytes) -> Any:
+        """A server that gives every request of this length the same reply; it has a `port()` and a `close()`."""
+        return self._jvm.bench.Echo(request_length, reply)
+
+
+class RawClient:
+    """A connection that times calls to the last byte of their replies and decodes nothing."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def walk(self, call: Call) -> tuple[float, int]:
+        """The seconds that a call took, and its reply's length: for short replies, and to learn that of a long one."""
+        nanos, length = self._checked(call, lambda request: self._client.walk(request))
+        return nanos / 1e9, length
+
+    def time(self, call: Call, length: int) -> float:
+        """The seconds that a call took whose reply has this length."""
+        nanos: int = self._checked(call, lambda request: self._client.time(request, length))
+        return nanos / 1e9
+
+    def _checked(self, call: Call, act: Any) -> Any:
+        try:
+            return act(call.encoded())
+        except Py4JJavaError as error:
+            raise CallFailed(f"{call.method}: {error.java_exception.getMessage()}") from None
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class HiveClient:
+    """Hive's own client; a call takes until its result is decoded."""
+
+    def __init__(self, jvm: Any, client: Any) -> None:
+        self._jvm = jvm
+        self._client = client
+
+    def time(self, call: Call) -> float:
+        """The seconds that a call took."""
+        assert call.hive is not None
+        arguments = self._to_java(list(call.values if call.arguments is None else call.arguments))
+        try:
+            nanos: int = self._client.time(call.hive, arguments)
+        except Py4JJavaError as error:
+            raise CallFailed(f"{call.hive}: {error.java_exception}") from None
+        return nanos / 1e9
+
+    def _to_java(self, value: Any) -> Any:
+        """The Java value of structs, lists of them, strings and numbers."""
+        if isinstance(value, Struct):
+            made = getattr(self._jvm.org.apache.hadoop.hive.metastore.api, type(value).__name__)()
+            self._jvm.org.apache.thrift.TDeserializer().deserialize(made, encode_fields(value) + STOP)
+            return made
+        if isinstance(value, list):
+            made = self._jvm.java.util.ArrayList()
+            for item in value:
+                made.add(self._to_java(item))
+            return made
+        return value
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def why_not() -> str | None:
+    """Why Java's part can't run on this machine, in one line, or None if it can."""
+    if shutil.which("javac") is None:
+        return (
+            "the benchmark's Java client is compiled: it needs a JDK (Debian: apt-get install openjdk-17-jdk-headless)"
+        )
+    return missing()
+
+
+def compiled(directory: Path) -> Path:
+    """The classes of `bench/java`, compiled into `directory`. Raises UserError."""
+    if (reason := why_not()) is not None:
+        raise UserError(reason)
+    command = ["javac", "-d", str(directory), "-classpath", f"{pyspark_jars()}/*"]
+    run = subprocess.run([*command, *map(str, SOURCES.rglob("*.java"))], capture_output=True, text=True)
+    if run.returncode != 0:
+        raise UserError(f"javac can't compile {SOURCES}:\n{run.stderr}")
+    return directory
+
+
+@contextmanager
+def running(classes: Path, directory: Path, *, memory: str = "3g") -> Iterator[Java]:
+    """A virtual machine that works in `directory` and logs there."""
+    jars = pyspark_jars()
+    assert jars is not None, missing()
+    directory.mkdir(exist_ok=True)
+    (directory / "log4j2.properties").write_text("status = error\nrootLogger.level = error\n")
+    with (directory / "java.log").open("w", buffering=1) as log:
+        port, process = launch_gateway(
+            jarpath=str(next(jars.glob("py4j-*.jar"))),
+            classpath=os.pathsep.join((str(directory), str(classes), f"{jars}/*")),
+            javaopts=[*OPENED, f"-Xmx{memory}"],
+            die_on_exit=True,
+            redirect_stdout=log,
+            redirect_stderr=log,
+            cwd=str(directory),
+            return_proc=True,
+        )
+        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+        try:
+            yield Java(gateway.jvm)
+        finally:
+            gateway.shutdown()
+            process.terminate()
+            process.wait(timeout=60)

@@ -1,0 +1,52 @@
+"""A Postgres that both servers of a comparison use: the one that ours brings, listening on the loopback interface."""
+
+import secrets
+import socket
+from pathlib import Path
+
+import psycopg2
+from sqlalchemy import URL, NullPool, create_engine, make_url, text
+
+from metastore.server.embedded_postgres import DATABASE_USER, EmbeddedPostgres
+
+HOST = "127.0.0.1"
+CONNECTIONS = 300
+"""Both servers with all their pools at once."""
+
+
+class LoopbackPostgres:
+    """As the server runs it for itself, but reached through TCP with a password: Java knows no Unix sockets.
+
+    Both servers reach it the same way. Started when made.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        with socket.socket() as free:
+            free.bind((HOST, 0))
+            self._port: int = free.getsockname()[1]
+        self._password = secrets.token_hex(16)
+        # Where it listens; the name of its Unix socket, which has a port in it, stays what others expect.
+        settings = {"listen_addresses": HOST, "port": self._port}
+        self._server = EmbeddedPostgres(directory, max_connections=CONNECTIONS, settings=settings)
+        local = make_url(self._server.start()).update_query_dict({"port": str(self._port)})
+        rules = directory / "postgres" / "pg_hba.conf"
+        rules.write_text(f"local all all trust\nhost all all {HOST}/32 scram-sha-256\n")
+        with create_engine(local, isolation_level="AUTOCOMMIT", poolclass=NullPool).connect() as connection:
+            connection.execute(text(f"ALTER USER {DATABASE_USER} PASSWORD '{self._password}'"))
+            connection.execute(text("SELECT pg_reload_conf()"))
+            self.version = str(connection.execute(text("SHOW server_version")).scalar_one()).split()[0]
+            self._admin = local
+
+    def create(self, database: str) -> URL:
+        """Makes an empty database; where it is."""
+        with create_engine(self._admin, isolation_level="AUTOCOMMIT", poolclass=NullPool).connect() as connection:
+            connection.execute(text(f"CREATE DATABASE {database}"))
+        return URL.create("postgresql", DATABASE_USER, self._password, HOST, self._port, database)
+
+    def close(self) -> None:
+        self._server.stop()
+
+
+def connect(url: URL) -> "psycopg2.extensions.connection":
+    """A connection for statements of one's own."""
+    return psycopg2.connect(url.render_as_string(hide_password=False))

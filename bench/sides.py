@@ -1,0 +1,74 @@
+"""The two servers of a comparison, each with the connections that drive it."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import URL
+
+from bench.hive_server import HiveOnPostgres
+from bench.java_client import HiveClient, Java, RawClient
+from bench.shapes import DATABASE, Shape
+from metastore.client.thrift_client import ThriftClient
+from tests.support import builders
+from tests.support.server import MetastoreServer
+
+AT_ONCE = 1_000
+"""Partitions in one call that fills a table of ours."""
+TIMEOUT_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Side:
+    """A running server. `thrift` prepares and tidies, the two others measure; `fill` makes a table with partitions."""
+
+    name: str
+    host: str
+    port: int
+    thrift: ThriftClient
+    raw: RawClient
+    hive: HiveClient
+    multiply: Callable[[str, Shape], None]
+
+    def fill(self, table: str, shape: Shape) -> None:
+        """Makes a table with all partitions of its shape."""
+        self.thrift.create_table(shape.table(table))
+        self.thrift.add_partition(shape.partition(table, 0))
+        self.multiply(table, shape)
+
+
+@contextmanager
+def hive(java: Java, directory: Path, url: URL) -> Iterator[Side]:
+    """Hive's own server."""
+    directory.mkdir()
+    with HiveOnPostgres(directory, url) as server:
+        yield from _side("Hive", java, server.host, server.port, server.multiply)
+
+
+@contextmanager
+def ours(java: Java, directory: Path, url: URL, *, source: Path | None = None, name: str = "ours") -> Iterator[Side]:
+    """Our server with its default settings; with `source` as another checkout has it."""
+    directory.mkdir()
+    environment = {} if source is None else {"PYTHONPATH": str(source), "PYTHONSAFEPATH": "1"}
+    options = ("--database-url", url.render_as_string(hide_password=False), "--log-level", "warning")
+    with MetastoreServer(directory / "data", *options, environment={**os.environ, **environment}) as server:
+
+        def multiply(table: str, shape: Shape) -> None:
+            for start in range(1, shape.partitions, AT_ONCE):
+                numbers = range(start, min(start + AT_ONCE, shape.partitions))
+                client.add_partitions([shape.partition(table, number) for number in numbers])
+
+        with ThriftClient(server.host, server.port, timeout=TIMEOUT_SECONDS) as client:
+            yield from _side(name, java, server.host, server.port, multiply)
+
+
+def _side(name: str, java: Java, host: str, port: int, multiply: Callable[[str, Shape], None]) -> Iterator[Side]:
+    with ExitStack() as stack:
+        thrift = stack.enter_context(ThriftClient(host, port, timeout=TIMEOUT_SECONDS))
+        raw, client = java.raw_client(host, port), java.hive_client(host, port)
+        stack.callback(raw.close)
+        stack.callback(client.close)
+        thrift.create_database(builders.database(DATABASE))
+        yield Side(name, host, port, thrift, raw, client, multiply)
