@@ -49,5 +49,5 @@ class Entry:
             incarnation, snapshot, objects = json.loads(data[begin : begin + length])
             stamp = Stamp.of(str(incarnation), snapshot)
             return cls(data[begin + length :], stamp, [(str(kind), int(number)) for kind, number in objects])
-        except (struct.error, TypeError, AttributeError) as error:
+        except (struct.error, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"no entry of a cache: {error}") from None

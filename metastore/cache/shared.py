@@ -23,9 +23,21 @@ FAILURES = 3
 PAUSE_SECONDS = 5
 """For so long it isn't asked after so many failures in a row."""
 
+SLOW_SECONDS = 0.05
+SLOW_BYTES = 100 << 20  # in a second
+"""An answer that takes longer than that, for its size, is a failure, too: the database would have been faster."""
+
 _UNSENT = 100  # entries that may wait to be sent; more are dropped
 
 log = structlog.get_logger(__name__)
+
+
+class _Slow(Exception):
+    """Too late to be of use the next time. Holds what came."""
+
+    def __init__(self, value: object) -> None:
+        super().__init__("it answers slowly")
+        self.value = value
 
 
 class SharedLevel:
@@ -41,7 +53,7 @@ class SharedLevel:
         )
         self._keep_seconds = keep_seconds
         self._breaker = CircuitBreaker(
-            FAILURES, PAUSE_SECONDS, expected_exception=(redis.RedisError, OSError), name="cache"
+            FAILURES, PAUSE_SECONDS, expected_exception=(redis.RedisError, OSError, _Slow), name="cache"
         )
         self._unsent: queue.Queue[tuple[str, Entry] | None] = queue.Queue(_UNSENT)
         threading.Thread(target=self._send, name="cache", daemon=True).start()
@@ -49,9 +61,11 @@ class SharedLevel:
     def get(self, incarnation: str, key: bytes) -> Entry | None:
         """What was put under a key; None also if Redis can't be asked now."""
         try:
-            data = self._breaker.call(self._redis.get, _name(incarnation, key))
+            data = self._breaker.call(self._timed_get, _name(incarnation, key))
         except CircuitBreakerError:
             return None
+        except _Slow as slow:
+            data = slow.value
         except (redis.RedisError, OSError) as error:
             log.warning("the cache does without Redis", error=str(error))
             return None
@@ -61,6 +75,14 @@ class SharedLevel:
             return Entry.from_bytes(data)
         except ValueError:
             return None
+
+    def _timed_get(self, name: str) -> object:
+        began = time.monotonic()
+        value = self._redis.get(name)
+        size = len(value) if isinstance(value, bytes) else 0
+        if time.monotonic() - began > SLOW_SECONDS + size / SLOW_BYTES:
+            raise _Slow(value)
+        return value
 
     def put(self, key: bytes, entry: Entry) -> None:
         """Has an entry put, soon; unless too many wait for that already."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+import structlog
+
 from metastore.api.registry import HANDLERS
 from metastore.api.session import Session
 from metastore.cache.changes import Changes
@@ -27,9 +29,12 @@ from metastore.store import cache_changes
 from metastore.store.footprint import Footprint
 from metastore.wire.hive_versions import NEW_SINCE_2_3
 
+log = structlog.get_logger(__name__)
+
 _LARGEST_PART = 4  # of the memory that one reply may fill, as a divisor
 _LONG_KEY = 256  # bytes; of longer requests the hash is kept
 _WAITS = 3
+_WAIT_SECONDS = 0.5
 _RENEW_SECONDS = cache_changes.KEEP_SECONDS / 2
 
 
@@ -118,6 +123,9 @@ class Replies:
             self._load(question)
         elif question.waits < _WAITS:
             question.waits += 1
+            if not waiting:
+                # Whoever reads may be long about it: its client takes the reply slowly.
+                self._loop.call_later(_WAIT_SECONDS, self._stop_waiting, question.key, waiting)
             waiting.append(question)
         else:
             self._load(question)
@@ -134,7 +142,11 @@ class Replies:
     def _ask_redis(self, question: Question, incarnation: str) -> None:
         """In a request's thread."""
         assert self._shared is not None
-        entry = self._shared.get(incarnation, question.key)
+        entry = None
+        try:
+            entry = self._shared.get(incarnation, question.key)
+        except Exception:  # whatever it is, the request must go on
+            log.exception("a kept reply can't be read from Redis")
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._found, question, entry)
 
@@ -162,6 +174,10 @@ class Replies:
         for question in self._reading.pop(key, ()):
             self._ask(question)
 
+    def _stop_waiting(self, key: bytes, waiting: list[Question]) -> None:
+        if self._reading.get(key) is waiting:
+            self._settle(key)
+
     def _renew(self, key: bytes, entry: Entry) -> None:
         """Puts an entry that holds into Redis again before the changes since its snapshot are forgotten."""
         if self._shared is not None and time.monotonic() - entry.sent_at > _RENEW_SECONDS:
@@ -172,7 +188,9 @@ class Replies:
 
 
 def _entry(body: bytes | None, read: Footprint | None) -> Entry | None:
-    if body is None or read is None or not read.whole or read.snapshot is None or read.incarnation is None:
+    if body is None or read is None or read.snapshot is None or read.incarnation is None:
+        return None
+    if not read.whole or not read.objects:
         return None
     return Entry(body, Stamp.of(read.incarnation, read.snapshot), read.objects)
 

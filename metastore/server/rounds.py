@@ -6,7 +6,6 @@ The connection is psycopg2's asynchronous one: an answer costs no switch between
 import asyncio
 import contextlib
 from collections.abc import Callable
-from functools import partial
 
 import psycopg2
 import psycopg2.extensions
@@ -95,7 +94,7 @@ class Rounds:
         self._last = self._loop.time()
         asked, self._asking = self._asking, []
         for then in asked:
-            then(found is not None)
+            self._tell(then, found is not None)
         if self._waiting:
             self._ask()
 
@@ -198,4 +197,11 @@ class Rounds:
                 connection.close()
         waiting, self._waiting, self._asking = [*self._asking, *self._waiting], [], []
         for then in waiting:
-            self._loop.call_soon(partial(then, False))
+            self._loop.call_soon(self._tell, then, False)
+
+    @staticmethod
+    def _tell(then: Then, known: bool) -> None:
+        try:
+            then(known)
+        except Exception:  # of one must not keep the others waiting
+            log.exception("a request failed after a round")
