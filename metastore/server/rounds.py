@@ -102,7 +102,7 @@ class Rounds:
         if self._stopped:
             return
         if self._loop.time() - self._last >= IDLE_SECONDS / 2:
-            self.join(lambda _: None)
+            self.join(_nothing)
         self._loop.call_later(IDLE_SECONDS, self._not_idle)
 
     # -- the connection --------------------------------------------------------------------------------------
@@ -128,6 +128,7 @@ class Rounds:
 
     def _prepared(self) -> None:
         self._ready = True
+        self.join(_nothing)  # to know what holds of what Redis has
 
     def _execute(self, statement: str, values: tuple[object, ...] | None, then: Callable[[], None]) -> None:
         assert self._cursor is not None
@@ -205,3 +206,7 @@ class Rounds:
             then(known)
         except Exception:  # of one must not keep the others waiting
             log.exception("a request failed after a round")
+
+
+def _nothing(_known: bool) -> None:
+    """Nobody waits."""
