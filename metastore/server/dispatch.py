@@ -41,8 +41,8 @@ _RANKS = {
     for rank, names in enumerate(
         (
             ("catname", "catalogname"),
-            ("dbname", "database", "databasename", "metadbname"),
-            ("tblname", "tablename", "metatblname"),
+            ("dbname", "database", "databasename", "metadbname", "db"),
+            ("tblname", "tablename", "metatblname", "tb"),
             ("partname", "partitionname", "funcname", "functionname", "name", "pattern"),
         )
     )
