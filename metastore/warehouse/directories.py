@@ -29,6 +29,12 @@ class Directories(Protocol):
     def files(self, path: str) -> set[str]:
         """The paths from a directory to the files at any depth below it; links are neither followed nor files."""
 
+    def names(self, path: str) -> set[str]:
+        """The names of the files that lie directly in a directory, links left out; none where nothing is."""
+
+    def sizes(self, path: str) -> dict[str, int]:
+        """As `files`, with the size of each in bytes."""
+
     def visible_sizes(self, path: str) -> Iterator[int]:
         """The size in bytes of every file below, hidden names and all below them left out."""
 

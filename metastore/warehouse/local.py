@@ -58,6 +58,18 @@ class LocalDirectories:
                         found.add(above + entry.name)
         return found
 
+    def names(self, path: str) -> set[str]:
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as entries:
+            return {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
+        return set()
+
+    def sizes(self, path: str) -> dict[str, int]:
+        found = {}
+        for each in self.files(path):
+            with suppress(FileNotFoundError):  # just deleted
+                found[each] = Path(path, each).stat().st_size
+        return found
+
     def visible_sizes(self, path: str) -> Iterator[int]:
         """Links are followed, as Hadoop's local file system does; a directory reached twice counts once."""
         status = Path(path).stat()

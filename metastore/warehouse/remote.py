@@ -49,6 +49,18 @@ class RemoteDirectories:
         files, _ = self._tree(path)
         return set(files)
 
+    def names(self, path: str) -> set[str]:
+        try:
+            entries = self._fs.ls(path, detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            return set()
+        files = {_below(entry["name"], path) for entry in entries if entry["type"] == "file"}
+        return {name for name in files if name and "/" not in name}
+
+    def sizes(self, path: str) -> dict[str, int]:
+        files, _ = self._tree(path)
+        return files
+
     def visible_sizes(self, path: str) -> Iterator[int]:
         kind = self.kind(path)
         if kind == "file":

@@ -163,6 +163,16 @@ class Warehouse:
                 raise WarehouseError(f"cannot {action}: it does not lie within {base}")
             return directories.files(path)
 
+    def names(self, location: str) -> set[str]:
+        """The names of the files that lie directly in a directory; none where nothing is."""
+        with self._at(location, "list") as (directories, path):
+            return directories.names(path)
+
+    def sizes(self, location: str) -> dict[str, int]:
+        """The files at any depth below a directory, by their path from it, and their sizes in bytes."""
+        with self._at(location, "list") as (directories, path):
+            return directories.sizes(path)
+
     # What is done to it
 
     def make_directory(self, location: str) -> bool:

@@ -122,6 +122,13 @@ def test_a_file_is_no_directory(storage: Storage) -> None:
     assert storage.files(storage.root) == {"f": b"data"}
 
 
+def test_names_of_a_directory_and_sizes_of_all_below(storage: Storage) -> None:
+    place = storage.write(f"{storage.root}/listed", "a", ".hidden", "deep/er/b", data=b"0123")
+    assert storage.warehouse.names(place) == {"a", ".hidden"}
+    assert storage.warehouse.sizes(place) == {"a": 4, ".hidden": 4, "deep/er/b": 4}
+    assert storage.warehouse.names(f"{place}/none") == set()
+
+
 def test_a_file_is_read_from_its_beginning(storage: Storage) -> None:
     place = storage.write(f"{storage.root}/read", "full", data=b"0123456789")
     assert storage.warehouse.read_file(f"{place}/full", 4) == b"0123"
