@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo test test-long interop bench lint generate wheel lock clean
+.PHONY: help setup setup-tests setup-bench demo test test-long interop bench lint generate wheel lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,7 +16,7 @@ test: setup-tests  ## run the tests; ARGS="…" goes to pytest
 test-long: setup-tests  ## run the tests that take minutes, too
 	$(PY) -m pytest -m "not interop" $(ARGS)
 
-bench: setup  ## measure how fast it is; ARGS="events --results bench/results" keeps the figures
+bench: setup-bench  ## measure how fast it is; ARGS="hive --results bench/results" keeps the figures
 	$(PY) -m bench $(ARGS)
 
 interop: setup-tests  ## run other systems' clients and servers with this one (their jars come through Maven)
@@ -38,6 +38,9 @@ setup:  ## make the virtual environment
 
 setup-tests:
 	@tools/setup.sh --spark35
+
+setup-bench:
+	@tools/setup.sh --jdbc
 
 wheel: setup-tests  ## build the wheel to release, with the Spark extension's jar in it, into dist/
 	LAKE_METASTORE_SPARK_HOME=$$(.venv-spark35/bin/python -c 'import pyspark; print(pyspark.__path__[0])') \

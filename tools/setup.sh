@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Makes the virtual environments and sees to Java. Usage: tools/setup.sh [--spark35]
+# Makes the virtual environments and sees to Java. Usage: tools/setup.sh [--spark35] [--jdbc]
 #
 # .venv holds the server, its tests and PySpark 4, .venv-spark35 (with --spark35) PySpark 3.5 alone. Packages come from
-# the lock files, checked by their hashes. What Debian has to bring (venv, Java) is installed by apt-get if we are root;
-# otherwise one line says what to install. A second run does nothing until a lock file changes.
+# the lock files, checked by their hashes. What Debian has to bring (venv, Java; with --jdbc Postgres' driver for Java,
+# which Hive's server needs in the benchmark) is installed by apt-get if we are root; otherwise one line says what to
+# install. A second run does nothing until a lock file changes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -98,8 +99,18 @@ make_java() {
     find_java || fail "a JDK is installed, but \`java\` or \`javac\` is another: see update-alternatives --config java"
 }
 
+make_driver() {
+    if [ ! -e /usr/share/java/postgresql.jar ]; then
+        apt_install "Postgres' driver for Java is missing" libpostgresql-jdbc-java
+    fi
+}
+
 make_java
 make_environment .venv requirements/dev.lock
-if [ "${1:-}" = --spark35 ]; then
-    make_environment .venv-spark35 requirements/spark35.lock
-fi
+for option in "$@"; do
+    case $option in
+        --spark35) make_environment .venv-spark35 requirements/spark35.lock ;;
+        --jdbc) make_driver ;;
+        *) fail "no such option: $option" ;;
+    esac
+done
