@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
+from thrift.Thrift import TException
 from thrift.transport.TTransport import TTransportException
 
 from metastore.client.thrift_client import ThriftClient
@@ -33,8 +34,9 @@ def connect_to(uris: str, *, timeout: float | None = 60.0) -> Connect:
 class ReconnectingClient:
     """Repeats a call, over a new connection if need be, until the server answers it.
 
-    Meant for calls that change nothing when they come twice: an answer that was lost is asked for again. What counts as
-    no answer: a connection that breaks or isn't accepted, and a MetaException that says "try again".
+    An answer that was lost is asked for again: `call` is for calls that change nothing when they come twice, `change`
+    for those that are refused the second time. What counts as no answer: a connection that breaks or isn't accepted,
+    and a MetaException that says "try again".
     """
 
     def __init__(self, connect: Connect, *, retry_seconds: float = 300.0) -> None:
@@ -57,6 +59,28 @@ class ReconnectingClient:
         """
         result: Result = self._retrying(self._once, request)
         return result
+
+    def change(self, request: Callable[[ThriftClient], object], *, done: type[TException]) -> None:
+        """Has something changed by a call that a server answers with `done` if it comes twice.
+
+        Such as `AlreadyExistsException` to create_table, `NoSuchObjectException` to drop_table. Once an answer was lost
+        it counts as success: what the call was for is so. Whether this client did it, or somebody else meanwhile, it
+        doesn't say. Raises what `call` does.
+        """
+        lost = False
+
+        def changed(client: ThriftClient) -> None:
+            nonlocal lost
+            try:
+                request(client)
+            except done:
+                if not lost:
+                    raise
+            except Exception as error:
+                lost = lost or _passes(error)
+                raise
+
+        self.call(changed)
 
     def _once(self, request: Callable[[ThriftClient], Result]) -> Result:
         if self._client is None:
