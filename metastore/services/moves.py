@@ -5,7 +5,10 @@ if that process dies, its lock goes with it, and the next housekeeping of any se
 may touch the directories in question: `settle` is called by all who are about to.
 """
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
+from queue import SimpleQueue
 
 import structlog
 
@@ -23,15 +26,54 @@ class Mover:
     def __init__(self, database: Database, warehouse: Warehouse) -> None:
         self._database = database
         self._warehouse = warehouse
+        self._later: SimpleQueue[list[int]] = SimpleQueue()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def record_deletions(self, tx: Transaction, places: Sequence[str], large: Collection[str]) -> list[Move]:
+        """Records that directories are to be deleted once the transaction has committed.
+
+        `large`: those of them that take long. They are moved out of the way, and deleted when nobody waits for it.
+        """
+        aside = {place: self._warehouse.beside(place) if place in large else None for place in places}
+        recorded = moves.add_deletions(tx, [place for place, target in aside.items() if target is None])
+        for place, target in aside.items():
+            if target is not None:
+                recorded += [moves.add(tx, place, target), *moves.add_deletions(tx, [target])]
+        return recorded
 
     def carry_out(self, recorded: Sequence[Move]) -> None:
-        """Does what a committed change recorded, unless somebody did already.
+        """Does what a committed change recorded, unless somebody did already; what can wait, in the background.
 
         Raises WarehouseError if data can't be moved; it stays recorded.
         """
-        if recorded:
-            with self._database.write() as tx:
-                self._do_all(tx, [move.id for move in recorded])
+        if not recorded:
+            return
+        with self._database.write() as tx:
+            claimed = moves.claim(tx, [move.id for move in recorded])
+            later = [move for move in claimed if move.target is None and self._warehouse.is_aside(move.source)]
+            now = [move for move in claimed if move not in later]
+            self._do(now)
+            moves.forget(tx, [move.id for move in now])
+        if later:
+            self._carry_out_later([move.id for move in later])
+
+    def _carry_out_later(self, ids: list[int]) -> None:
+        with self._starting:
+            if self._thread is None:
+                # It doesn't keep the process from ending: housekeeping does what it leaves.
+                self._thread = threading.Thread(target=self._work, name="mover", daemon=True)
+                self._thread.start()
+        self._later.put(ids)
+
+    def _work(self) -> None:
+        while True:
+            ids = self._later.get()
+            try:
+                with self._database.write() as tx:
+                    self._do_all(tx, ids)
+            except Exception as error:
+                log.warning("left to housekeeping", records=ids, error=str(error))
 
     def is_settled(self, tx: Transaction, places: Iterable[str | None]) -> bool:
         """Whether nothing is left to be done in, above or below some directories."""
@@ -69,38 +111,58 @@ class Mover:
                     return count
                 last = move.id
                 try:
-                    self._do(move)
+                    self._do([move])
                 except WarehouseError as error:
                     log.warning("data can't be moved", source=move.source, target=move.target, error=str(error))
                     continue
                 moves.forget(tx, [move.id])
             count += 1
 
-    def delete_empty_parents(self, location: str, base: str | None, *, depth: int) -> None:
-        """Removes directories of a partition's outer keys that have become empty, as Hive's deleteParentRecursive."""
-        parent = self._warehouse.parent(location)
-        while depth > 0 and parent is not None and base is not None and self._warehouse.relative_to(parent, base):
-            if not self._warehouse.delete_empty_directory(parent):
-                return
-            parent, depth = self._warehouse.parent(parent), depth - 1
+    def delete_empty_parents(self, locations: Iterable[str], base: str | None, *, depth: int) -> None:
+        """Removes directories of partitions' outer keys that have become empty, as Hive's deleteParentRecursive."""
+        if base is None:
+            return
+        gone = set(locations)
+        for _ in range(depth):
+            parents = {parent for each in gone if (parent := self._warehouse.parent(each)) is not None}
+            gone = {
+                parent
+                for parent in parents
+                if self._warehouse.relative_to(parent, base) and self._warehouse.delete_empty_directory(parent)
+            }
 
     def _do_all(self, tx: Transaction, ids: Sequence[int]) -> None:
         claimed = moves.claim(tx, ids)
-        for move in claimed:
-            self._do(move)
+        self._do(claimed)
         moves.forget(tx, [move.id for move in claimed])
 
-    def _do(self, move: Move) -> None:
-        if move.target is not None:
-            if self._warehouse.exists(move.source):
-                # Somebody may have made the target, or partitions' places in it, for what then came too late.
-                self._warehouse.delete_empty_tree(move.target)
-            self._warehouse.move_directory(move.source, move.target)
+    def _do(self, claimed: Sequence[Move]) -> None:
+        for deletions, some in groupby(claimed, lambda move: move.target is None):
+            if deletions:
+                self._delete([move.source for move in some])
+            else:
+                for move in some:
+                    self._move(move)
+
+    def _move(self, move: Move) -> None:
+        assert move.target is not None
+        if self._warehouse.is_aside(move.target):
+            self._move_aside(move.source, move.target)
             return
+        if self._warehouse.exists(move.source):
+            # Somebody may have made the target, or partitions' places in it, for what then came too late.
+            self._warehouse.delete_empty_tree(move.target)
+        self._warehouse.move_directory(move.source, move.target)
+
+    def _move_aside(self, source: str, target: str) -> None:
         try:
-            self._warehouse.delete_directory(move.source)
-        except WarehouseError as error:  # as in Hive, what was dropped stays dropped
-            log.warning("a directory can't be deleted", location=move.source, error=str(error))
+            self._warehouse.move_directory(source, target)
+        except WarehouseError:  # it is a mount point, a link, a file: what can't be moved can perhaps be deleted
+            self._delete([source])
+
+    def _delete(self, places: Sequence[str]) -> None:
+        for error in self._warehouse.delete_directories(places):  # as in Hive, what was dropped stays dropped
+            log.warning("a directory can't be deleted", error=str(error))
 
 
 def _overlapping(pending: Sequence[Move], places: Iterable[str | None]) -> list[int]:

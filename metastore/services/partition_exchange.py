@@ -128,7 +128,7 @@ class PartitionExchange:
             raise MetaException(f"A partition exists already in {target_database}.{target_table}") from None
         self._mover.carry_out(recorded)
         for move in recorded:
-            self._mover.delete_empty_parents(move.source, source.location, depth=len(keys) - 1)
+            self._mover.delete_empty_parents([move.source], source.location, depth=len(keys) - 1)
         return answers
 
     def _two_tables(

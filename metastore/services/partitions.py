@@ -525,7 +525,7 @@ class PartitionService:
             raise InvalidOperationException(f"Partition already exists: {list(new.values or ())}") from None
         if move is not None:
             self._mover.carry_out([move])
-            self._mover.delete_empty_parents(move.source, row.location, depth=len(keys) - 1)
+            self._mover.delete_empty_parents([move.source], row.location, depth=len(keys) - 1)
 
     def _default_place(self, tx: Transaction, row: TableRow, name: str, value: Partition) -> Move | None:
         assert row.location is not None and value.sd is not None and value.sd.location is not None
@@ -659,8 +659,8 @@ class PartitionService:
                 doomed = locations.unshared_within(tx, row.id, row.location, depth, doomed)
                 deletions = moves.add_deletions(tx, doomed)
         self._mover.carry_out(deletions)
-        for deletion in deletions:
-            self._mover.delete_empty_parents(deletion.source, row.location, depth=len(owner.partitionKeys or ()) - 1)
+        deleted_places = [deletion.source for deletion in deletions]
+        self._mover.delete_empty_parents(deleted_places, row.location, depth=len(owner.partitionKeys or ()) - 1)
         return gone
 
     # --- remarks ----------------------------------------------------------------------------------------------

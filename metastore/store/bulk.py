@@ -1,7 +1,8 @@
-"""Many rows at once, in Postgres' COPY format: a third of the time that INSERT takes for them."""
+"""Many rows, or many statements, in one message to the database."""
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -14,11 +15,23 @@ Value = str | int | bool | bytes | Sequence[str] | None
 
 
 def copy_in(tx: Connection, target: str, rows: Iterable[Sequence[Value]]) -> None:
-    """Adds rows to `target`, a table's name with its columns in brackets. Raises store.Conflict for a taken key."""
+    """Adds rows to `target`, a table's name with its columns in brackets. Raises store.Conflict for a taken key.
+
+    With COPY, which takes a third of the time that INSERT takes for as many rows.
+    """
     lines = "".join(["\t".join([_field(value) for value in row]) + "\n" for row in rows])
     cursor = tx.connection.cursor()
     try:
         cursor.copy_expert(f"COPY {target} FROM STDIN", io.StringIO(lines), _BUFFER)
+    finally:
+        cursor.close()
+
+
+def execute_all(tx: Connection, statements: Sequence[str], values: Mapping[str, Any]) -> None:
+    """Executes statements in their order, with the same values for psycopg2's placeholders. Their rows are lost."""
+    cursor = tx.connection.cursor()
+    try:
+        cursor.execute(";\n".join(statements), values)
     finally:
         cursor.close()
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, String, delete, func, insert, select
+from sqlalchemy import Connection, Row, String, delete, exists, func, insert, select
 
 from metastore.store.schema import moves
 
@@ -37,8 +37,11 @@ def pending(tx: Connection) -> list[Move]:
 
 def claim_next(tx: Connection, after: int) -> Move | None:
     """The next record after an id that no living transaction works on; it is this transaction's until that ends."""
-    query = select(moves).where(moves.c.id > after).order_by(moves.c.id).limit(1).with_for_update(skip_locked=True)
-    row = tx.execute(query).one_or_none()
+    earlier = moves.alias()
+    # What is on its way to a place, in somebody else's hands, must have arrived before the place is deleted.
+    awaited = exists().where(earlier.c.target == moves.c.source, earlier.c.id < moves.c.id)
+    query = select(moves).where(moves.c.id > after, ~awaited).order_by(moves.c.id).limit(1)
+    row = tx.execute(query.with_for_update(of=moves, skip_locked=True)).one_or_none()
     return _move(row) if row else None
 
 

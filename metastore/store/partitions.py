@@ -154,6 +154,12 @@ def count(tx: Connection, selection: Selection) -> int:
     return tx.execute(select(func.count()).select_from(partitions).where(selection.condition())).scalar_one()
 
 
+def has_more(tx: Connection, table_id: int, than: int) -> bool:
+    """Whether a table has more partitions than so many."""
+    query = select(partitions.c.id).where(partitions.c.table_id == table_id).offset(than).limit(1)
+    return tx.execute(query).first() is not None
+
+
 def count_all(tx: Connection) -> int:
     """How many ready partitions there are in all tables."""
     return tx.execute(select(func.count()).select_from(partitions).where(partitions.c.ready)).scalar_one()
@@ -223,19 +229,16 @@ def move(tx: Connection, partition_ids: Sequence[int], table_id: int) -> None:
 
 def remove(tx: Connection, table_id: int, rows: Sequence[PartitionRow]) -> None:
     """Removes partitions of a table with what belongs to them."""
-    ids, gone = [row.id for row in rows], [row.name for row in rows]
-    tx.execute(delete(partitions).where(partitions.c.id == func.any(ids)))
-    publications.discard(tx, partition_ids=ids)
-    tx.execute(
-        delete(column_statistics).where(
-            column_statistics.c.table_id == table_id, column_statistics.c.partition_id == func.any(ids)
-        )
-    )
-    tx.execute(
-        delete(partition_events).where(
-            partition_events.c.table_id == table_id, partition_events.c.partition_name == func.any(gone)
-        )
-    )
+    values = {"table_id": table_id, "partition_ids": [row.id for row in rows], "names": [row.name for row in rows]}
+    bulk.execute_all(tx, _REMOVAL, values)
+
+
+_REMOVAL = (
+    "DELETE FROM partitions WHERE id = ANY(%(partition_ids)s)",
+    *publications.DISCARD_OF_PARTITIONS,
+    "DELETE FROM column_statistics WHERE table_id = %(table_id)s AND partition_id = ANY(%(partition_ids)s)",
+    "DELETE FROM partition_events WHERE table_id = %(table_id)s AND partition_name = ANY(%(names)s)",
+)
 
 
 def foreign_locations(tx: Connection, table_ids: Sequence[int]) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, insert, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, insert, select
 
 from metastore.store.schema import partitions, publications, tables
 
@@ -94,12 +94,15 @@ def forget(tx: Connection, ids: Sequence[int]) -> None:
         tx.execute(delete(publications).where(publications.c.id == func.any(list(ids))))
 
 
-def discard(tx: Connection, *, table_ids: Sequence[int] = (), partition_ids: Sequence[int] = ()) -> None:
-    """Removes what is recorded for tables and partitions that go, whoever is at it first having finished."""
-    condition = or_(
-        publications.c.table_id == func.any(list(table_ids)),
-        publications.c.partition_id == func.any(list(partition_ids)),
+def _discarding(condition: str) -> tuple[str, str]:
+    # Held in the order in which all take hold of them; a DELETE has its own.
+    return (
+        f"SELECT id FROM publications WHERE {condition} ORDER BY id FOR UPDATE",
+        f"DELETE FROM publications WHERE {condition}",
     )
-    # In the order in which all take hold of them; a DELETE has its own.
-    held = tx.execute(select(publications.c.id).where(condition).order_by(publications.c.id).with_for_update())
-    forget(tx, list(held.scalars()))
+
+
+DISCARD_OF_TABLES = _discarding("table_id = ANY(%(table_ids)s)")
+"""For `bulk.execute_all`: removes what is recorded for tables that go, whoever is at it first having finished."""
+DISCARD_OF_PARTITIONS = _discarding("partition_id = ANY(%(partition_ids)s)")
+"""The same for partitions."""

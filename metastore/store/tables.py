@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, or_, select, update
 
-from metastore.store import publications
+from metastore.store import bulk, publications
 from metastore.store.databases import Hold, lock
 from metastore.store.footprint import Kind, note, recorded, spoil
 from metastore.store.names import DatabaseName, TableName
@@ -263,23 +263,28 @@ def touch(tx: Connection, table_id: int) -> int:
 
 def remove(tx: Connection, table_ids: Sequence[int]) -> None:
     """Removes tables with all that belongs to them."""
-    for part in (
-        timelines,  # first: whoever is beginning an instant holds it, and has to be waited for
-        partitions,
-        column_statistics,
-        partition_events,
-        table_readiness,
-        watermarks,
-        writers,
-        leftover_files,
-        data_files,
-        lake_partitions,
-        instant_touches,
-        instants,
-    ):
-        tx.execute(delete(part).where(part.c.table_id == func.any(list(table_ids))))
-    publications.discard(tx, table_ids=table_ids)
-    tx.execute(delete(tables).where(tables.c.id == func.any(list(table_ids))))
+    bulk.execute_all(tx, _REMOVAL, {"table_ids": list(table_ids)})
+
+
+_BELONGING = (
+    timelines,  # first: whoever is beginning an instant holds it, and has to be waited for
+    partitions,
+    column_statistics,
+    partition_events,
+    table_readiness,
+    watermarks,
+    writers,
+    leftover_files,
+    data_files,
+    lake_partitions,
+    instant_touches,
+    instants,
+)
+_REMOVAL = [
+    *(f"DELETE FROM {each.name} WHERE table_id = ANY(%(table_ids)s)" for each in _BELONGING),
+    *publications.DISCARD_OF_TABLES,
+    "DELETE FROM tables WHERE id = ANY(%(table_ids)s)",
+]
 
 
 def count(tx: Connection) -> int:

@@ -26,6 +26,9 @@ class Directories(Protocol):
     def is_below(self, path: str, base: str) -> bool:
         """Whether `path` truly lies strictly below `base`: links on the way count for where they lead."""
 
+    def holds(self, path: str, other: str) -> bool:
+        """Whether `other` truly is `path` or lies below it, links followed; not if nothing is at `path`."""
+
     def files(self, path: str) -> set[str]:
         """The paths from a directory to the files at any depth below it; links are neither followed nor files."""
 

@@ -45,6 +45,19 @@ class LocalDirectories:
         place = Path(path)
         return Path(base).resolve() in (place.parent.resolve() / place.name).parents
 
+    def holds(self, path: str, other: str) -> bool:
+        """By comparing directories, not names: resolving names costs more than deleting an empty directory."""
+        try:
+            itself, place = Path(path).lstat(), Path(path).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if os.path.samestat(itself, Path(other).stat()) or _lies_in(Path(other, ".."), place):
+                return True
+        with suppress(FileNotFoundError, NotADirectoryError):  # a link lies elsewhere than what it leads to
+            return _lies_in(Path(other).parent, place)
+        return False
+
     def files(self, path: str) -> set[str]:
         found: set[str] = set()
         pending = [""]
@@ -187,6 +200,18 @@ class LocalDirectories:
             hidden.replace(target)
             Path(source).unlink(missing_ok=True)
         return True
+
+
+def _lies_in(directory: Path, place: os.stat_result) -> bool:
+    """Whether a place is a directory, or one of those above it."""
+    found = directory.stat()
+    while not os.path.samestat(found, place):
+        directory /= ".."
+        above = directory.stat()
+        if os.path.samestat(above, found):  # the root of all, which lies in itself
+            return False
+        found = above
+    return True
 
 
 def _raise_unless_gone(_function: object, _path: str, failure: tuple[Any, BaseException, Any]) -> None:

@@ -45,6 +45,9 @@ class RemoteDirectories:
     def is_below(self, path: str, base: str) -> bool:
         return bool(_below(path, base))
 
+    def holds(self, path: str, other: str) -> bool:
+        return other == path or bool(_below(other, path))
+
     def files(self, path: str) -> set[str]:
         files, _ = self._tree(path)
         return set(files)

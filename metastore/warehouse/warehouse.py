@@ -1,12 +1,13 @@
 """The warehouse: where databases, tables and partitions lie, and what is done to their directories."""
 
+import secrets
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -19,8 +20,11 @@ log = structlog.get_logger(__name__)
 
 _DEFAULT_DATABASE = "default"
 _DATABASE_SUFFIX = ".db"
-# Directories that are made together where each takes round trips over a network.
+# Directories that are made or deleted together where each takes round trips over a network.
 _AT_ONCE = 16
+_ASIDE = ".metastore-deleted-"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +201,7 @@ class Warehouse:
             if self.make_directory(location):
                 made.add(location)
 
-        if len(locations) < 2 or all(each.startswith("file:") for each in locations):
-            for location in locations:
-                make(location)
-        else:
-            with ThreadPoolExecutor(_AT_ONCE) as threads:
-                list(threads.map(make, locations))
+        self._each(make, locations)
 
     def delete_directory(self, location: str, within: str | None = None) -> None:
         """Deletes what is at a location and all below it. Nothing there is fine.
@@ -220,6 +219,38 @@ class Warehouse:
                     raise WarehouseError(f"cannot {action}: it does not lie within {base}")
             self._refuse_roots(place, directories, action)
             directories.delete(path)
+
+    def delete_directories(self, locations: Collection[str]) -> list[WarehouseError]:
+        """As `delete_directory`, for many; what kept those that are still there."""
+
+        def delete(location: str) -> WarehouseError | None:
+            try:
+                self.delete_directory(location)
+            except WarehouseError as error:
+                return error
+            return None
+
+        return [error for error in self._each(delete, locations) if error is not None]
+
+    def _each(self, act: Callable[[str], T], locations: Collection[str]) -> list[T]:
+        """Does something with each location; some at a time where it takes round trips over a network."""
+        if len(locations) < 2 or all(each.startswith("file:") for each in locations):
+            return [act(location) for location in locations]
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            return list(threads.map(act, locations))
+
+    def beside(self, location: str) -> str | None:
+        """A new, hidden place in the same directory, to which `move_directory` moves what lies at a location in one
+        step, however much that is; None on storages where moving copies.
+        """
+        place = self._qualified(location)
+        if place.scheme != "file" or place.parent is None:
+            return None
+        return str(place.parent.join(f"{_ASIDE}{secrets.token_hex(8)}"))
+
+    def is_aside(self, location: str) -> bool:
+        """Whether a location is one that `beside` gave."""
+        return location.rpartition("/")[2].startswith(_ASIDE)
 
     def delete_empty_directory(self, location: str) -> bool:
         """Deletes a directory if nothing at all is in it, hidden files included; whether this call did.
@@ -306,8 +337,12 @@ class Warehouse:
     def _refuse_roots(self, place: Location, directories: Directories, action: str) -> None:
         if place.parent is None:
             raise WarehouseError(f"cannot {action}: it is the root of a storage")
-        for root in (self._root, self._external_root):
-            if canonical(place) == canonical(root) or self._is_below(root, place, directories):
+        _, path = open_directories(place, self._options)
+        for root in {self._root, self._external_root}:
+            if not _same_storage(place, root):
+                continue
+            _, root_path = open_directories(root, self._options)
+            if path == root_path or directories.holds(path, root_path):
                 raise WarehouseError(f"cannot {action}: the warehouse {root} is there")
 
     def _is_below(self, place: Location, base: Location, directories: Directories) -> bool:

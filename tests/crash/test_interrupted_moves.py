@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from metastore.services import Metastore
+from metastore.services import tables as table_service
 from metastore.services.moves import Mover
 from metastore.services.visibility import Scope
+from metastore.store import moves
+from metastore.warehouse import Warehouse, WarehouseError
+from tests.crash.processes import wait_until
 from tests.support import builders
 from tests.support.target import local_path
 
@@ -241,3 +245,78 @@ def test_what_was_dropped_goes_with_the_next_housekeeping(metastore: Metastore, 
     assert directory.exists()
     metastore.housekeeping.run()
     assert not directory.exists()
+
+
+# --- large tables, whose directories are moved out of the way first -----------------------------------------------
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every table with a partition is one."""
+    monkeypatch.setattr(table_service, "_MANY_PARTITIONS", 0)
+
+
+def beside(directory: Path) -> list[Path]:
+    return [path for path in directory.parent.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.usefixtures("large")
+def test_large_table_is_gone_at_once_and_deleted_soon(tables: Tables) -> None:
+    tables.create_with_data("a", "1", "2")
+    directory = tables.directory("a")
+    tables.drop("a")
+    assert not directory.exists()
+    wait_until(lambda: not beside(directory), 30, "its directory to be deleted")
+
+
+@pytest.mark.usefixtures("large")
+def test_large_dropped_table_is_made_again(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a", "1")
+    with dying():
+        tables.drop("a")
+    tables.create_with_data("a", "2")
+    metastore.housekeeping.run()
+    assert tables.files("a") == {FILE: "of a", f"ds=2/{FILE}": "of 2"}
+    assert not beside(tables.directory("a"))
+
+
+@pytest.mark.usefixtures("large")
+def test_server_dies_with_a_large_table_out_of_the_way(
+    metastore: Metastore, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.create_with_data("a", "1")
+    directory = tables.directory("a")
+    with monkeypatch.context() as patch:
+        patch.setattr(Mover, "_carry_out_later", lambda *_: None)
+        tables.drop("a")
+    assert len(beside(directory)) == 1
+    tables.create_with_data("a", "2")
+    metastore.housekeeping.run()
+    assert tables.files("a") == {FILE: "of a", f"ds=2/{FILE}": "of 2"}
+    assert not beside(directory)
+
+
+@pytest.mark.usefixtures("large")
+def test_large_table_that_can_not_be_moved_is_deleted_in_its_place(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Warehouse, source: str, target: str) -> bool:
+        raise WarehouseError("a mount point")
+
+    monkeypatch.setattr(Warehouse, "move_directory", refuse)
+    tables.create_with_data("a", "1")
+    directory = tables.directory("a")
+    tables.drop("a")
+    assert not directory.exists()
+
+
+@pytest.mark.usefixtures("large")
+def test_nobody_looks_for_what_is_still_on_its_way(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a", "1")
+    with dying():
+        tables.drop("a")
+    with metastore.database.write() as mover, metastore.database.write() as housekeeper:
+        move, deletion = moves.pending(mover)
+        assert move.target == deletion.source
+        assert moves.claim(mover, [move.id]) == [move]
+        assert moves.claim_next(housekeeper, 0) is None
