@@ -14,6 +14,7 @@ from metastore.errors import UserError
 
 BENCHMARKS = {
     "hive": "calls of every kind, ours beside Hive's own server on the same Postgres (a quarter of an hour)",
+    "scale": "large tables and databases, thousands of connections, long replies (five minutes)",
     "events": "the event log: writing beside it, its latency and its throughput",
     "timeline": "timelines: commits and reads in tables of a few files and of a million",
 }
@@ -32,12 +33,18 @@ def _pattern(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.argument("names", nargs=-1, type=click.Choice(list(BENCHMARKS)))
 @click.option("--quick", is_flag=True, help="Small and few, to see that it runs; the figures mean nothing.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Of each measurement; their median counts.")
-@click.option("--only", default="", callback=_pattern, help="Operations of `hive` that match this regular expression.")
+@click.option(
+    "--only",
+    default="",
+    callback=_pattern,
+    help="Operations (hive), parts (scale) that match this pattern.",
+)
 @click.option(
     "--against",
     default="hive",
     help="What `hive` compares with: hive, ours (the same server twice), or the directory of another checkout.",
 )
+@click.option("--redis", is_flag=True, help="Give our server a Redis for its cache (hive, scale).")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the figures of one benchmark here.")
 @click.option("--results", type=click.Path(path_type=Path), help="Write <name>.json and <name>.md into this directory.")
 def main(
@@ -46,18 +53,20 @@ def main(
     rounds: int | None,
     only: str,
     against: str,
+    redis: bool,
     json_file: Path | None,
     results: Path | None,
 ) -> None:
-    """Run benchmarks, or all of them, and show what they found."""
-    chosen = names or tuple(BENCHMARKS)
+    """Run benchmarks (by default `hive`) and show what they found."""
+    chosen = names or ("hive",)
     if json_file is not None and len(chosen) != 1:
         raise click.UsageError("--json is for one benchmark: name it")
     if against not in ("hive", "ours") and not (Path(against) / "metastore").is_dir():
         raise click.BadParameter(f"{against} is neither hive nor ours, nor a checkout", param_hint="--against")
+    options = Options(quick, rounds, only, against, redis)
     for name in chosen:
         try:
-            report: Report = importlib.import_module(f"bench.{name}").run(Options(quick, rounds, only, against))
+            report: Report = importlib.import_module(f"bench.{name}").run(options)
         except UserError as error:
             sys.exit(f"{name}: {error}")
         report.show(Console() if sys.stdout.isatty() else Console(width=160))

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 WIDTH, LABELS, RIGHT = 920, 370, 60
 ROW, HEAD, FOOT = 20, 56, 28
-BAR = 12
+BAR, VALUE = 12, 50
 GOOD, SHORT, WORSE, AIM, INK, GRID = "#2f7d5b", "#c98a1b", "#b3402f", "#111111", "#333333", "#dddddd"
 
 
@@ -71,12 +71,10 @@ def _draw_bar(svg: ElementTree.Element, bar: Bar, y: float, x: Callable[[float],
     _add(svg, "rect", x=begin, y=top, width=max(end - begin, 1), height=BAR, fill=colour)
     if bar.target:
         _add(svg, "rect", x=x(bar.target) - 1, y=top - 2, width=2.5, height=BAR + 4, fill=AIM)
-    _text(
-        svg,
-        max(end, x(bar.target or 1)) + 5,
-        y + ROW - 6,
-        f"{bar.ratio:.3g}×" if bar.ratio < 1000 else f"{bar.ratio:,.0f}×",
-    )
+    beside = end + 5
+    if bar.target and 0 < x(bar.target) - end < VALUE:  # it would cross the number
+        beside = x(bar.target) + 5
+    _text(svg, beside, y + ROW - 6, f"{bar.ratio:.3g}×" if bar.ratio < 1000 else f"{bar.ratio:,.0f}×")
 
 
 def _text(

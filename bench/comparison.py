@@ -1,5 +1,6 @@
 """Two servers beside each other: figures of the same operations, and how many times better the second one is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,10 +24,25 @@ class Compared:
     target: float | None
 
     @classmethod
-    def of(cls, operation: str, client: str, theirs: Figure, ours: Figure, target: float | None = None) -> "Compared":
-        """With the ratio of the medians: above 1 the second server is better, whatever the unit."""
+    def of(
+        cls,
+        operation: str,
+        client: str,
+        unit: str,
+        found: Sequence[Sequence[float]],
+        target: float | None = None,
+        *,
+        samples: bool = False,
+    ) -> "Compared":
+        """Of what was found on both, as `Figure.of` takes it: above 1 the second is better, whatever the unit."""
+        theirs, ours = (Figure.of(operation, unit, values, samples=samples) for values in found)
         better, worse = (ours, theirs) if ours.unit == PER_SECOND else (theirs, ours)
         return cls(operation, client, theirs, ours, better.median / worse.median, target)
+
+    def __str__(self) -> str:
+        """In one line, without names of the servers."""
+        figures = " beside ".join(f"{readable(figure.median)} {figure.unit}" for figure in (self.theirs, self.ours))
+        return f"{self.operation} ({self.client}): {figures}, {readable(self.ratio)}×"
 
 
 @dataclass

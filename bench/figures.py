@@ -69,13 +69,15 @@ class Shown(Protocol):
 class Report:
     """Of one benchmark. `versions` are of servers that it used, beside those of the packages.
 
-    `load` is the machine's average when it began: what else went on there.
+    `arguments` were given on the command line, if they matter. `load` is the machine's average when it began: what
+    else went on there.
     """
 
     name: str
     sections: list[Shown] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     load: float = field(default_factory=lambda: os.getloadavg()[0])
+    arguments: str = ""
     day: str = field(default_factory=lambda: date.today().isoformat())
 
     def section(self, title: str, about: str) -> Section:
@@ -96,12 +98,22 @@ class Report:
             console.print()
 
     def as_json(self) -> str:
-        content = {"benchmark": self.name, "day": self.day, "machine": machine(), "load": self.load}
+        content = {
+            "benchmark": self.name,
+            "arguments": self.arguments,
+            "day": self.day,
+            "machine": machine(),
+            "load": self.load,
+        }
         sections = [asdict(cast("Any", section)) for section in self.sections]
         return json.dumps({**content, "versions": self._versions(), "sections": sections}, indent=2) + "\n"
 
     def as_markdown(self) -> str:
-        lines = [f"# Benchmark: {self.name}", "", f"`python -m bench {self.name}`, on {_sentence(machine())}; "]
+        lines = [
+            f"# Benchmark: {self.name}",
+            "",
+            f"`python -m bench {self.name}{self.arguments}`, on {_sentence(machine())}; ",
+        ]
         lines[-1] += f"{', '.join(f'{name} {number}' for name, number in self._versions().items())}."
         lines[-1] += f" {self.day}, load average when it began: {self.load:.1f}."
         for section in self.sections:

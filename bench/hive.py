@@ -3,32 +3,26 @@
 import logging
 import socket
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-import click
 import structlog
 
 from bench import java_client, operations, sides
 from bench.comparison import HIVE_CLIENT, PER_SECOND, RAW, Compared, Comparison, ComparisonReport
-from bench.figures import Figure, Report, readable
+from bench.figures import Report
 from bench.java_client import Call, CallFailed, Java
 from bench.operations import Operation
 from bench.options import Options
 from bench.postgres import HOST, LoopbackPostgres
+from bench.progress import noted, say
 from bench.shapes import DATABASE
 from bench.sides import Side
+from bench.turns import Turns
+from tests.support import builders
 from tests.support.reference import pyspark_jars
-
-WALKED_BYTES = 1 << 16
-"""A reply up to this long is walked to its end, which takes some microseconds; a longer one is read by its length."""
-LEAST = 3
-SLOW_SECONDS = 30.0
-"""An operation that takes longer is measured once."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +53,13 @@ def run(options: Options) -> Report:
         (home / "classes").mkdir()
         classes = java_client.compiled(home / "classes")
         java = stack.enter_context(java_client.running(classes, home / "client"))
-        with _noted("starting both servers"):
+        with noted("starting both servers"):
             both = [stack.enter_context(open_side) for open_side in _sides(options, java, home, postgres)]
         for side in both:
-            with _noted(f"filling the tables of {side.name}"):
+            with noted(f"filling the tables of {side.name}"):
+                side.thrift.create_database(builders.database(DATABASE))
                 operations.fill(side, sizes)
-        report = ComparisonReport("hive", versions=_versions(postgres))
+        report = ComparisonReport("hive", versions=_versions(postgres, options), arguments=options.arguments)
         measure = _Measure(both, effort, options)
         report.sections.append(measure.each(operations.operations(sizes)))
         report.sections += measure.together(java)
@@ -81,13 +76,14 @@ def _sides(
     else:
         source = None if options.against == "ours" else Path(options.against).absolute()
         yield sides.ours(java, home / "other", postgres.create("other"), source=source, name="other")
-    yield sides.ours(java, home / "ours", postgres.create("ours"))
+    yield sides.ours(java, home / "ours", postgres.create("ours"), redis=options.redis)
 
 
 class _Measure:
     def __init__(self, both: Sequence[Side], effort: Effort, options: Options) -> None:
         self._both = both
         self._names = (both[0].name, both[1].name)
+        self._turns = Turns(effort.seconds, options)
         self._effort = effort
         self._options = options
 
@@ -108,58 +104,15 @@ class _Measure:
                 if not self._options.wants(operation.name):
                     continue
                 try:
-                    found = self._samples(operation, client)
+                    found = self._turns.samples([(side, operation) for side in self._both], client)
                 except CallFailed as error:
                     section.missed[operation.name] = str(error)
-                    _say(f"{operation.name} ({client}): {error}")
+                    say(f"{operation.name} ({client}): {error}")
                     continue
                 target = operation.target if client == RAW else None
-                section.compared.append(_compared(operation.name, client, "ms", found, target, samples=True))
-                _say_last(section)
+                section.compared.append(Compared.of(operation.name, client, "ms", found, target, samples=True))
+                say(str(section.compared[-1]))
         return section
-
-    def _samples(self, operation: Operation, client: str) -> list[list[float]]:
-        """Milliseconds by side."""
-        timed = [self._timing(side, operation, client) for side in self._both]
-        began = time.monotonic()
-        for _ in range(operation.warm):
-            for one in timed:
-                one()
-            if time.monotonic() - began > self._effort.seconds / 4:
-                break
-        samples: list[list[float]] = [[] for _ in timed]
-        began = time.monotonic()
-        least = self._options.rounds or LEAST
-        for number in range(operation.most):
-            spent = time.monotonic() - began
-            if spent > SLOW_SECONDS or (number >= least and spent > self._effort.seconds):
-                break
-            for found, one in zip(samples, timed, strict=True):
-                found.append(1000 * one())
-        return samples
-
-    def _timing(self, side: Side, operation: Operation, client: str) -> Callable[[], float]:
-        """What makes the call once, with all that comes before and after it; the call's seconds."""
-        read: Callable[[Call], float] = side.hive.time
-        if client == RAW:
-            read = partial(_raw, side)
-            if operation.repeats and (length := self._length(side, operation)) > WALKED_BYTES:
-                read = partial(side.raw.time, length=length)
-
-        def once() -> float:
-            steps = operation.steps(side)
-            seconds = read(next(steps))
-            for _ in steps:
-                raise AssertionError("an operation has one call")
-            return seconds
-
-        return once
-
-    def _length(self, side: Side, operation: Operation) -> int:
-        steps = operation.steps(side)
-        _, length = side.raw.walk(next(steps))
-        next(steps, None)
-        return length
 
     # -- many clients --------------------------------------------------------------------------------------------
 
@@ -182,9 +135,9 @@ class _Measure:
                     continue
                 calls, took = self._load(java, call, clients)
                 target = THROUGHPUT_TARGETS.get((name, clients))
-                rates.compared.append(_compared(label, RAW, PER_SECOND, calls, target))
-                times.compared.append(_compared(label, RAW, "ms", took, samples=True))
-                _say_last(rates)
+                rates.compared.append(Compared.of(label, RAW, PER_SECOND, calls, target))
+                times.compared.append(Compared.of(label, RAW, "ms", took, samples=True))
+                say(str(rates.compared[-1]))
         return rates, times
 
     def _load(self, java: Java, call: Call, clients: int) -> tuple[list[list[float]], list[list[float]]]:
@@ -224,15 +177,10 @@ class _Measure:
                     [1000 * each for each in java.load(HOST, port, call, count, self._effort.load_seconds)]
                     for port in (echo.port(), ours.port)
                 ]
-                section.compared.append(_compared(_with_clients(name, count), RAW, "ms", took, samples=True))
-                _say_last(section)
+                section.compared.append(Compared.of(_with_clients(name, count), RAW, "ms", took, samples=True))
+                say(str(section.compared[-1]))
             echo.close()
         return section
-
-
-def _raw(side: Side, call: Call) -> float:
-    seconds, _ = side.raw.walk(call)
-    return seconds
 
 
 def _exchange(side: Side, request: bytes, length: int) -> bytes:
@@ -242,45 +190,14 @@ def _exchange(side: Side, request: bytes, length: int) -> bytes:
         return replies.read(length)
 
 
-def _compared(
-    name: str,
-    client: str,
-    unit: str,
-    found: Sequence[Sequence[float]],
-    target: float | None = None,
-    *,
-    samples: bool = False,
-) -> Compared:
-    """Of what was found on either side."""
-    theirs, ours = (Figure.of(name, unit, values, samples=samples) for values in found)
-    return Compared.of(name, client, theirs, ours, target)
-
-
 def _with_clients(name: str, count: int) -> str:
     return f"{name}, {count} client{'s' if count > 1 else ''}"
 
 
-def _versions(postgres: LoopbackPostgres) -> dict[str, str]:
+def _versions(postgres: LoopbackPostgres, options: Options) -> dict[str, str]:
+    if options.against != "hive":
+        return {"Postgres": postgres.version}
     jars = pyspark_jars()
     assert jars is not None
     [metastore] = jars.glob("hive-metastore-*.jar")
     return {"Hive": metastore.stem.removeprefix("hive-metastore-"), "Postgres": postgres.version}
-
-
-@contextmanager
-def _noted(doing: str) -> Iterator[None]:
-    began = time.monotonic()
-    _say(f"{doing} …")
-    yield
-    _say(f"{doing}: {time.monotonic() - began:.0f} s")
-
-
-def _say_last(section: Comparison) -> None:
-    last = section.compared[-1]
-    (their_name, our_name), unit = section.names, last.ours.unit
-    figures = f"{their_name} {readable(last.theirs.median)} {unit}, {our_name} {readable(last.ours.median)} {unit}"
-    _say(f"{last.operation} ({last.client}): {figures}, {readable(last.ratio)}×")
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)

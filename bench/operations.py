@@ -108,9 +108,9 @@ def get_partition() -> Call:
 def _table_reads(sizes: Sizes) -> list[Operation]:
     prefix = [DATABASE, "t0000*"]
     return [
-        *_cold_and_hot("get table", READ, get_table(), hot=5),
-        _read("all table names", Call("get_all_tables", [DATABASE], "getAllTables")),
-        _read("table names by pattern", Call("get_tables", prefix, "getTables")),
+        *cold_and_hot("get table", READ, get_table(), hot=5),
+        read("all table names", Call("get_all_tables", [DATABASE], "getAllTables")),
+        read("table names by pattern", Call("get_tables", prefix, "getTables")),
     ]
 
 
@@ -123,27 +123,27 @@ def _partition_reads(sizes: Sizes) -> list[Operation]:
     by_filter = Call("get_partitions_by_filter", [*table, f'dt = "{day}"', ALL], "listPartitionsByFilter")
     by_name = Call("get_partitions_by_names", [*table, names], "getPartitionsByNames")
     return [
-        *_cold_and_hot("get partition", READ, get_partition()),
-        *_cold_and_hot(
+        *cold_and_hot("get partition", READ, get_partition()),
+        *cold_and_hot(
             f"{sizes.partitions:,} partition names",
             READ,
             Call("get_partition_names", [*table, ALL], "listPartitionNames"),
             hot=3,
         ),
-        *_cold_and_hot(f"{HOURS} partitions by filter", READ, by_filter, hot=10),
-        *_cold_and_hot(f"{sizes.named:,} partitions by name", READ, by_name, hot=10),
-        _read(
+        *cold_and_hot(f"{HOURS} partitions by filter", READ, by_filter, hot=10),
+        *cold_and_hot(f"{sizes.named:,} partitions by name", READ, by_name, hot=10),
+        read(
             f"{HOURS} partitions by part of their values",
             Call("get_partitions_ps", [*table, [day], ALL], "listPartitions"),
         ),
-        *_cold_and_hot(
+        *cold_and_hot(
             f"{everything} of {COLUMNS} columns",
             READ,
             Call("get_partitions", [*table, ALL], "listPartitions"),
             cold=8,
             hot=15,
         ),
-        *_cold_and_hot(
+        *cold_and_hot(
             f"{everything} of {WIDE_COLUMNS} columns",
             WIDE,
             Call("get_partitions", [DATABASE, WIDE, ALL]),
@@ -153,14 +153,16 @@ def _partition_reads(sizes: Sizes) -> list[Operation]:
     ]
 
 
-def _read(name: str, call: Call, target: float | None = None) -> Operation:
+def read(name: str, call: Call, target: float | None = None) -> Operation:
+    """The same read again and again."""
+
     def steps(side: Side) -> Iterator[Call]:
         yield call
 
     return Operation(name, steps, repeats=True, target=target, warm=20, in_java=call.hive is not None)
 
 
-def _cold_and_hot(
+def cold_and_hot(
     name: str, table: str, call: Call, *, cold: float | None = None, hot: float | None = None
 ) -> tuple[Operation, Operation]:
     """The same read after each change of the table and of one of its partitions, and again and again."""
@@ -170,7 +172,7 @@ def _cold_and_hot(
         _touch(side, table, next(touches))
         yield call
 
-    again = _read(f"{name}, hot", call, hot)
+    again = read(f"{name}, hot", call, hot)
     return replace(again, name=f"{name}, cold", steps=touched, target=cold, most=100), again
 
 
@@ -199,7 +201,7 @@ def _statistics(sizes: Sizes) -> list[Operation]:
             f"set statistics of {WITH_STATISTICS} columns of a table",
             Call("update_table_column_statistics", [set_for_table], "updateTableColumnStatistics"),
         ),
-        _read(
+        read(
             f"get statistics of {WITH_STATISTICS} columns of a table",
             Call("get_table_statistics_req", [of_table], "getTableColumnStatistics", [DATABASE, READ, columns]),
         ),
@@ -208,7 +210,7 @@ def _statistics(sizes: Sizes) -> list[Operation]:
             Call("set_aggr_stats_for", [set_for_partitions], "setPartitionColumnStatistics"),
             most=20,
         ),
-        _read(
+        read(
             f"get {many}",
             Call(
                 "get_partitions_statistics_req",
@@ -217,7 +219,7 @@ def _statistics(sizes: Sizes) -> list[Operation]:
                 [DATABASE, READ, shape.names(), columns],
             ),
         ),
-        _read(
+        read(
             f"aggregate {many}",
             Call(
                 "get_aggr_stats_for",

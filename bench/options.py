@@ -8,13 +8,23 @@ from dataclasses import dataclass
 class Options:
     """`rounds` of each measurement (None: as many as the benchmark thinks right), `only` those whose name matches.
 
-    `against` is what our server is compared with: `hive`, `ours` or the directory of another checkout.
+    `against` is what our server is compared with: `hive`, `ours` or the directory of another checkout. `redis` says
+    whether our server has a Redis for its cache.
     """
 
     quick: bool = False
     rounds: int | None = None
     only: str = ""
     against: str = "hive"
+    redis: bool = False
+
+    @property
+    def arguments(self) -> str:
+        """What was given, for the record; of a directory only that it was one."""
+        against = {"hive": "", "ours": " --against ours"}.get(self.against, " --against CHECKOUT")
+        only = f" --only '{self.only}'" if self.only else ""
+        rounds = f" --rounds {self.rounds}" if self.rounds else ""
+        return f"{' --quick' if self.quick else ''}{rounds}{only}{against}{' --redis' if self.redis else ''}"
 
     def wants(self, name: str) -> bool:
         """Whether something of this name is to be measured."""

@@ -1,6 +1,5 @@
 """The two servers of a comparison, each with the connections that drive it."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ from sqlalchemy import URL
 
 from bench.hive_server import HiveOnPostgres
 from bench.java_client import HiveClient, Java, RawClient
-from bench.shapes import DATABASE, Shape
+from bench.shapes import Shape
 from metastore.client.thrift_client import ThriftClient
-from tests.support import builders
+from tests.support.redis import RedisServer
 from tests.support.server import MetastoreServer
 
 AT_ONCE = 1_000
@@ -22,11 +21,15 @@ TIMEOUT_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class Side:
-    """A running server. `thrift` prepares and tidies, the two others measure; `fill` makes a table with partitions."""
+    """A running server. `thrift` prepares and tidies, the two others measure; `fill` makes a table with partitions.
+
+    `pid` is the process whose children the server's workers are, if they are.
+    """
 
     name: str
     host: str
     port: int
+    pid: int | None
     thrift: ThriftClient
     raw: RawClient
     hive: HiveClient
@@ -44,31 +47,41 @@ def hive(java: Java, directory: Path, url: URL) -> Iterator[Side]:
     """Hive's own server."""
     directory.mkdir()
     with HiveOnPostgres(directory, url) as server:
-        yield from _side("Hive", java, server.host, server.port, server.multiply)
+        yield from _side("Hive", java, server.host, server.port, None, server.multiply)
 
 
 @contextmanager
-def ours(java: Java, directory: Path, url: URL, *, source: Path | None = None, name: str = "ours") -> Iterator[Side]:
-    """Our server with its default settings; with `source` as another checkout has it."""
+def ours(
+    java: Java, directory: Path, url: URL, *, redis: bool = False, source: Path | None = None, name: str = "ours"
+) -> Iterator[Side]:
+    """Our server with its default settings.
+
+    With `redis` it has a Redis for its cache; with `source` it is the one of another checkout.
+    """
     directory.mkdir()
     environment = {} if source is None else {"PYTHONPATH": str(source), "PYTHONSAFEPATH": "1"}
-    options = ("--database-url", url.render_as_string(hide_password=False), "--log-level", "warning")
-    with MetastoreServer(directory / "data", *options, environment={**os.environ, **environment}) as server:
+    options = ["--database-url", url.render_as_string(hide_password=False), "--log-level", "warning"]
+    with ExitStack() as stack:
+        if redis:
+            options += ["--cache-redis-url", stack.enter_context(RedisServer(directory / "redis")).url]
+        server = MetastoreServer(directory / "data", *options, environment=environment)
+        stack.enter_context(server)
+        client = stack.enter_context(ThriftClient(server.host, server.port, timeout=TIMEOUT_SECONDS))
 
         def multiply(table: str, shape: Shape) -> None:
             for start in range(1, shape.partitions, AT_ONCE):
                 numbers = range(start, min(start + AT_ONCE, shape.partitions))
                 client.add_partitions([shape.partition(table, number) for number in numbers])
 
-        with ThriftClient(server.host, server.port, timeout=TIMEOUT_SECONDS) as client:
-            yield from _side(name, java, server.host, server.port, multiply)
+        yield from _side(name, java, server.host, server.port, server.pid, multiply)
 
 
-def _side(name: str, java: Java, host: str, port: int, multiply: Callable[[str, Shape], None]) -> Iterator[Side]:
+def _side(
+    name: str, java: Java, host: str, port: int, pid: int | None, multiply: Callable[[str, Shape], None]
+) -> Iterator[Side]:
     with ExitStack() as stack:
         thrift = stack.enter_context(ThriftClient(host, port, timeout=TIMEOUT_SECONDS))
         raw, client = java.raw_client(host, port), java.hive_client(host, port)
         stack.callback(raw.close)
         stack.callback(client.close)
-        thrift.create_database(builders.database(DATABASE))
-        yield Side(name, host, port, thrift, raw, client, multiply)
+        yield Side(name, host, port, pid, thrift, raw, client, multiply)

@@ -1,0 +1,77 @@
+"""Times calls in turn, so that whatever else the machine does meets all of them alike."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from bench.comparison import RAW
+from bench.java_client import Call
+from bench.operations import Operation
+from bench.options import Options
+from bench.sides import Side
+
+WALKED_BYTES = 1 << 16
+"""A reply up to this long is walked to its end, which takes some microseconds; a longer one is read by its length."""
+LEAST = 3
+SLOW_SECONDS = 30.0
+"""What takes longer is measured once."""
+
+
+@dataclass(frozen=True)
+class Turns:
+    """As many as fit into `seconds`, but three at least, or as many as the user wants."""
+
+    seconds: float
+    options: Options
+
+    def samples(self, measured: Sequence[tuple[Side, Operation]], client: str) -> list[list[float]]:
+        """The milliseconds of every call, for each of what is measured. Raises CallFailed."""
+        timed = [_timing(side, operation, client) for side, operation in measured]
+        operation = measured[0][1]
+        began = time.monotonic()
+        for _ in range(operation.warm):
+            for one in timed:
+                one()
+            if time.monotonic() - began > self.seconds / 4:
+                break
+        samples: list[list[float]] = [[] for _ in timed]
+        began = time.monotonic()
+        for number in range(operation.most):
+            spent = time.monotonic() - began
+            if spent > SLOW_SECONDS or (number >= (self.options.rounds or LEAST) and spent > self.seconds):
+                break
+            for found, one in zip(samples, timed, strict=True):
+                found.append(1000 * one())
+        return samples
+
+
+def _timing(side: Side, operation: Operation, client: str) -> Callable[[], float]:
+    """What makes the call once, with all that comes before and after it; the call's seconds."""
+    read: Callable[[Call], float] = side.hive.time
+    if client == RAW:
+        read = partial(_walk, side)
+        if operation.repeats and (length := _length(side, operation)) > WALKED_BYTES:
+            read = partial(side.raw.time, length=length)
+
+    def once() -> float:
+        steps = operation.steps(side)
+        seconds = read(next(steps))
+        for _ in steps:
+            raise AssertionError("an operation has one call")
+        return seconds
+
+    return once
+
+
+def _walk(side: Side, call: Call) -> float:
+    seconds, _ = side.raw.walk(call)
+    return seconds
+
+
+def _length(side: Side, operation: Operation) -> int:
+    """The reply's length, on a call that is not timed."""
+    steps = operation.steps(side)
+    _, length = side.raw.walk(next(steps))
+    next(steps, None)
+    return length
