@@ -155,6 +155,7 @@ def _meaning(cause: BaseException | None, error: Exception) -> Exception:
         return Unstorable(_NUL)
     if isinstance(cause, psycopg2.DataError):
         return Unstorable(str(cause).splitlines()[0])
-    if isinstance(cause, psycopg2.OperationalError | psycopg2.InterfaceError):
+    # The general class, where a crash of Postgres cut the connection before an answer that has a code.
+    if isinstance(cause, psycopg2.OperationalError | psycopg2.InterfaceError) or type(cause) is psycopg2.DatabaseError:
         return DatabaseUnavailable("the metastore's database can't be reached; try again later")
     return error
