@@ -65,7 +65,7 @@ def names(tx: Connection, catalog: str, patterns: Sequence[str] | None = None) -
         .order_by(databases.c.name)
     )
     if patterns is not None:
-        query = query.where(or_(False, *(databases.c.name.ilike(p, escape="\\") for p in patterns)))
+        query = query.where(or_(False, *(databases.c.name.like(p, escape="\\") for p in patterns)))
     return list(tx.execute(query).scalars())
 
 
@@ -79,7 +79,7 @@ def find_all(tx: Connection, catalog: str, patterns: Sequence[str] | None = None
         .order_by(databases.c.name)
     )
     if patterns is not None:
-        query = query.where(or_(False, *(databases.c.name.ilike(p, escape="\\") for p in patterns)))
+        query = query.where(or_(False, *(databases.c.name.like(p, escape="\\") for p in patterns)))
     return [
         DatabaseRow(row.id, DatabaseName(catalog, row.name), row.location, row.owner, bytes(row.body))
         for row in tx.execute(query)

@@ -44,7 +44,7 @@ def find_in(tx: Connection, database: DatabaseName, patterns: Sequence[str] | No
     """A database's functions by name, those that match one of the LIKE patterns."""
     query = _JOINED.where(catalogs.c.name == database.catalog, databases.c.name == database.database)
     if patterns is not None:
-        query = query.where(or_(False, *(functions.c.name.ilike(p, escape="\\") for p in patterns)))
+        query = query.where(or_(False, *(functions.c.name.like(p, escape="\\") for p in patterns)))
     rows = tx.execute(query.order_by(functions.c.name))
     return [FunctionRow(row[0], database, row[1], bytes(row[2])) for row in rows]
 
@@ -59,7 +59,7 @@ def names(tx: Connection, database: DatabaseName, patterns: Sequence[str] | None
         .order_by(functions.c.name)
     )
     if patterns is not None:
-        query = query.where(or_(False, *(functions.c.name.ilike(p, escape="\\") for p in patterns)))
+        query = query.where(or_(False, *(functions.c.name.like(p, escape="\\") for p in patterns)))
     return list(tx.execute(query).scalars())
 
 

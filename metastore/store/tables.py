@@ -186,7 +186,7 @@ def names(
         database,
     ).order_by(tables.c.name)
     if patterns is not None:
-        query = query.where(or_(False, *(tables.c.name.ilike(p, escape="\\") for p in patterns)))
+        query = query.where(or_(False, *(tables.c.name.like(p, escape="\\") for p in patterns)))
     if table_type is not None:
         query = query.where(tables.c.type == table_type)
     if condition is not None:
@@ -229,9 +229,9 @@ def summaries(
         .order_by(databases.c.name, tables.c.name)
     )
     if database_patterns is not None:
-        query = query.where(or_(False, *(databases.c.name.ilike(p, escape="\\") for p in database_patterns)))
+        query = query.where(or_(False, *(databases.c.name.like(p, escape="\\") for p in database_patterns)))
     if table_patterns is not None:
-        query = query.where(or_(False, *(tables.c.name.ilike(p, escape="\\") for p in table_patterns)))
+        query = query.where(or_(False, *(tables.c.name.like(p, escape="\\") for p in table_patterns)))
     if types is not None:
         query = query.where(tables.c.type == func.any(list(types)))
     return [
