@@ -27,6 +27,7 @@ from metastore.wire.method import Method
 from metastore.wire.protocols import Request
 from metastore.wire.required import missing_field
 from metastore.wire.services import METHODS
+from metastore.wire.shared_columns import decode_sharing
 from metastore.wire.struct import ExceptionStruct, Struct
 
 SLOW_SECONDS = 1.0
@@ -160,7 +161,7 @@ class Dispatcher:
             method = METHODS_OF_2_3.get(name, method)
 
         try:
-            decode = binary.decode_preserving if handler.stores else binary.decode_strict
+            decode = decode_sharing if handler.stores else binary.decode_strict
             arguments = decode(method.args, request.data, request.header.body)
         except UnicodeDecodeError:
             return _protocol_error("a text among the arguments is not UTF-8")

@@ -59,13 +59,17 @@ class SharedDescriptors:
     """
 
     def __init__(self) -> None:
-        self._known: dict[bytes, StorageDescriptor] = {}
+        self._by_body: dict[bytes, StorageDescriptor] = {}
+        # Most are given with one and the same list of columns: the rest is soon encoded.
+        self._by_columns: dict[tuple[int, bytes], StorageDescriptor] = {}
+        self._columns: list[list[FieldSchema] | None] = []  # so that no other list gets the identity of one of these
 
     def descriptor(self, sd: StorageDescriptor) -> StorageDescriptor:
-        body = splice.descriptor_body(sd)
-        known = self._known.get(body)
+        key = id(sd.cols), splice.descriptor_body(sd.replace(cols=None))
+        known = self._by_columns.get(key)
         if known is None:
-            known = self._known[body] = descriptor(sd)
+            known = self._by_columns[key] = self._by_body.setdefault(splice.descriptor_body(sd), descriptor(sd))
+            self._columns.append(sd.cols)
         return known.replace(location=sd.location)
 
 

@@ -12,7 +12,7 @@ from thrift.protocol import fastbinary
 from thrift.transport.TTransport import TMemoryBuffer
 
 from metastore.wire.preserving import decode_with_unknown, encode_with_unknown, has_unknown
-from metastore.wire.struct import Struct
+from metastore.wire.struct import Spec, Struct
 
 S = TypeVar("S", bound=Struct)
 
@@ -62,8 +62,13 @@ def decode(cls: type[S], data: bytes, offset: int = 0) -> S:
 
     Raises whatever the accelerator raises on malformed bytes: EOFError, TProtocolException, TypeError.
     """
+    return decode_by(cls, cls.thrift_spec, data, offset)
+
+
+def decode_by(cls: type[S], spec: Spec, data: bytes, offset: int = 0) -> S:
+    """As `decode`, by another specification than the class's own."""
     value = cls()
-    fastbinary.decode_binary(value, _Input(data, offset), [cls, cls.thrift_spec])
+    fastbinary.decode_binary(value, _Input(data, offset), [cls, spec])
     return value
 
 

@@ -54,7 +54,7 @@ def _holders_of_structs(cls: type[Struct]) -> tuple[str, ...]:
 
 def decode_with_unknown(cls: type[S], data: bytes, offset: int = 0) -> S:
     """Decodes one struct in pure Python; unknown fields go to `unknown` of the struct they stood in."""
-    return _Decoder(data, offset).struct(cls)
+    return Decoder(data, offset).struct(cls)
 
 
 def encode_with_unknown(value: Struct) -> bytes:
@@ -99,7 +99,9 @@ def _write_value(protocol: TBinaryProtocol, ttype: int, argument: Any, value: An
         protocol.writeFieldByTType(ttype, value, argument)
 
 
-class _Decoder:
+class Decoder:
+    """Reads encoded values one after the other; `at` is where the next begins."""
+
     def __init__(self, data: bytes, offset: int) -> None:
         self.data = data
         self.at = offset

@@ -1,0 +1,99 @@
+"""Partitions that come with the columns of their table are read as if each had been read in full."""
+
+import pytest
+
+from metastore.wire import binary
+from metastore.wire.hive import AddPartitionsRequest, FieldSchema, Partition
+from metastore.wire.services import METHODS
+from metastore.wire.shared_columns import decode_sharing
+from metastore.wire.struct import Struct
+from tests.support import builders
+
+COLUMNS = tuple(f"column_{number}:decimal(10,2)#the {number}th" for number in range(30))
+
+
+def _partitions(count: int = 20) -> list[Partition]:
+    return [
+        builders.partition("d", "t", str(number), sd=builders.storage(*COLUMNS, location=f"file:/t/{number}"))
+        for number in range(count)
+    ]
+
+
+def _encoded_columns(partition: Partition) -> bytes:
+    assert partition.sd is not None
+    return binary.encode_fields(builders.storage().replace(cols=partition.sd.cols, serdeInfo=None))
+
+
+def _request(partitions: list[Partition]) -> Struct:
+    return AddPartitionsRequest("d", "t", partitions, True, catName="hive")
+
+
+def _list(partitions: list[Partition]) -> Struct:
+    arguments = METHODS["add_partitions"].args()
+    arguments.new_parts = partitions  # type: ignore[attr-defined]
+    return arguments
+
+
+def _read(message: Struct) -> list[Partition]:
+    """The partitions as they are read, which must be those that would be read without sharing."""
+    encoded = b"before it" + binary.encode(message)
+    shared, alone = decode_sharing(type(message), encoded, 9), binary.decode_preserving(type(message), encoded, 9)
+    assert shared == alone
+    assert binary.encode(shared) == binary.encode(alone)
+    found: list[Partition] = getattr(shared, "new_parts", None) or shared.parts  # type: ignore[attr-defined]
+    return found
+
+
+def _lists_of_columns(partitions: list[Partition]) -> int:
+    return len({id(partition.sd.cols) for partition in partitions if partition.sd is not None})
+
+
+@pytest.mark.parametrize("message", [_request, _list])
+def test_columns_are_shared(message: type[Struct]) -> None:
+    assert _lists_of_columns(_read(message(_partitions()))) == 1
+
+
+def test_other_columns_stay_with_their_partition() -> None:
+    partitions = _partitions()
+    sd = partitions[7].sd
+    assert sd is not None and sd.cols is not None
+    sd.cols = [FieldSchema("Column_0", *(getattr(sd.cols[0], each) for each in ("type", "comment"))), *sd.cols[1:]]
+    assert _lists_of_columns(_read(_request(partitions))) == len(partitions)
+
+
+@pytest.mark.parametrize("columns", [None, []])
+def test_what_looks_like_columns_is_none(columns: list[FieldSchema] | None) -> None:
+    """The bytes of the columns stand in a value as often as partitions lack them."""
+    partitions = _partitions()
+    sd = partitions[3].sd
+    assert sd is not None
+    text = _encoded_columns(partitions[0]).decode("latin-1")
+    assert text.isascii()
+    sd.cols, partitions[5].parameters = columns, {"a": text}
+    _read(_request(partitions))
+
+
+def test_partitions_without_a_descriptor() -> None:
+    partitions = _partitions()
+    partitions[2].sd = None
+    assert _lists_of_columns(_read(_request(partitions))) == 1
+
+
+def test_fields_that_nobody_knows_are_kept() -> None:
+    for position in (0, 4):
+        partitions = _partitions()
+        sd = partitions[position].sd
+        assert sd is not None and sd.cols is not None
+        sd.cols[0].unknown = b"\x08\x00\x63\x00\x00\x00\x01"
+        sd.unknown = partitions[position].unknown = b""
+        message = _request(partitions)
+        message.unknown = b""
+        kept = _read(message)[position].sd
+        assert kept is not None and kept.cols is not None and kept.cols[0].unknown == sd.cols[0].unknown
+
+
+def test_text_that_is_not_utf8_is_refused() -> None:
+    encoded = binary.encode(_request(_partitions()))
+    for wrong in (encoded.replace(b"the 3th", b"the \xff\xffh"), encoded.replace(b"file:/t/3", b"file:/\xff/3", 1)):
+        with pytest.raises(UnicodeDecodeError):
+            decode_sharing(AddPartitionsRequest, wrong)
