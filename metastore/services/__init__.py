@@ -22,6 +22,8 @@ from metastore.services.events import Events
 from metastore.services.file_snapshots import FileSnapshots
 from metastore.services.functions import FunctionService
 from metastore.services.housekeeping import Housekeeping
+from metastore.services.hudi_tables import HudiTables
+from metastore.services.hudi_timeline import HudiTimeline
 from metastore.services.indexes import IndexService
 from metastore.services.instant_completion import InstantCompletion
 from metastore.services.lake_partitions import HiveView
@@ -70,6 +72,8 @@ class Metastore:
     timeline: TimelineService
     instant_completion: InstantCompletion
     file_snapshots: FileSnapshots
+    hudi_tables: HudiTables
+    hudi_timeline: HudiTimeline
     statistics: StatisticsService
     functions: FunctionService
     constraints: ConstraintService
@@ -136,6 +140,9 @@ class Metastore:
             keep_active=settings.active_instants,
         )
         hive_view = HiveView(warehouse, events)
+        completion = InstantCompletion(database, tables, timeline, hive_view, readiness, events)
+        databases = DatabaseService(database, warehouse, mover, events)
+        hudi_tables = HudiTables(warehouse, databases, tables)
         change_notes = ChangeNotes(database)
         transactions, compactions = TransactionService(database), CompactionService(database)
         locks = LockService(database, transactions)
@@ -143,7 +150,7 @@ class Metastore:
         metastore = cls(
             database=database,
             catalogs=CatalogService(database, warehouse, events),
-            databases=DatabaseService(database, warehouse, mover, events),
+            databases=databases,
             tables=tables,
             partitions=partitions,
             partition_exchange=PartitionExchange(database, warehouse, mover, tables, publisher, events),
@@ -152,8 +159,10 @@ class Metastore:
             readiness=readiness,
             batches=BatchService(database, warehouse, mover, tables, publisher, commits, readiness),
             timeline=timeline,
-            instant_completion=InstantCompletion(database, tables, timeline, hive_view, readiness, events),
+            instant_completion=completion,
             file_snapshots=FileSnapshots(database, tables, sequencer),
+            hudi_tables=hudi_tables,
+            hudi_timeline=HudiTimeline(database, tables, timeline, completion),
             statistics=StatisticsService(database, events),
             functions=FunctionService(database, events),
             constraints=ConstraintService(database, tables, events),

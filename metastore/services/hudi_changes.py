@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from metastore.services import instant_rules as rules
 from metastore.services import objects
 from metastore.services.hudi_schema import META_COLUMNS, hive_columns
+from metastore.services.hudi_spark_schema import spark_properties
 from metastore.services.instant_completion import Meaning
 from metastore.services.partition_names import make_name, unescape
 from metastore.store import data_files, instants, pending_plans
@@ -37,6 +38,7 @@ SOURCE = "hudi"
 SYNCED = "last_commit_time_sync"
 """The property of tables whose columns Hudi's sync to Hive looks after."""
 
+_PROVIDER = "spark.sql.sources.provider"
 _POPULATES = "hoodie.populate.meta.fields"
 _URL_ENCODED = "hoodie.datasource.write.partitionpath.urlencode"
 _TIMESTAMPS = "hoodie.datasource.hive_sync.support_timestamp"
@@ -91,8 +93,7 @@ def columns_of(row: TableRow, schema: str) -> list[Column]:
         found = hive_columns(schema, timestamps=objects.is_true(row.parameters.get(_TIMESTAMPS)))
     keys = set(objects.key_names(objects.table_of(row)))
     named = {name.lower() for name, _ in found}
-    populates = objects.is_true(row.parameters.get(_POPULATES, "true"))
-    meta = [(name, "string") for name in META_COLUMNS if populates and name not in named]
+    meta = [(name, "string") for name in META_COLUMNS if _has_meta_columns(row) and name not in named]
     return [Column(name.lower(), kind) for name, kind in (*meta, *found) if name.lower() not in keys]
 
 
@@ -136,11 +137,13 @@ def _committed(
     # Of groups that Hudi replaces, those that had been emptied are not in the snapshot.
     live = {(each.partition, each.file_group) for each in data_files.live_in_groups(tx, row.id, replaced)}
     earliest = min((each.min_event_time for each in commit.written if each.min_event_time is not None), default=None)
+    columns = _columns(row, instant, commit)
     request = request.replace(
         added=added,
         removedGroups=[FileGroup(*group) for group in sorted(live)],
         eventTimes=None if earliest is None else {SOURCE: earliest},
-        columns=_columns(row, instant, commit),
+        columns=columns,
+        schemaProperties=None if columns is None else _spark_properties(row, commit.schema or ""),
     )
     return Meaning(request, {name: path for path, name in names.items() if path and path != name})
 
@@ -151,6 +154,19 @@ def _columns(row: TableRow, instant: InstantRow, commit: hudi_metadata.Commit) -
     if commit.schema is None or rewrites or SYNCED in row.parameters:
         return None
     return columns_of(row, commit.schema)
+
+
+def _spark_properties(row: TableRow, schema: str) -> dict[str, str] | None:
+    """The columns once more, as Spark keeps those of a table that it reads by Hudi's provider; None for any other."""
+    if row.parameters.get(_PROVIDER, "").lower() != "hudi":
+        return None
+    keys = objects.key_names(objects.table_of(row))
+    with _read(row, "schema"):
+        return spark_properties(schema, keys, meta_columns=_has_meta_columns(row))
+
+
+def _has_meta_columns(row: TableRow) -> bool:
+    return objects.is_true(row.parameters.get(_POPULATES, "true"))
 
 
 def _files(

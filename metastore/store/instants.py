@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, and_, delete, func, or_, select, update
+from sqlalchemy import Connection, Row, Select, and_, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from metastore.store.schema import (
+    data_files,
     instant_metadata,
     instant_plans,
     instant_touches,
@@ -62,6 +63,9 @@ class Touch(NamedTuple):
     compacted: bool = False
     columns: frozenset[str] | None = None
 
+
+_WRITES = ("commit", "deltacommit", "replacecommit", "compaction", "logcompaction", "clustering")
+_REPLACING = ("replacecommit", "clustering")
 
 _ROW: Select[Any] = select(
     instants.c.id,
@@ -169,6 +173,40 @@ def listing(
         (instants.c.timestamp.desc(), instants.c.id.desc()) if latest_first else (instants.c.timestamp, instants.c.id)
     )
     return [_row(row) for row in tx.execute(query.order_by(*order).limit(limit))]
+
+
+def active(tx: Connection, table_id: int, *, writes: int, limit: int) -> list[InstantRow]:
+    """Instants in the order of their timestamps, the latest of them: those that aren't completed, savepoints, and the
+    completed ones from the first on of: the latest `writes` (all if not positive), those that aren't completed, those
+    that replaced files which are still there. Without what is archived or undone, or was completed without metadata.
+    """
+    own = and_(instants.c.table_id == table_id, ~instants.c.archived, instants.c.undone_by.is_(None))
+    pending, completed = and_(own, instants.c.position.is_(None)), and_(own, instants.c.position.is_not(None))
+    first_write = (
+        select(instants.c.timestamp)
+        .where(completed, instants.c.action.in_(_WRITES))
+        .order_by(instants.c.timestamp.desc())
+        .offset(max(writes, 1) - 1)
+        .limit(1)
+    )
+    replaced_files = exists().where(
+        data_files.c.table_id == instants.c.table_id, data_files.c.removed_at == instants.c.position
+    )
+    first_pending = select(func.min(instants.c.timestamp)).where(pending)
+    first_replacing = select(func.min(instants.c.timestamp)).where(
+        completed, instants.c.action.in_(_REPLACING), replaced_files
+    )
+    since = tx.execute(first_write).scalar() if writes > 0 else None
+    if since is not None:
+        others = (tx.execute(first_pending).scalar(), tx.execute(first_replacing).scalar())
+        since = min([since, *(each for each in others if each is not None)])
+    has_metadata = exists().where(
+        instant_metadata.c.instant_id == instants.c.id, instant_metadata.c.state == "completed"
+    )
+    listed = or_(instants.c.timestamp >= (since or ""), instants.c.action == "savepoint")
+    query = _ROW.where(or_(pending, and_(completed, has_metadata, listed)))
+    found = tx.execute(query.order_by(instants.c.timestamp.desc(), instants.c.id.desc()).limit(limit))
+    return [_row(row) for row in found][::-1]
 
 
 def completed_after(tx: Connection, table_id: int, position: int, up_to: int, limit: int) -> list[InstantRow]:
