@@ -8,13 +8,18 @@ from collections.abc import Mapping
 
 from sqlalchemy import URL
 
-from bench.postgres import connect
+from bench.postgres import tidy, transaction
 from bench.shapes import DATABASE, HOURS
 
-_DAY = f"(DATE '2024-01-01' + (n / {HOURS})::int)::text"
+_FIRST_DAY = "2024-01-01"
+_DAY = f"(DATE '{_FIRST_DAY}' + (n / {HOURS})::int)::text"
 _HOUR = f"lpad((n % {HOURS})::text, 2, '0')"
 _NAME = f"'dt=' || {_DAY} || '/hr=' || {_HOUR}"
-_PARTITION = {"name": _NAME, "values": f"ARRAY[{_DAY}, {_HOUR}]", "path": _NAME}
+_HOUR_FOLLOWS = r"'\x00000002'::bytea"  # as a string of two bytes
+# The values are in the encoded part, too, where those of all partitions are equally long.
+_VALUES = f"convert_to({_DAY}, 'UTF8') || {_HOUR_FOLLOWS} || convert_to({_HOUR}, 'UTF8')"
+_BODY = f"overlay(body PLACING {_VALUES} FROM position('{_FIRST_DAY}'::bytea IN body))"
+_PARTITION = {"name": _NAME, "values": f"ARRAY[{_DAY}, {_HOUR}]", "path": _NAME, "body": _BODY}
 
 
 def partitions(url: URL, table: str, count: int) -> None:
@@ -36,9 +41,11 @@ def tables(url: URL, database: str, count: int) -> None:
 
 def _copy(url: URL, table: str, where: str, changed: Mapping[str, str], count: int) -> None:
     """`changed` has SQL expressions of the row's number `n`, by column."""
-    with connect(url) as connection, connection.cursor() as cursor:
+    with transaction(url) as cursor:
         cursor.execute(
-            "SELECT column_name FROM information_schema.columns WHERE table_name = %s AND column_name <> 'id'", [table]
+            "SELECT column_name FROM information_schema.columns"
+            " WHERE table_schema = 'public' AND table_name = %s AND column_name <> 'id'",
+            [table],
         )
         columns = [name for (name,) in cursor.fetchall()]
         into = ", ".join(f'"{name}"' for name in columns)
@@ -47,6 +54,4 @@ def _copy(url: URL, table: str, where: str, changed: Mapping[str, str], count: i
             f"INSERT INTO {table} ({into}) SELECT {values} FROM {table}, generate_series(1, {count - 1}) AS n"
             f" WHERE {where}"
         )
-    with connect(url) as connection:
-        connection.autocommit = True
-        connection.cursor().execute("VACUUM ANALYZE")
+    tidy(url)

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg2.sql
 from sqlalchemy import URL
 
-from bench.postgres import connect
+from bench.postgres import tidy, transaction
 from bench.shapes import Shape
 from metastore.errors import UserError
 from tests.support.reference import HiveReference
@@ -37,7 +37,7 @@ class HiveOnPostgres(HiveReference):
             raise UserError(reason)
         self._url = url
         self._copies = 0
-        with connect(url) as connection, connection.cursor() as cursor:
+        with transaction(url) as cursor:
             # Hive's own script for them is part of no jar; the other tables are made by its server.
             cursor.execute(TRANSACTION_TABLES.read_text())
         settings = {
@@ -56,12 +56,10 @@ class HiveOnPostgres(HiveReference):
 
         Its server would take two minutes for ten thousand.
         """
-        with connect(self._url) as connection, connection.cursor() as cursor:
+        with transaction(self._url) as cursor:
             self._copies += 1
             _multiply(cursor, table, shape, self._copies * APART)
-        with connect(self._url) as connection:
-            connection.autocommit = True
-            connection.cursor().execute("ANALYZE")
+        tidy(self._url)
 
 
 def _multiply(cursor: Any, table: str, shape: Shape, offset: int) -> None:

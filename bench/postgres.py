@@ -2,7 +2,10 @@
 
 import secrets
 import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg2
 from sqlalchemy import URL, NullPool, create_engine, make_url, text
@@ -47,6 +50,17 @@ class LoopbackPostgres:
         self._server.stop()
 
 
-def connect(url: URL) -> "psycopg2.extensions.connection":
-    """A connection for statements of one's own."""
-    return psycopg2.connect(url.render_as_string(hide_password=False))
+@contextmanager
+def transaction(url: URL) -> Iterator[Any]:
+    """A cursor of psycopg2 in a transaction, committed at the end."""
+    with closing(psycopg2.connect(url.render_as_string(hide_password=False))) as connection:
+        with connection.cursor() as cursor:
+            yield cursor
+        connection.commit()
+
+
+def tidy(url: URL) -> None:
+    """Vacuums a database and gathers its planner's statistics."""
+    with closing(psycopg2.connect(url.render_as_string(hide_password=False))) as connection:
+        connection.autocommit = True
+        connection.cursor().execute("VACUUM ANALYZE")
