@@ -11,7 +11,7 @@ from metastore.services import lake_columns, objects
 from metastore.services.databases import DatabaseService
 from metastore.services.tables import TableService
 from metastore.warehouse import Warehouse
-from metastore.wire import hive, hudi
+from metastore.wire import hive, hudi, hudi_timeline
 from metastore.wire.hive import AlreadyExistsException, NoSuchObjectException, SerDeInfo, StorageDescriptor
 
 COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
@@ -133,9 +133,7 @@ class HudiTables:
         content = self._warehouse.read_file(
             self._warehouse.join(self._warehouse.qualify(location), ".hoodie/hoodie.properties"), MAX_PROPERTIES
         )
-        lines = (content or b"").decode(errors="replace").splitlines()
-        pairs = (line.partition("=") for line in lines if not line.startswith(("#", "!")))
-        return {key.strip(): value.strip().replace("\\:", ":") for key, _, value in pairs}
+        return hudi_timeline.properties(content or b"")
 
 
 def _type_of(properties: Mapping[str, str]) -> str:
