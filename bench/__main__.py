@@ -16,6 +16,7 @@ BENCHMARKS = {
     "hive": "calls of every kind, ours beside Hive's own server on the same Postgres (a quarter of an hour)",
     "scale": "large tables and databases, thousands of connections, long replies (five minutes)",
     "events": "the event log: writing beside it, its latency and its throughput",
+    "costs": "what calls of each kind cost Postgres, and what it keeps of them",
     "timeline": "timelines: commits and reads in tables of a few files and of a million",
 }
 """What there is, by the module's name; each has a function `run(options)` that returns a Report."""

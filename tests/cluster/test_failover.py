@@ -16,6 +16,7 @@ from metastore.wire.hive import AlreadyExistsException, NoSuchObjectException, T
 from tests.cluster.conftest import Prepare
 from tests.crash import processes
 from tests.support import builders
+from tests.support.redis import RedisServer
 from tests.support.reference import OPENED, missing, pyspark_jars
 from tests.support.server import MetastoreServer
 
@@ -23,9 +24,10 @@ NUMBERS = itertools.count()
 
 
 @pytest.fixture
-def pair(prepare: Prepare) -> list[MetastoreServer]:
+def pair(prepare: Prepare, redis: RedisServer) -> list[MetastoreServer]:
+    """Two servers with a cache in common."""
     with ThreadPoolExecutor(2) as pool:
-        servers = list(pool.map(lambda name: prepare(name).start(), ("one", "two")))
+        servers = list(pool.map(lambda name: prepare(name, "--cache-redis-url", redis.url).start(), ("one", "two")))
     with ThriftClient(servers[0].host, servers[0].port) as client:
         client.create_database(builders.database("d"))
     return servers
