@@ -133,15 +133,19 @@ class TimestampFormat:
             year, month = divmod(year * 12 + month - 1, 12)
             month, carried = month + 1, day - 1
             day = 1
+            # The calendar repeats itself after 400 years: so what is carried may lead back from the year 10000.
+            era, year = divmod(year, 400)
+            year, era = (year, era) if year else (400, era - 1)
         else:
             midnight = hour == 24 and not (minute or second or found.get(Unit.FRACTION, "").strip("0"))
             in_range = 1 <= month <= 12 and 1 <= day <= 31 and (hour < 24 or midnight) and minute < 60 and second < 60
             if not in_range or not 1 <= year <= 9999:
                 return None
-            day, carried = min(day, monthrange(year, month)[1]), 0
+            day, carried, era = min(day, monthrange(year, month)[1]), 0, 0
         rest = timedelta(hours=hour, minutes=minute, seconds=second, microseconds=microsecond)
         try:
-            return datetime(year, month, day) + timedelta(days=carried) + rest
+            found_at = datetime(year, month, day) + timedelta(days=carried) + rest
+            return found_at.replace(year=found_at.year + 400 * era)
         except (ValueError, OverflowError):
             return None
 

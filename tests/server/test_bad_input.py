@@ -175,6 +175,7 @@ def test_damaged_calls_do_no_harm(server: StandIn) -> None:
     chance = random.Random(7)
     names = ["get_table", "create_table", "add_partitions", "get_partition_names", "abort_txns", "getMetaConf"]
     threads = server.worker.num_threads()
+    closed = len(server.lines("connection closed"))
     with flat_memory(server.worker, 30 * MB):
         for _ in range(400):
             method = METHODS[chance.choice(names)]
@@ -189,5 +190,4 @@ def test_damaged_calls_do_no_harm(server: StandIn) -> None:
                 while connection.recv(1 << 16):
                     pass
     assert server.worker.num_threads() == threads
-    peers = [line["peer"] for line in server.lines("connection closed")]
-    assert len(peers) == len(set(peers))
+    assert len(server.lines("connection closed")) - closed <= 400, "one line for each at most"

@@ -188,6 +188,7 @@ YEARS = st.sampled_from(["2024", "2023", "24", "0", "0001", "9998", "02024", "19
     fraction=st.sampled_from(["", ".5", ".000000001"]),
 )
 @example(year="2024", numbers=["2", "30", "24", "0", "0"], fraction="")
+@example(year="9998", numbers=["25", "0"], fraction="")
 def test_the_default_is_flinks(java: Any, year: str, numbers: list[str], fraction: str) -> None:
     before = ["-", "-", " ", ":", ":"]
     text = year + "".join(f"{sign}{number}" for sign, number in zip(before, numbers, strict=False)) + fraction
