@@ -182,10 +182,10 @@ class FileSnapshots:
         if sum(each is not None for each in given) > 1:
             raise InvalidOperationException("say at most one of asOf, asOfPosition, asOfTime and asOfMoment")
         if request.asOf is not None:
-            done = [each for each in instants.at_timestamp(tx, row.id, request.asOf) if each.position is not None]
-            if not done:
+            done = instants.completed_at(tx, row.id, request.asOf)
+            if done is None:
                 raise NoSuchObjectException(f"{row.name} has no completed instant {request.asOf}")
-            return done[0].position
+            return done.position
         if request.asOfPosition is not None:
             return _known(row, line, request.asOfPosition)
         if request.asOfTime is not None:

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from metastore.services.instant_sealing import Changes
 from metastore.services.lake_partitions import LakePartition, lake_partition
 from metastore.store import data_files
 from metastore.store.data_files import FileRow, Kind, NewFile
@@ -23,28 +24,6 @@ MAX_PATH = 4_000
 
 _KINDS = {"base": Kind.BASE, "log": Kind.LOG}
 _STEP = re.compile(r"(?!\.{1,2}$)[^\x00-\x1f\x7f/\\]{1,255}")
-
-
-@dataclass(slots=True)
-class Changes:
-    """`added` joins the snapshot; `removed` leaves it; `values` of the partitions concerned, by name."""
-
-    added: list[NewFile] = field(default_factory=list)
-    removed: dict[int, FileRow] = field(default_factory=dict)
-    again: list[FileRow] = field(default_factory=list)
-    touches: list[Touch] = field(default_factory=list)
-    values: dict[str, list[str]] = field(default_factory=dict)
-
-    def counts(self) -> Mapping[str, tuple[Sequence[str], int, int, int]]:
-        """What is to be added to the sums of partitions, by name: (values, files, bytes, rows of base files)."""
-        sums: dict[str, list[int]] = {}
-        for sign, files in ((1, self.added), (1, self.again), (-1, list(self.removed.values()))):
-            for each in files:
-                count = sums.setdefault(each.partition, [0, 0, 0])
-                count[0] += sign
-                count[1] += sign * each.size
-                count[2] += sign * (each.rows or 0) if each.kind == Kind.BASE else 0
-        return {name: (self.values[name], *count) for name, count in sums.items()}  # type: ignore[misc]
 
 
 @dataclass(slots=True)

@@ -11,19 +11,27 @@ from typing import NamedTuple
 
 import structlog
 
-from metastore.clock import now_ms
 from metastore.services import instant_rules as rules
 from metastore.services.commits import properties_of
-from metastore.services.events import Completion, Events
-from metastore.services.instant_changes import Changes, Planner, undone
+from metastore.services.events import Events
+from metastore.services.instant_changes import Planner, undone
 from metastore.services.instant_conflicts import PROPERTY, Strategy, overlap
+from metastore.services.instant_sealing import Changes, change_snapshot, seal
 from metastore.services.lake_columns import change_columns
 from metastore.services.lake_partitions import HiveView, lake_partition
 from metastore.services.readiness import ReadinessService
 from metastore.services.source_reports import progress_of
 from metastore.services.tables import TableService
-from metastore.services.timeline import TimelineService, held_instant, held_lake_table, placed, spoken, told
-from metastore.store import Conflict, Database, DatabaseUnavailable, data_files, instants, readiness, tables
+from metastore.services.timeline import (
+    TimelineService,
+    held_instant,
+    held_lake_table,
+    placed,
+    saved_position,
+    spoken,
+    told,
+)
+from metastore.store import Conflict, Database, DatabaseUnavailable, data_files, instants, readiness
 from metastore.store.database import Transaction
 from metastore.store.databases import Hold
 from metastore.store.instants import InstantRow, Timeline
@@ -119,18 +127,31 @@ class InstantCompletion:
                 raise InvalidOperationException(
                     f"two of the instants are {row.name}'s: complete one of a table at a time"
                 )
-            line = instants.hold_timeline(tx, row.id)
+            line = instants.hold_completions(tx, row.id)
             held[id(request)] = _Held(row, line, held_instant(tx, row, request.timestamp, request.action))
-        done = [self._complete_one(tx, request, *held[id(request)], meaning) for request in requests]
-        fresh = [each for each in done if each.event is not None]
-        if fresh and len(fresh) < len(done):
-            raise InvalidOperationException("some of the instants are completed already, others are not")
-        if fresh:
-            # One moment for all of them, so that no reader sees some without the others.
-            instants.put_event(tx, [each.instant_id for each in fresh], max(each.event or 0 for each in fresh))
+        repeated = [each for each in requests if held[id(each)].instant.state == rules.COMPLETED]
+        if repeated:
+            done = [self._again(tx, each, *held[id(each)]) for each in repeated]
+            if len(done) < len(requests):
+                raise InvalidOperationException("some of the instants are completed already, others are not")
+            return done
+        changed = [self._change(tx, each, *held[id(each)], meaning) for each in requests]
+        done = [self._seal(tx, each) for each in changed]
+        # One moment for all of them, so that no reader sees some without the others.
+        instants.put_event(tx, [each.instant_id for each in done], max(each.event or 0 for each in done))
         return done
 
-    def _complete_one(
+    @staticmethod
+    def _again(
+        tx: Transaction, request: CompleteInstantRequest, row: TableRow, _line: Timeline, instant: InstantRow
+    ) -> "_Done":
+        """What is answered to who doesn't know that an earlier call succeeded."""
+        if instant.digest != _digest(request):
+            raise InvalidOperationException(f"{spoken(instant)} already, with another content")
+        answer = CompletedInstant(request.table, told(placed(tx, [instant])[0]), True, row.version)
+        return _Done(answer, row.id, instant.id, None, has_event_times=False)
+
+    def _change(
         self,
         tx: Transaction,
         request: CompleteInstantRequest,
@@ -138,74 +159,48 @@ class InstantCompletion:
         line: Timeline,
         instant: InstantRow,
         meaning: Read | None,
-    ) -> "_Done":
-        digest = _digest(request)
-        if instant.state == rules.COMPLETED:
-            if instant.digest != digest:
-                raise InvalidOperationException(f"{spoken(instant)} already, with another content")
-            answer = CompletedInstant(request.table, told(placed(tx, [instant])[0]), True, row.version)
-            return _Done(answer, row.id, instant.id, None, has_event_times=False)
+    ) -> "_Changed":
+        """All of a completion but its end; meanwhile others begin."""
         if instant.state != rules.INFLIGHT:
             raise InvalidOperationException(f"{spoken(instant)}: it must be inflight to be completed")
+        digest = _digest(request)
         directories: Mapping[str, str] = {}
         if meaning is not None:
             request, directories = meaning(tx, row, instant, request)
         action = rules.completed_action(instant.action, request.newAction)
-        position = line.position + 1
-        now = now_ms()
-        completion_time = rules.next_timestamp(line.last_timestamp, now)
-        line = line._replace(position=position, last_timestamp=completion_time)
-
+        if instant.begun_as == rules.SAVEPOINT:
+            saved_position(tx, row, line, instant.timestamp)  # a clean may have come in between
         if request.rolledBack is not None:
             changes = self._undo(tx, row, instant, request, line)
         else:
             planner = Planner(tx, row, request, compacts=instant.begun_as in rules.COMPLETES_AS)
-            read = _read_position(row, instant, request, position - 1)
+            read = _read_position(row, instant, request, line.position)
             changes = planner.named(read)
-            self._check_conflicts(tx, row, instant, request, changes, read, position - 1)
+            self._check_conflicts(tx, row, instant, request, changes, read, line.position)
             planner.resolve(changes)
         if request.cleanedPaths is not None:
             line = self._clean(tx, row, instant, request.cleanedPaths, line)
-        instants.put_timeline(tx, row.id, line)
-        instants.complete(
-            tx,
-            instant.id,
-            action=action,
-            state=rules.COMPLETED,
-            now=now,
-            completion_time=completion_time,
-            position=position,
-            digest=digest,
-        )
         if request.metadata is not None:
             instants.put_metadata(tx, instant.id, rules.COMPLETED, request.metadata)
         data_files.forget_leftovers_of(tx, instant.id)
-        self._apply(tx, row, request, changes, position, directories)
-        event = self._events.instant(
+        self._apply(tx, row, request, changes, line.position + 1, directories)
+        return _Changed(request, digest, row, line, instant, action, changes)
+
+    def _seal(self, tx: Transaction, changed: "_Changed") -> "_Done":
+        request, digest, row, line, instant, action, changes = changed
+        sealed = seal(
             tx,
-            row.name,
-            Completion(
-                timestamp=instant.timestamp,
-                action=action,
-                begun_as=instant.begun_as,
-                completion_time=completion_time,
-                position=position,
-                partitions=sorted({each.partition for each in changes.touches}),
-                files_added=len(changes.added) + len(changes.again),
-                files_removed=len(changes.removed),
-            ),
-        )
-        version = tables.touch(tx, row.id)
-        completed = instant._replace(
+            row,
+            self._events,
+            instant,
+            changes,
             action=action,
-            state=rules.COMPLETED,
-            changed_at=now,
-            completion_time=completion_time,
-            position=position,
-            conflict=None,
+            position=line.position + 1,
+            oldest_readable=line.oldest_readable,
+            digest=digest,
         )
-        answer = CompletedInstant(request.table, told(completed), False, version)
-        return _Done(answer, row.id, instant.id, event, has_event_times=bool(request.eventTimes))
+        answer = CompletedInstant(request.table, told(sealed.instant), False, sealed.version)
+        return _Done(answer, row.id, instant.id, sealed.event, has_event_times=bool(request.eventTimes))
 
     def _apply(
         self,
@@ -217,11 +212,7 @@ class InstantCompletion:
         directories: Mapping[str, str],
     ) -> None:
         """Changes the snapshot, the table's columns, its watermark, and what Hive's readers see."""
-        data_files.close(tx, changes.removed.keys(), position)
-        data_files.add(tx, row.id, position, changes.added)
-        data_files.add_again(tx, [each.id for each in changes.again], position)
-        instants.put_touches(tx, row.id, position, changes.touches)
-        sums = data_files.count_changes(tx, row.id, position, changes.counts())
+        sums = change_snapshot(tx, row, position, changes)
         if request.columns is not None:
             row = change_columns(tx, row, request.columns, self._events)
         if request.eventTimes:
@@ -273,7 +264,7 @@ class InstantCompletion:
         if completed:
             back_to = min(each.position or 0 for each in completed) - 1
             undone_ids = {each.id for each in completed}
-            for later in instants.completed_after(tx, row.id, back_to, line.position - 1, line.position):
+            for later in instants.completed_after(tx, row.id, back_to, line.position, line.position):
                 if later.id not in undone_ids and later.undone_by is None and later.action not in rules.DELETABLE:
                     raise InvalidOperationException(f"{spoken(later)} since then: undo it, too")
             if back_to < line.oldest_readable and back_to not in instants.saved_positions(tx, row.id):
@@ -329,6 +320,18 @@ class _Held(NamedTuple):
     row: TableRow
     line: Timeline
     instant: InstantRow
+
+
+class _Changed(NamedTuple):
+    """A completion that has yet to be sealed."""
+
+    request: CompleteInstantRequest
+    digest: bytes
+    row: TableRow
+    line: Timeline
+    instant: InstantRow
+    action: str
+    changes: Changes
 
 
 @dataclass(frozen=True, slots=True)

@@ -628,7 +628,7 @@ class PartitionService:
         deletions: list[Move] = []
         with self._database.write() as tx:
             row = self._tables.row(tx, database, table, catalog, Hold.SHARED)
-            has_timeline = lake_removal.hold_timeline(tx, row)
+            has_timeline = lake_removal.hold_completions(tx, row)
             found = select(tx, row)
             owner = objects.table_of(row)
             external = objects.is_external(owner) or objects.is_view(owner)

@@ -495,7 +495,7 @@ class TableService:
             row = self.row(tx, database, table, catalog, Hold.EXCLUSIVE)
             value = objects.table_of(row)
             assert value.parameters is not None
-            if lake_removal.hold_timeline(tx, row):
+            if lake_removal.hold_completions(tx, row):
                 lake_removal.drop_files(tx, row, names if value.partitionKeys else None, self._events, deleted=True)
             if not value.partitionKeys:
                 emptied = [row.location] if row.location else []

@@ -11,7 +11,7 @@ from metastore.services import instant_rules as rules
 from metastore.services import objects
 from metastore.services.lake_partitions import lake_partition
 from metastore.services.tables import TableService
-from metastore.store import Conflict, Database, data_files, instants, tables
+from metastore.store import Database, data_files, instants, tables
 from metastore.store.database import Transaction
 from metastore.store.databases import Hold
 from metastore.store.instants import InstantRow, Timeline
@@ -77,23 +77,21 @@ class TimelineService:
         plan = request.plan or []
         if len(plan) > MAX_PLAN:
             raise InvalidOperationException(f"a plan names at most {MAX_PLAN} file groups, not {len(plan)}")
-        now = now_ms()
+        given = None if request.timestamp is None else rules.check_timestamp(request.timestamp)
         with self._database.write() as tx:
-            row = held_lake_table(self._tables, tx, request.table)
-            line = instants.hold_timeline(tx, row.id)
+            row = lake_table(self._tables, tx, request.table)
             self._bury(tx, row, instants.dead(tx, self._heartbeat_seconds, row.id))
             groups = [(lake_partition(row, each.partition).name, _group(each.fileGroup)) for each in plan]
-            if request.timestamp is not None:
-                timestamp = rules.check_timestamp(request.timestamp)
-                if (known := instants.find(tx, row.id, timestamp, action)) is not None:
-                    return self._begun_again(tx, known, state, request.metadata or b"")
-            else:
-                timestamp = rules.next_timestamp(line.last_timestamp, now)
+            # The table isn't held: who completes an instant may hold it for long.
+            line = instants.hold_timeline(tx, row.id)
+            if line is None:
+                row, line = self._started(tx, request.table)
+            now = now_ms()
+            if given is not None and (known := instants.find(tx, row.id, given, action)) is not None:
+                return self._begun_again(tx, known, state, request.metadata or b"")
+            timestamp = given or rules.next_timestamp(line.last_timestamp, now)
             read = self._read_position(tx, row, line, action, timestamp, request)
-            try:
-                found = instants.add(tx, row.id, timestamp, action, state, now, read)
-            except Conflict:  # begun under another name by somebody who didn't hold the timeline
-                raise InvalidOperationException(f"{row.name} has an instant {timestamp} {action} already") from None
+            found = instants.add(tx, row.id, timestamp, action, state, now, read)
             if request.metadata is not None:
                 instants.put_metadata(tx, found.id, state, request.metadata)
             instants.put_plan(tx, found.id, groups)
@@ -115,7 +113,7 @@ class TimelineService:
         """
         state = rules.check_state(to)
         with self._database.write() as tx:
-            row = held_lake_table(self._tables, tx, table)
+            row = lake_table(self._tables, tx, table)
             found = held_instant(tx, row, timestamp, action)
             if found.state == state and state != rules.COMPLETED:
                 return self._begun_again(tx, found, state, content)
@@ -134,7 +132,7 @@ class TimelineService:
         Raises NoSuchObjectException, InvalidOperationException for an instant that is completed.
         """
         with self._database.write() as tx:
-            row = held_lake_table(self._tables, tx, table)
+            row = lake_table(self._tables, tx, table)
             found = held_instant(tx, row, timestamp, action)
             if found.state == rules.COMPLETED:
                 raise InvalidOperationException(f"{spoken(found)}: nobody waits for its writer")
@@ -148,8 +146,7 @@ class TimelineService:
         """
         rules.check_action(action)
         with self._database.write() as tx:
-            row = held_lake_table(self._tables, tx, table)
-            instants.hold_timeline(tx, row.id)
+            row = lake_table(self._tables, tx, table)
             found = instants.find(tx, row.id, timestamp or "", action or "", lock=True)
             if found is None:
                 return
@@ -274,21 +271,21 @@ class TimelineService:
             raise InvalidOperationException(f"{spoken(known)} already, with other metadata")
         return told(known)
 
+    def _started(self, tx: Transaction, table: TableReference | None) -> tuple[TableRow, Timeline]:
+        """A table that had no timeline when it was looked at, with the timeline that it has now, held."""
+        row = held_lake_table(self._tables, tx, table)
+        instants.start_timeline(tx, row.id)
+        line = instants.hold_timeline(tx, row.id)
+        assert line is not None, "nobody drops a table that is held"
+        return row, line
+
     @staticmethod
     def _read_position(
         tx: Transaction, row: TableRow, line: Timeline, action: str, timestamp: str, request: BeginInstantRequest
     ) -> int:
         """What the writer has read, and for a savepoint what it protects."""
         if action == rules.SAVEPOINT:
-            saved = [each for each in instants.at_timestamp(tx, row.id, timestamp) if each.position is not None]
-            if request.timestamp is None or not saved or saved[0].undone_by is not None:
-                raise InvalidOperationException(
-                    f"a savepoint bears the timestamp of a completed instant; {row.name} has none at {timestamp}"
-                )
-            position = saved[0].position or 0
-            if position < line.oldest_readable:
-                raise InvalidOperationException(f"files of the snapshot at {timestamp} have been cleaned already")
-            return position
+            return saved_position(tx, row, line, timestamp)
         if request.readPosition is None:
             return line.position
         if not 0 <= request.readPosition <= line.position:
@@ -316,6 +313,19 @@ def _with_location(row: TableRow) -> TableRow:
     if row.location is None or row.type == objects.VIEW:
         raise InvalidOperationException(f"{row.name} is a view: it has no timeline")
     return row
+
+
+def saved_position(tx: Transaction, row: TableRow, line: Timeline, timestamp: str) -> int:
+    """What a savepoint of that timestamp protects. Raises InvalidOperationException if there is nothing, or no more."""
+    saved = instants.completed_at(tx, row.id, timestamp)
+    if saved is None or saved.undone_by is not None:
+        raise InvalidOperationException(
+            f"a savepoint bears the timestamp of a completed instant; {row.name} has none at {timestamp}"
+        )
+    position = saved.position or 0
+    if position < line.oldest_readable:
+        raise InvalidOperationException(f"files of the snapshot at {timestamp} have been cleaned already")
+    return position
 
 
 def held_instant(tx: Transaction, row: TableRow, timestamp: str | None, action: str | None) -> InstantRow:

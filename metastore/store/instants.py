@@ -104,11 +104,29 @@ def timeline(tx: Connection, table_id: int) -> Timeline:
     return Timeline(*row) if row else Timeline()
 
 
-def hold_timeline(tx: Connection, table_id: int) -> Timeline:
-    """The same, and nobody else changes it until the transaction ends."""
+def start_timeline(tx: Connection, table_id: int) -> None:
+    """Gives a table, which the caller holds, a timeline if it has none."""
     tx.execute(insert(timelines).values(table_id=table_id).on_conflict_do_nothing())
+
+
+def hold_timeline(tx: Connection, table_id: int) -> Timeline | None:
+    """How far a table's timeline has come, None without one; nothing begins or completes until the transaction ends.
+
+    Everybody takes it last, and for a short while: whoever begins an instant waits here.
+    """
     query = select(timelines.c.last_timestamp, timelines.c.position, timelines.c.oldest_readable)
-    return Timeline(*tx.execute(query.where(timelines.c.table_id == table_id).with_for_update()).one())
+    row = tx.execute(query.where(timelines.c.table_id == table_id).with_for_update()).one_or_none()
+    return Timeline(*row) if row else None
+
+
+def hold_completions(tx: Connection, table_id: int) -> Timeline:
+    """How far a table's timeline has come; nothing completes until the transaction ends.
+
+    Others begin meanwhile: the last timestamp is known only to who holds the timeline itself.
+    """
+    key = func.hashtextextended(f"completions {table_id}", 0)
+    tx.execute(select(func.pg_advisory_xact_lock(key)))
+    return timeline(tx, table_id)
 
 
 def has_timeline(tx: Connection, table_id: int) -> bool:
@@ -132,10 +150,13 @@ def find(tx: Connection, table_id: int, timestamp: str, action: str, *, lock: bo
     return _row(row) if row else None
 
 
-def at_timestamp(tx: Connection, table_id: int, timestamp: str) -> list[InstantRow]:
-    """All instants of a timestamp: several only where a savepoint, a rollback or the like bears another's."""
-    query = _ROW.where(instants.c.table_id == table_id, instants.c.timestamp == timestamp)
-    return [_row(row) for row in tx.execute(query.order_by(instants.c.position))]
+def completed_at(tx: Connection, table_id: int, timestamp: str) -> InstantRow | None:
+    """The completed instant of a timestamp: the first, where a savepoint, a rollback or the like bears another's."""
+    query = _ROW.where(
+        instants.c.table_id == table_id, instants.c.timestamp == timestamp, instants.c.position.is_not(None)
+    )
+    row = tx.execute(query.order_by(instants.c.position).limit(1)).one_or_none()
+    return _row(row) if row else None
 
 
 def last_completed(tx: Connection, table_id: int) -> InstantRow | None:
@@ -244,29 +265,19 @@ def change_state(tx: Connection, instant_id: int, state: str, now: int) -> None:
     tx.execute(update(instants).where(instants.c.id == instant_id).values(state=state, changed_at=now))
 
 
-def complete(
-    tx: Connection,
-    instant_id: int,
-    *,
-    action: str,
-    state: str,
-    now: int,
-    completion_time: str,
-    position: int,
-    digest: bytes,
-) -> None:
-    """Completes an instant. Raises store.Conflict if its new action's key is taken."""
+def complete(tx: Connection, completed: InstantRow) -> None:
+    """Keeps what has become of an instant by its completion. Raises store.Conflict if its new action's key is taken."""
     tx.execute(
         update(instants)
-        .where(instants.c.id == instant_id)
+        .where(instants.c.id == completed.id)
         .values(
-            action=action,
-            state=state,
-            changed_at=now,
-            completion_time=completion_time,
-            position=position,
-            digest=digest,
-            conflict=None,
+            action=completed.action,
+            state=completed.state,
+            changed_at=completed.changed_at,
+            completion_time=completed.completion_time,
+            position=completed.position,
+            digest=completed.digest,
+            conflict=completed.conflict,
         )
     )
 
