@@ -29,9 +29,23 @@ def copy_in(tx: Connection, target: str, rows: Iterable[Sequence[Value]]) -> Non
 
 def execute_all(tx: Connection, statements: Sequence[str], values: Mapping[str, Any]) -> None:
     """Executes statements in their order, with the same values for psycopg2's placeholders. Their rows are lost."""
+    if not statements:
+        return
     cursor = tx.connection.cursor()
     try:
         cursor.execute(";\n".join(statements), values)
+    finally:
+        cursor.close()
+
+
+def execute_for_rows(tx: Connection, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+    """Executes one statement for many rows; psycopg2's placeholders in it stand for lists of their columns."""
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    if not columns:
+        return
+    cursor = tx.connection.cursor()
+    try:
+        cursor.execute(statement, columns)
     finally:
         cursor.close()
 

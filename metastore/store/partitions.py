@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from psycopg2.extras import execute_values
 from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, select, update
 
 from metastore.store import bulk, publications
@@ -191,23 +190,14 @@ def change(tx: Connection, partition_id: int, new: NewPartition) -> None:
 
 def change_many(tx: Connection, changes: Iterable[tuple[int, NewPartition]]) -> None:
     """Replaces what is kept of many partitions, given as (id, new values)."""
-    cursor = tx.connection.cursor()
-    try:
-        execute_values(
-            cursor,
-            'UPDATE partitions SET name = n.name, "values" = n.v, ready = n.ready, commit_time = n.commit_time,'
-            " path = n.path, location = n.location, storage_descriptor_id = n.sd, body = n.body FROM (VALUES %s)"
-            " AS n (id, name, v, ready, commit_time, path, location, sd, body) WHERE partitions.id = n.id",
-            [
-                (number, p.name, list(p.values), p.ready, p.commit_time, p.path, p.location, p.descriptor_id, p.body)
-                for number, p in changes
-            ],
-            template="(%s::bigint, %s::text, %s::text[], %s::boolean, %s::bigint, %s::text, %s::text, %s::bigint,"
-            " %s::bytea)",
-            page_size=1_000,
-        )
-    finally:
-        cursor.close()
+    bulk.execute_for_rows(
+        tx,
+        'UPDATE partitions SET name = n.name, "values" = n.v::text[], ready = n.ready, commit_time = n.commit_time,'
+        " path = n.path, location = n.location, storage_descriptor_id = n.sd, body = n.body FROM unnest(%s::bigint[],"
+        " %s::text[], %s::text[], %s::boolean[], %s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bytea[])"
+        " AS n (id, name, v, ready, commit_time, path, location, sd, body) WHERE partitions.id = n.id",
+        ((number, *new._replace(values=bulk.array(new.values))) for number, new in changes),
+    )
 
 
 def pin_locations(tx: Connection, table_id: int, base: str) -> None:
@@ -272,33 +262,23 @@ def has_event(tx: Connection, table_id: int, name: str, event_type: int) -> bool
 
 def change_bodies(tx: Connection, changes: Iterable[tuple[int, bytes]]) -> None:
     """Replaces the encoded part of many partitions, given as (id, body)."""
-    cursor = tx.connection.cursor()
-    try:
-        execute_values(
-            cursor,
-            "UPDATE partitions SET body = n.body FROM (VALUES %s) AS n (id, body) WHERE partitions.id = n.id",
-            list(changes),
-            template="(%s::bigint, %s::bytea)",
-            page_size=1_000,
-        )
-    finally:
-        cursor.close()
+    bulk.execute_for_rows(
+        tx,
+        "UPDATE partitions SET body = n.body FROM unnest(%s::bigint[], %s::bytea[]) AS n (id, body)"
+        " WHERE partitions.id = n.id",
+        changes,
+    )
 
 
 def change_flags(tx: Connection, changes: Iterable[tuple[int, bool, int | None, bytes]]) -> None:
     """Turns the flag of many partitions, given as (id, ready, commit time, body)."""
-    cursor = tx.connection.cursor()
-    try:
-        execute_values(
-            cursor,
-            "UPDATE partitions SET ready = n.ready, commit_time = n.commit_time, body = n.body FROM (VALUES %s)"
-            " AS n (id, ready, commit_time, body) WHERE partitions.id = n.id",
-            list(changes),
-            template="(%s::bigint, %s::boolean, %s::bigint, %s::bytea)",
-            page_size=1_000,
-        )
-    finally:
-        cursor.close()
+    bulk.execute_for_rows(
+        tx,
+        "UPDATE partitions SET ready = n.ready, commit_time = n.commit_time, body = n.body"
+        " FROM unnest(%s::bigint[], %s::boolean[], %s::bigint[], %s::bytea[]) AS n (id, ready, commit_time, body)"
+        " WHERE partitions.id = n.id",
+        changes,
+    )
 
 
 def change_descriptors(tx: Connection, table_id: int, renewed: Mapping[int, int]) -> None:
