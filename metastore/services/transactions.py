@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from metastore.services import names as given
 from metastore.services import objects, written
 from metastore.services.snapshots import NOTHING_OPEN, Snapshot, bits
-from metastore.store import Database, compactions, locks, materializations, tables, transactions, write_ids
+from metastore.store import Database, compactions, materializations, tables, transactions, write_ids
 from metastore.store.database import Transaction
 from metastore.store.databases import Hold
 from metastore.store.names import TableName
@@ -259,7 +259,11 @@ class TransactionService:
             if conflict is not None:
                 self._abort(tx, [transaction_id])
             else:
-                self._complete(tx, row, highest, changes=changes)
+                if compacts:
+                    compactions.committed(tx, row.id, highest)
+                if done and row.type not in _COMPACTIONS:
+                    transactions.complete(tx, row.id, highest, changes_rows=changes)
+                transactions.end(tx, [row.id], State.COMMITTED, commit_id=highest)
                 if table is not None and request.keyValue is not None:
                     _set_parameter(tx, table, request.keyValue)
         if conflict is not None:
@@ -288,19 +292,6 @@ class TransactionService:
             f" [txnid:{found.transaction_id},{found.commit_id}]"
             f" {_LETTERS[found.operation]}/{_LETTERS[found.committed_operation]}"
         )
-
-    @staticmethod
-    def _complete(tx: Transaction, row: TransactionRow, highest: int, *, changes: bool) -> None:
-        if row.type in (*_COMPACTIONS, TxnType.SOFT_DELETE):
-            compactions.committed(tx, row.id, highest)
-        if row.type in _COMPACTIONS:
-            transactions.remove_written(tx, row.id)
-        else:
-            transactions.complete(tx, row.id, highest, changes_rows=changes)
-        locks.release_of_transactions(tx, [row.id])
-        materializations.end_rebuilds(tx, row.id)
-        transactions.remove_replicated(tx, [row.id])
-        transactions.end(tx, [row.id], State.COMMITTED, commit_id=highest)
 
     def abort(self, request: AbortTxnRequest) -> None:
         """Aborts a transaction with its locks; nothing happens if it is aborted already. Raises NoSuchTxnException."""
@@ -331,11 +322,8 @@ class TransactionService:
     @staticmethod
     def _abort(tx: Transaction, ids: Sequence[int]) -> None:
         """What they wrote stays noted until a compaction has cleaned it up."""
-        if not ids:
-            return
-        locks.release_of_transactions(tx, ids)
-        transactions.remove_replicated(tx, ids)
-        transactions.end(tx, ids, State.ABORTED)
+        if ids:
+            transactions.end(tx, ids, State.ABORTED)
 
 
 def _held_table(tx: Transaction, wanted: CommitTxnKeyValue) -> TableRow:

@@ -31,6 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import array
 
+from metastore.store import bulk
 from metastore.store.names import DatabaseName, TableName
 from metastore.store.schema import lock_components, locks
 
@@ -105,9 +106,11 @@ def enter_queue(tx: Connection, components: Iterable[Component]) -> None:
         queues[key] = whole or queues.get(key, False)
         if not whole:
             queues.update((_queue(TableName(*database, table)), True) for table in tables)
-    for key, exclusive in sorted(queues.items()):
-        take = func.pg_advisory_xact_lock if exclusive else func.pg_advisory_xact_lock_shared
-        tx.execute(select(take(key)))
+    takes = [
+        f"SELECT pg_advisory_xact_lock{'' if exclusive else '_shared'}({key})"
+        for key, exclusive in sorted(queues.items())
+    ]
+    bulk.execute_all(tx, takes, {})
 
 
 def _queue(name: DatabaseName | TableName) -> int:
@@ -201,13 +204,14 @@ def _is_whole(component: FromClause) -> ColumnElement[int]:
 
 def acquire(tx: Connection, lock_id: int) -> None:
     """A waiting lock is had from now on."""
-    now = func.clock_timestamp()
-    tx.execute(update(locks).where(locks.c.id == lock_id).values(acquired_at=now, heartbeat_at=now))
-    tx.execute(
-        update(lock_components)
-        .where(lock_components.c.lock_id == lock_id, lock_components.c.blocked_by_lock.is_not(None))
-        .values(blocked_by_lock=None, blocked_by_number=None)
-    )
+    bulk.execute_all(tx, _ACQUISITION, {"lock_id": lock_id})
+
+
+_ACQUISITION = (
+    "UPDATE locks SET acquired_at = clock_timestamp(), heartbeat_at = clock_timestamp() WHERE id = %(lock_id)s",
+    "UPDATE lock_components SET blocked_by_lock = NULL, blocked_by_number = NULL"
+    " WHERE lock_id = %(lock_id)s AND blocked_by_lock IS NOT NULL",
+)
 
 
 def note_blocker(tx: Connection, lock_id: int, blocker: Blocker) -> None:
@@ -243,11 +247,6 @@ def release(tx: Connection, lock_id: int) -> bool:
     """Removes a lock; one of a transaction only while it waits. Whether it was removed."""
     free = or_(locks.c.transaction_id == NO_TRANSACTION, locks.c.acquired_at.is_(None))
     return tx.execute(delete(locks).where(locks.c.id == lock_id, free)).rowcount > 0
-
-
-def release_of_transactions(tx: Connection, transaction_ids: Iterable[int]) -> None:
-    """Removes the locks of transactions, had or waiting. They can't ask for any meanwhile: they are held."""
-    tx.execute(delete(locks).where(locks.c.transaction_id == func.any(list(transaction_ids))))
 
 
 def remove_expired(tx: Connection, timeout: timedelta) -> int:

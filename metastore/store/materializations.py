@@ -39,11 +39,6 @@ def heartbeat(tx: Connection, name: TableName, transaction_id: int) -> bool:
     return tx.execute(statement).rowcount > 0
 
 
-def end_rebuilds(tx: Connection, transaction_id: int) -> None:
-    """A transaction rebuilds nothing any more."""
-    tx.execute(delete(materialization_rebuilds).where(materialization_rebuilds.c.transaction_id == transaction_id))
-
-
 def remove_stale(tx: Connection, timeout: timedelta) -> int:
     """Removes rebuilds without a heartbeat for so long whose transaction isn't open, and returns how many."""
     open_one = select(transactions.c.id).where(

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Row,
     and_,
     delete,
+    exists,
     func,
     insert,
     literal,
@@ -26,6 +27,7 @@ from sqlalchemy import (
     update,
 )
 
+from metastore.store import bulk
 from metastore.store.names import TableName
 from metastore.store.schema import (
     completed_components,
@@ -201,12 +203,24 @@ def expired(tx: Connection, timeout: timedelta, slow_types: Collection[int], slo
 
 
 def end(tx: Connection, ids: Iterable[int], state: State, *, commit_id: int | None = None) -> None:
-    """Open transactions are committed or aborted from now on. They are held already."""
-    tx.execute(
-        update(transactions)
-        .where(transactions.c.id == func.any(list(ids)), transactions.c.state == State.OPEN)
-        .values(state=state, ended_at=func.clock_timestamp(), commit_id=commit_id)
-    )
+    """Open transactions are committed or aborted from now on, and have no locks any more. They are held already.
+
+    Of one that is committed it is forgotten what it writes and rebuilds, of an aborted one not.
+    """
+    values = {"ids": list(ids), "state": state.value, "open": State.OPEN.value, "commit_id": commit_id}
+    bulk.execute_all(tx, (*(_FINISHED if state is State.COMMITTED else ()), *_ENDED), values)
+
+
+_FINISHED = (
+    "DELETE FROM transaction_components WHERE transaction_id = ANY(%(ids)s)",
+    "DELETE FROM materialization_rebuilds WHERE transaction_id = ANY(%(ids)s)",
+)
+_ENDED = (
+    "DELETE FROM locks WHERE transaction_id = ANY(%(ids)s)",
+    "DELETE FROM replicated_transactions WHERE target_id = ANY(%(ids)s)",
+    "UPDATE transactions SET state = %(state)s, ended_at = clock_timestamp(), commit_id = %(commit_id)s"
+    " WHERE id = ANY(%(ids)s) AND state = %(open)s",
+)
 
 
 # --- what they write ------------------------------------------------------------------------------------------
@@ -260,11 +274,9 @@ def wrote(tx: Connection, transaction_id: int) -> set[Operation]:
             transaction_components.c.operation != Operation.COMPACT,
         )
     )
-    found = {Operation(each) for each in tx.execute(done).scalars()}
-    ids = select(transaction_write_ids.c.write_id).where(transaction_write_ids.c.transaction_id == transaction_id)
-    if tx.execute(ids.limit(1)).one_or_none() is not None:
-        found.add(Operation.INSERT)
-    return found
+    ids = exists().where(transaction_write_ids.c.transaction_id == transaction_id)
+    found = tx.execute(done.union_all(select(literal(Operation.INSERT.value)).where(ids)))
+    return {Operation(each) for each in found.scalars()}
 
 
 _committed, _mine = write_sets.alias("committed"), transaction_components.alias("mine")
@@ -324,7 +336,7 @@ def latest_conflict(tx: Connection, transaction_id: int) -> int:
 
 
 def complete(tx: Connection, transaction_id: int, commit_id: int, *, changes_rows: bool) -> None:
-    """What a transaction wrote is committed: kept for compactions, and for those that may conflict with it."""
+    """What a transaction wrote is about to be committed: kept for compactions, and those that may conflict with it."""
     mine = transaction_components
     own = and_(mine.c.transaction_id == transaction_id, mine.c.operation != Operation.COMPACT)
     place = ("catalog", "database_name", "table_name", "partition_name")
@@ -339,12 +351,6 @@ def complete(tx: Connection, transaction_id: int, commit_id: int, *, changes_row
         mine.c.transaction_id, *(mine.c[each] for each in place), mine.c.write_id, literal(changes_rows)
     ).where(own)
     tx.execute(insert(completed_components).from_select(["transaction_id", *place, "write_id", "changes_rows"], done))
-    remove_written(tx, transaction_id)
-
-
-def remove_written(tx: Connection, transaction_id: int) -> None:
-    """Forgets what a transaction writes."""
-    tx.execute(delete(transaction_components).where(transaction_components.c.transaction_id == transaction_id))
 
 
 def changed_after(
@@ -389,11 +395,6 @@ def add_replicated(tx: Connection, policy: str, pairs: Iterable[tuple[int, int]]
     """Notes which transactions replay which: pairs of source and target."""
     rows = [{"policy": policy, "source_id": source, "target_id": target} for source, target in pairs]
     tx.execute(insert(replicated_transactions), rows)
-
-
-def remove_replicated(tx: Connection, target_ids: Iterable[int]) -> None:
-    """Forgets what transactions replay."""
-    tx.execute(delete(replicated_transactions).where(replicated_transactions.c.target_id == func.any(list(target_ids))))
 
 
 # --- forgetting -----------------------------------------------------------------------------------------------
