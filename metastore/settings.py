@@ -279,6 +279,14 @@ class Settings(BaseSettings):
         description="Port for `/metrics`, `/health` and `/ready`; 0 picks a free one.",
         json_schema_extra={"default_text": "off"},
     )
+    hudi_callback_key: str | None = Field(
+        default=None,
+        repr=False,
+        min_length=1,
+        description="What Hudi's writers give as `hoodie.write.commit.callback.http.api.key`; with it the HTTP port "
+        "takes their commit callbacks at `/hudi/commits`.",
+        json_schema_extra={"default_text": "off", "hidden": True},
+    )
     redis_url: Annotated[str, AfterValidator(_redis_url)] | None = Field(
         default=None,
         repr=False,

@@ -456,6 +456,42 @@ exception SnapshotGone {
   3: string oldestInstant               // timestamp; unset: nothing is left
 }
 
+// ---- Hudi's own timelines ----------------------------------------------------------------------------------------
+//
+// Of a table whose timeline Hudi keeps in files, those files tell what its timeline and snapshot are here. They may be
+// told as often as one likes: what is known is passed over.
+
+struct HudiInstant {
+  1: required string timestamp
+  2: required string action             // that it began as
+  3: required string state              // requested, inflight or completed
+  4: optional string completedAs        // another action
+  5: optional binary metadata           // what Hudi wrote for that state; of one that is not completed, for requested
+}
+
+struct ImportHudiRequest {
+  1: required TableReference table             // added if it isn't there, with its database
+  2: required string location
+  3: required map<string, string> properties   // of its hoodie.properties
+  4: required list<HudiInstant> instants       // in the order in which they happened
+  5: optional list<InstantKey> folder          // all there are, as they began: what is pending and not among them goes
+  6: optional map<string, i64> olderFiles      // from before the timeline's first instant: paths and sizes
+}
+
+struct ImportedInstant {
+  1: required string timestamp
+  2: required string action
+  3: required string state
+  4: required bool fresh                // it was not known yet
+  5: optional string remark             // why it was passed over
+}
+
+struct ImportHudiResponse {
+  1: required bool tableAdded
+  2: required list<ImportedInstant> instants
+  3: required i64 position
+}
+
 service LakeMetastore {
   ListPartitionsResponse lake_list_partitions(1: ListPartitionsRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.MetaException o2)
@@ -541,6 +577,15 @@ service LakeMetastore {
               3: hive_metastore.MetaException o3,
               4: SnapshotGone o4)
   list<DataFile> lake_plan_clean(1: PlanCleanRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+
+  ImportHudiResponse lake_import_hudi(1: ImportHudiRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  // Has the server itself look into the folder of the table that lies there, as its commit callback does; several tables
+  // may, then the name decides.
+  ImportHudiResponse lake_refresh_hudi(1: string location, 2: string name)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3)
 }

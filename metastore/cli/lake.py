@@ -25,6 +25,11 @@ def table_argument(command: Command) -> Command:
 
 
 def _parts(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    return table_parts(value)
+
+
+def table_parts(value: str) -> tuple[str, ...]:
+    """The parts of a table's name. Raises click.BadParameter unless there are two or three."""
     parts = tuple(value.split("."))
     if len(parts) not in (2, 3) or not all(part.strip() for part in parts):
         raise click.BadParameter(f"{value!r} is not of the form DATABASE.TABLE or CATALOG.DATABASE.TABLE")

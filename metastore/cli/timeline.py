@@ -6,6 +6,7 @@ from metastore.cli.connection import uri_option
 from metastore.cli.lake import lake, reference, table_argument
 from metastore.cli.moments import in_words, iso, shown
 from metastore.cli.output import json_option, print_json, print_table
+from metastore.cli.timeline_import import import_timeline
 
 BAR = 24
 """Characters in which instants are drawn over time."""
@@ -14,6 +15,9 @@ BAR = 24
 @click.group()
 def timeline() -> None:
     """See what has happened to a lake table: its instants, one after the other."""
+
+
+timeline.add_command(import_timeline)
 
 
 @timeline.command()

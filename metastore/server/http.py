@@ -1,6 +1,7 @@
-"""The optional HTTP port: `/metrics` for Prometheus, `/health` and `/ready` for whoever runs the server.
+"""The optional HTTP port: `/metrics` for Prometheus, `/health` and `/ready` for whoever runs the server, and, where it
+is switched on, `/hudi/commits` for the commit callback of Hudi's writers.
 
-The standard library's server is enough: three small answers to a few known askers, by default on the loopback
+The standard library's server is enough: few small answers to a few known askers, by default on the loopback
 interface (prometheus-client's own exporter is the same server). It runs in a process of its own, so that it
 answers while every worker is busy, and asks as a client would.
 """
@@ -19,7 +20,7 @@ from typing import Any
 from thrift.Thrift import TException
 
 from metastore.client.thrift_client import ThriftClient
-from metastore.server import metrics
+from metastore.server import hudi_callback, metrics
 from metastore.settings import Settings
 from metastore.wire.generated.fb303_types import fb_status
 
@@ -65,13 +66,28 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             draining = "the server is stopping" if self._draining.is_set() else None
             self._report(draining or _trouble(self._settings, with_database=False))
         else:
-            self._reply(404, b"there are /metrics, /health and /ready\n", "text/plain")
+            self._say(404, "there are /metrics, /health and /ready")
 
     do_HEAD = do_GET  # noqa: N815 - http.server looks for this name
+
+    def do_POST(self) -> None:
+        if self.path.partition("?")[0] != hudi_callback.PATH or self._settings.hudi_callback_key is None:
+            self._say(404, "nothing is taken here")
+        elif not hudi_callback.is_key(self.headers.get(hudi_callback.KEY_HEADER), self._settings.hudi_callback_key):
+            self._say(401, f"give the key that the server knows, as {hudi_callback.KEY_HEADER}")
+        elif not (length := self.headers.get("Content-Length", "")).isdecimal():
+            self._say(411, "say how long the body is")
+        elif int(length) > hudi_callback.MAX_BYTES:
+            self._say(413, f"at most {hudi_callback.MAX_BYTES:,} bytes are read")
+        else:
+            self._say(*hudi_callback.answer(self.rfile.read(int(length)), _worker(self._settings)))
 
     def _report(self, trouble: str | None) -> None:
         report = {"status": "failing", "reason": trouble} if trouble else {"status": "ok"}
         self._reply(503 if trouble else 200, json.dumps(report).encode() + b"\n", "application/json")
+
+    def _say(self, status: int, text: str) -> None:
+        self._reply(status, text.encode() + b"\n", "text/plain")
 
     def _reply(self, status: int, body: bytes, media_type: str) -> None:
         with contextlib.suppress(OSError):  # the client left
@@ -88,10 +104,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 def _trouble(settings: Settings, *, with_database: bool) -> str | None:
     """Why the server can't serve; None if a worker, and the database if asked for, answers."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(settings.host, settings.host)
     doing = "no worker answers"
     try:
-        with ThriftClient(host, settings.port, timeout=_PROBE_SECONDS) as client:
+        with ThriftClient(*_worker(settings), timeout=_PROBE_SECONDS) as client:
             if (status := client.call("getStatus")) != fb_status.ALIVE:
                 return f"the worker's status is {status}"
             if with_database:
@@ -100,3 +115,8 @@ def _trouble(settings: Settings, *, with_database: bool) -> str | None:
     except (OSError, TException) as error:
         return f"{doing}: {error}"
     return None
+
+
+def _worker(settings: Settings) -> tuple[str, int]:
+    """Where this server's workers answer."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(settings.host, settings.host), settings.port

@@ -22,6 +22,7 @@ from metastore.services.events import Events
 from metastore.services.file_snapshots import FileSnapshots
 from metastore.services.functions import FunctionService
 from metastore.services.housekeeping import Housekeeping
+from metastore.services.hudi_import import HudiImport
 from metastore.services.hudi_tables import HudiTables
 from metastore.services.hudi_timeline import HudiTimeline
 from metastore.services.indexes import IndexService
@@ -72,6 +73,7 @@ class Metastore:
     timeline: TimelineService
     instant_completion: InstantCompletion
     file_snapshots: FileSnapshots
+    hudi_import: HudiImport
     hudi_tables: HudiTables
     hudi_timeline: HudiTimeline
     statistics: StatisticsService
@@ -161,6 +163,7 @@ class Metastore:
             timeline=timeline,
             instant_completion=completion,
             file_snapshots=FileSnapshots(database, tables, sequencer),
+            hudi_import=HudiImport(database, warehouse, tables, timeline, completion, hudi_tables),
             hudi_tables=hudi_tables,
             hudi_timeline=HudiTimeline(database, tables, timeline, completion),
             statistics=StatisticsService(database, events),

@@ -1,15 +1,27 @@
-"""Who else lives in a directory: asked before one is deleted, after the objects that own it are gone."""
+"""Who lives in a directory: asked before one is deleted, after the objects that own it are gone."""
 
 from collections.abc import Sequence
 
 from sqlalchemy import Column, ColumnElement, Connection, String, and_, exists, func, or_, select
 
-from metastore.store.schema import databases, partitions, tables
+from metastore.store.names import TableName
+from metastore.store.schema import catalogs, databases, partitions, tables
 
 
 def _at_or_below(column: Column[str | None], place: ColumnElement[str]) -> ColumnElement[bool]:
     # As a range, so that the index on the column serves it: "0" is the character that follows "/".
     return or_(column == place, and_(column > place.concat("/"), column < place.concat("0")))
+
+
+def tables_at(tx: Connection, place: str) -> list[TableName]:
+    """The tables that lie in a directory, by name."""
+    query = (
+        select(catalogs.c.name, databases.c.name, tables.c.name)
+        .join(databases, databases.c.id == tables.c.database_id)
+        .join(catalogs, catalogs.c.id == databases.c.catalog_id)
+        .where(tables.c.location == place)
+    )
+    return sorted(TableName(*row) for row in tx.execute(query))
 
 
 def unshared(tx: Connection, places: Sequence[str], *, besides: int | None = None) -> list[str]:

@@ -1,11 +1,13 @@
 """A Hudi table's own files about itself: its properties and its timeline."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from metastore.warehouse.errors import WarehouseError
 from metastore.warehouse.warehouse import Warehouse
 from metastore.wire import hudi_names, hudi_timeline
 from metastore.wire.hudi_metadata import MAX_BYTES
+from metastore.wire.hudi_timeline import Step
+from metastore.wire.lake import HudiInstant
 
 MAX_PROPERTIES = 1 << 20
 
@@ -27,9 +29,19 @@ class HudiFolder:
         self.instants = hudi_timeline.instants(warehouse.names(self._place(self._timeline)))
         self.has_archive = bool(warehouse.names(self._place(hudi_timeline.archive_folder(self.properties))))
 
-    def content(self, name: str | None) -> bytes | None:
-        """What is in a file of the timeline, None if it is gone. Raises WarehouseError if it is too large."""
-        return b"" if name is None else self._read(f"{self._timeline}/{name}", MAX_BYTES)
+    def steps(self, done: Collection[tuple[str, str]]) -> list[Step]:
+        """What happened, one after the other, but for instants that are `done`: their timestamps and first actions."""
+        return hudi_timeline.history(each for each in self.instants if (each.timestamp, each.action) not in done)
+
+    def told(self, step: Step) -> HudiInstant | None:
+        """A step with what Hudi wrote; None if its file has gone meanwhile. Raises WarehouseError."""
+        each = step.instant
+        content = self._content(each.completed if step.completed else each.requested)
+        if content is None:
+            return None
+        state = "completed" if step.completed else "requested" if each.inflight is None else "inflight"
+        other = each.completed_as if step.completed and each.completed_as != each.action else None
+        return HudiInstant(each.timestamp, each.action, state, other, content or None)
 
     def older_files(self) -> dict[str, int]:
         """The data files whose names say that they are older than every instant on the timeline, and their sizes.
@@ -40,6 +52,9 @@ class HudiFolder:
         if first is None:
             return {}
         return {path: size for path, size in self._warehouse.sizes(self.location).items() if _is_older(path, first)}
+
+    def _content(self, name: str | None) -> bytes | None:
+        return b"" if name is None else self._read(f"{self._timeline}/{name}", MAX_BYTES)
 
     def _read(self, path: str, at_most: int) -> bytes | None:
         found = self._warehouse.read_file(self._place(path), at_most + 1)

@@ -228,6 +228,7 @@ class TestHttp:
         assert fetch(f"{http}/health") == (200, '{"status": "ok"}\n')
         assert fetch(f"{http}/ready?verbose") == (200, '{"status": "ok"}\n')
         assert fetch(f"{http}/")[0] == 404
+        assert fetch(f"{http}/hudi/commits", data=b"{}")[0] == 404  # unless it is switched on
 
     def test_metrics_count_requests(self, server: MetastoreServer, http: str) -> None:
         def count(method: str) -> float:
@@ -300,9 +301,9 @@ def admin(url: str) -> Iterator[Connection]:
     engine.dispose()
 
 
-def fetch(url: str) -> tuple[int, str]:
+def fetch(url: str, data: bytes | None = None) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(url, timeout=30) as reply:
+        with urllib.request.urlopen(url, data, timeout=30) as reply:
             return reply.status, reply.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

@@ -20,6 +20,8 @@ from metastore.wire.generated.lake_metastore_types import (
     EventGroup,
     EventPositions,
     EventsGone,
+    ImportHudiRequest,
+    ImportHudiResponse,
     Instant,
     InstantConflict,
     InstantDetails,
@@ -104,4 +106,8 @@ METHODS: tuple[m, ...] = (
       f((0, 'success', 12, [ReadChangesResponse, None]), (1, 'o1', 12, [NoSuchObjectException, None]), (2, 'o2', 12, [InvalidOperationException, None]), (3, 'o3', 12, [MetaException, None]), (4, 'o4', 12, [SnapshotGone, None]))),
     m('lake_plan_clean', f(None, (1, 'request', 12, [PlanCleanRequest, None])),
       f((0, 'success', 15, (12, [DataFile, None], False)), (1, 'o1', 12, [NoSuchObjectException, None]), (2, 'o2', 12, [InvalidOperationException, None]), (3, 'o3', 12, [MetaException, None]))),
+    m('lake_import_hudi', f(None, (1, 'request', 12, [ImportHudiRequest, None])),
+      f((0, 'success', 12, [ImportHudiResponse, None]), (1, 'o1', 12, [NoSuchObjectException, None]), (2, 'o2', 12, [InvalidOperationException, None]), (3, 'o3', 12, [MetaException, None]))),
+    m('lake_refresh_hudi', f(None, (1, 'location', 11, 'UTF8'), (2, 'name', 11, 'UTF8')),
+      f((0, 'success', 12, [ImportHudiResponse, None]), (1, 'o1', 12, [NoSuchObjectException, None]), (2, 'o2', 12, [InvalidOperationException, None]), (3, 'o3', 12, [MetaException, None]))),
 )

@@ -631,6 +631,57 @@ class PlanCleanRequest(Struct):
         self.limit = limit
 
 
+class HudiInstant(Struct):
+    __slots__ = ('timestamp', 'action', 'state', 'completedAs', 'metadata', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('timestamp', 'action', 'state',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, timestamp: str | None = None, action: str | None = None, state: str | None = None, completedAs: str | None = None, metadata: bytes | None = None) -> None:
+        self.timestamp = timestamp
+        self.action = action
+        self.state = state
+        self.completedAs = completedAs
+        self.metadata = metadata
+
+
+class ImportHudiRequest(Struct):
+    __slots__ = ('table', 'location', 'properties', 'instants', 'folder', 'olderFiles', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table', 'location', 'properties', 'instants',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, location: str | None = None, properties: dict[str, str] | None = None, instants: list[HudiInstant] | None = None, folder: list[InstantKey] | None = None, olderFiles: dict[str, int] | None = None) -> None:
+        self.table = table
+        self.location = location
+        self.properties = properties
+        self.instants = instants
+        self.folder = folder
+        self.olderFiles = olderFiles
+
+
+class ImportedInstant(Struct):
+    __slots__ = ('timestamp', 'action', 'state', 'fresh', 'remark', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('timestamp', 'action', 'state', 'fresh',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, timestamp: str | None = None, action: str | None = None, state: str | None = None, fresh: bool | None = None, remark: str | None = None) -> None:
+        self.timestamp = timestamp
+        self.action = action
+        self.state = state
+        self.fresh = fresh
+        self.remark = remark
+
+
+class ImportHudiResponse(Struct):
+    __slots__ = ('tableAdded', 'instants', 'position', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('tableAdded', 'instants', 'position',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, tableAdded: bool | None = None, instants: list[ImportedInstant] | None = None, position: int | None = None) -> None:
+        self.tableAdded = tableAdded
+        self.instants = instants
+        self.position = position
+
+
 class EventsGone(ExceptionStruct):
     __slots__ = ('message', 'oldest', 'unknown')
     thrift_spec: ClassVar[Spec]
@@ -707,6 +758,10 @@ ReadChangesRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]
 InstantChanges.thrift_spec = f(None, (1, 'instant', 12, [Instant, None]), (2, 'added', 15, (12, [DataFile, None], False)), (3, 'removed', 15, (12, [DataFile, None], False)))
 ReadChangesResponse.thrift_spec = f(None, (1, 'changes', 15, (12, [InstantChanges, None], False)), (2, 'position', 10, None), (3, 'location', 11, 'UTF8'))
 PlanCleanRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'keepCommits', 8, None), (3, 'keepHours', 8, None), (4, 'keepVersions', 8, None), (5, 'limit', 8, None))
+HudiInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'completedAs', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'))
+ImportHudiRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'location', 11, 'UTF8'), (3, 'properties', 13, (11, 'UTF8', 11, 'UTF8', False)), (4, 'instants', 15, (12, [HudiInstant, None], False)), (5, 'folder', 15, (12, [InstantKey, None], False)), (6, 'olderFiles', 13, (11, 'UTF8', 10, None, False)))
+ImportedInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'fresh', 2, None), (5, 'remark', 11, 'UTF8'))
+ImportHudiResponse.thrift_spec = f(None, (1, 'tableAdded', 2, None), (2, 'instants', 15, (12, [ImportedInstant, None], False)), (3, 'position', 10, None))
 EventsGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldest', 10, None))
 InstantConflict.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'winners', 15, (12, [Instant, None], False)), (3, 'overlap', 15, (11, 'UTF8', False)), (4, 'filesToRemove', 15, (11, 'UTF8', False)))
 SnapshotGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldestReadable', 10, None), (3, 'oldestInstant', 11, 'UTF8'))
@@ -758,6 +813,10 @@ for _cls in (
     InstantChanges,
     ReadChangesResponse,
     PlanCleanRequest,
+    HudiInstant,
+    ImportHudiRequest,
+    ImportedInstant,
+    ImportHudiResponse,
     EventsGone,
     InstantConflict,
     SnapshotGone,

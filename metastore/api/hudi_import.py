@@ -1,0 +1,14 @@
+"""Our own calls: what Hudi's files say of a table."""
+
+from metastore.api.registry import Call, answers
+from metastore.wire.lake import ImportHudiRequest, ImportHudiResponse
+
+
+@answers("lake_import_hudi")
+def lake_import_hudi(call: Call, request: ImportHudiRequest) -> ImportHudiResponse:
+    return call.metastore.hudi_import.tell(request)
+
+
+@answers("lake_refresh_hudi")
+def lake_refresh_hudi(call: Call, location: str | None, name: str | None) -> ImportHudiResponse:
+    return call.metastore.hudi_import.refresh(location, name)

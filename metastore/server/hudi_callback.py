@@ -1,0 +1,49 @@
+"""What Hudi's writers post when they have committed (`hoodie.write.commit.callback.*`).
+
+The message names the table and the files of one commit, but not what kind of a commit it was, nor what it replaced; and
+compactions, cleans and rollbacks send none. So it is taken for what it surely is: news. A worker then reads what is new
+in the folder of that table, if it is a registered one.
+"""
+
+import hmac
+import json
+
+from thrift.Thrift import TException
+
+from metastore.client.thrift_client import ThriftClient
+from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
+
+PATH = "/hudi/commits"
+KEY_HEADER = "HUDI-CALLBACK-KEY"
+
+MAX_BYTES = 64 << 20
+"""The longest message that is read: a commit's has a kilobyte for each file."""
+
+_SECONDS = 600.0
+
+
+def is_key(given: str | None, key: str) -> bool:
+    """Whether a writer has given the key, compared in a time that doesn't depend on either."""
+    return given is not None and hmac.compare_digest(given.encode(), key.encode())
+
+
+def answer(body: bytes, worker: tuple[str, int]) -> tuple[int, str]:
+    """Has a worker, at a host and port, look at the table that a message is of; the HTTP status and a line of text."""
+    try:
+        message = json.loads(body)
+        place, name = message["basePath"], message["tableName"]
+        if not isinstance(place, str) or not isinstance(name, str):
+            raise TypeError
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return 400, "that is no message of Hudi's: it has a basePath and a tableName"
+    try:
+        with ThriftClient(*worker, timeout=_SECONDS) as client:
+            told = client.lake_refresh_hudi(place, name)
+    except NoSuchObjectException as error:
+        return 404, str(error.message)
+    except InvalidOperationException as error:
+        return 409, str(error.message)
+    except (OSError, TException) as error:
+        return 503, str(error)
+    fresh = sum(bool(each.fresh) for each in told.instants)
+    return 200, f"{fresh} instants were new, position {told.position}"
