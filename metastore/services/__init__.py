@@ -27,6 +27,7 @@ from metastore.services.hudi_tables import HudiTables
 from metastore.services.hudi_timeline import HudiTimeline
 from metastore.services.indexes import IndexService
 from metastore.services.instant_completion import InstantCompletion
+from metastore.services.instant_files import InstantFiles
 from metastore.services.lake_partitions import HiveView
 from metastore.services.locks import LockService
 from metastore.services.materializations import MaterializationService
@@ -133,16 +134,20 @@ class Metastore:
         )
         partitions = PartitionService(database, warehouse, mover, tables, publisher, commits, events)
         readiness = ReadinessService(database, tables, partitions, publisher, commits)
+        instant_files = InstantFiles(database, warehouse, mover, publisher)
         timeline = TimelineService(
             database,
             warehouse,
             tables,
             sequencer,
+            instant_files,
             heartbeat_seconds=settings.instant_heartbeat_seconds,
             keep_active=settings.active_instants,
         )
         hive_view = HiveView(warehouse, events)
-        completion = InstantCompletion(database, tables, timeline, hive_view, readiness, events)
+        completion = InstantCompletion(
+            database, tables, timeline, hive_view, readiness, events, publisher, instant_files
+        )
         databases = DatabaseService(database, warehouse, mover, events)
         hudi_tables = HudiTables(warehouse, databases, tables)
         change_notes = ChangeNotes(database)
@@ -162,7 +167,7 @@ class Metastore:
             batches=BatchService(database, warehouse, mover, tables, publisher, commits, readiness),
             timeline=timeline,
             instant_completion=completion,
-            file_snapshots=FileSnapshots(database, tables, sequencer),
+            file_snapshots=FileSnapshots(database, tables, sequencer, instant_files),
             hudi_import=HudiImport(database, warehouse, tables, timeline, completion, hudi_tables),
             hudi_tables=hudi_tables,
             hudi_timeline=HudiTimeline(database, tables, timeline, completion),

@@ -8,6 +8,8 @@ from eventbus.sequencer import Sequencer
 from metastore.clock import now_ms
 from metastore.services import instant_rules as rules
 from metastore.services import partition_filter
+from metastore.services.instant_directories import base_of
+from metastore.services.instant_files import InstantFiles
 from metastore.services.lake_partitions import lake_partition
 from metastore.services.partition_reads import partition_keys
 from metastore.services.tables import TableService
@@ -43,10 +45,11 @@ _HOUR = 3_600_000  # milliseconds
 class FileSnapshots:
     """Reads what timelines have made of tables."""
 
-    def __init__(self, database: Database, tables: TableService, sequencer: Sequencer) -> None:
+    def __init__(self, database: Database, tables: TableService, sequencer: Sequencer, files: InstantFiles) -> None:
         self._database = database
         self._tables = tables
         self._sequencer = sequencer
+        self._files = files
 
     def read(self, scope: Scope, request: SnapshotRequest) -> SnapshotResponse:
         """The files of one snapshot, ordered by partition, file group, slice.
@@ -79,11 +82,15 @@ class FileSnapshots:
                 after=after,
                 limit=limit + 1,
             )
+            pending = self._files.pending(tx, row)
             next_page = None
             if len(found) > limit:
                 found = self._whole_groups(tx, row, found, position, request)
                 next_page = json.dumps([position, found[-1].partition, found[-1].file_group])
-        return SnapshotResponse(position, [told_file(each) for each in found], next_page)
+        if pending:  # a snapshot names no file that isn't in its place
+            self._files.settle(row)
+        location = base_of(row.location or "")
+        return SnapshotResponse(position, [told_file(each) for each in found], next_page, location, row.version)
 
     @staticmethod
     def _whole_groups(
@@ -122,7 +129,10 @@ class FileSnapshots:
             if len(completed) == limit:
                 last = completed[-1].position or last
             added, removed = data_files.changes(tx, row.id, wanted, after, last)
+            pending = self._files.pending(tx, row)
             told_instants = placed(tx, completed)
+        if pending:
+            self._files.settle(row)
         by_added, by_removed = _grouped(added, "added_at"), _grouped(removed, "removed_at")
         return ReadChangesResponse(
             [
@@ -134,6 +144,7 @@ class FileSnapshots:
                 for each in told_instants
             ],
             max(after, last),
+            base_of(row.location or ""),
         )
 
     def plan_clean(self, request: PlanCleanRequest) -> list[DataFile]:

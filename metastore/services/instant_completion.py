@@ -11,19 +11,23 @@ from typing import NamedTuple
 
 import structlog
 
+from metastore.services import instant_files
 from metastore.services import instant_rules as rules
 from metastore.services.commits import properties_of
 from metastore.services.events import Events
 from metastore.services.instant_changes import Planner, undone
 from metastore.services.instant_conflicts import PROPERTY, Strategy, overlap
+from metastore.services.instant_files import InstantFiles
 from metastore.services.instant_sealing import Changes, change_snapshot, seal
 from metastore.services.lake_columns import change_columns
 from metastore.services.lake_partitions import HiveView, lake_partition
+from metastore.services.publishing import Publisher
 from metastore.services.readiness import ReadinessService
 from metastore.services.source_reports import progress_of
 from metastore.services.tables import TableService
 from metastore.services.timeline import (
     TimelineService,
+    give_up,
     held_instant,
     held_lake_table,
     placed,
@@ -84,8 +88,12 @@ class InstantCompletion:
         hive_view: HiveView,
         readiness: ReadinessService,
         events: Events,
+        publisher: Publisher,
+        files: InstantFiles,
     ) -> None:
         self._database = database
+        self._publisher = publisher
+        self._files = files
         self._tables = tables
         self._timeline = timeline
         self._hive_view = hive_view
@@ -121,7 +129,8 @@ class InstantCompletion:
         held: dict[int, _Held] = {}
         # In the order of names, as everybody who holds several tables.
         for request in sorted(requests, key=lambda each: _named(each.table)):
-            hold = Hold.SHARED if request.columns is None and meaning is None else Hold.EXCLUSIVE
+            changes_table = request.columns is not None or request.relocate or meaning is not None
+            hold = Hold.EXCLUSIVE if changes_table else Hold.SHARED
             row = held_lake_table(self._tables, tx, request.table, hold)
             if row.id in (each.row.id for each in held.values()):
                 raise InvalidOperationException(
@@ -167,6 +176,11 @@ class InstantCompletion:
         directories: Mapping[str, str] = {}
         if meaning is not None:
             request, directories = meaning(tx, row, instant, request)
+        # What is removed, or lies elsewhere from now on, must have arrived where it was to be.
+        self._files.settle_within(tx, row)
+        relocated = self._files.relocated(row, instant, request)
+        joined = self._files.joined(tx, row, instant, request)
+        asked, request = request, joined.request
         action = rules.completed_action(instant.action, request.newAction)
         if instant.begun_as == rules.SAVEPOINT:
             saved_position(tx, row, line, instant.timestamp)  # a clean may have come in between
@@ -176,14 +190,16 @@ class InstantCompletion:
             planner = Planner(tx, row, request, compacts=instant.begun_as in rules.COMPLETES_AS)
             read = _read_position(row, instant, request, line.position)
             changes = planner.named(read)
-            self._check_conflicts(tx, row, instant, request, changes, read, line.position)
+            self._check_conflicts(tx, row, instant, asked, changes, read, line.position)
             planner.resolve(changes)
         if request.cleanedPaths is not None:
             line = self._clean(tx, row, instant, request.cleanedPaths, line)
         if request.metadata is not None:
             instants.put_metadata(tx, instant.id, rules.COMPLETED, request.metadata)
         data_files.forget_leftovers_of(tx, instant.id)
-        self._apply(tx, row, request, changes, line.position + 1, directories)
+        directories = {**directories, **joined.directories}
+        self._apply(tx, row, instant, request, changes, line.position + 1, directories, relocated)
+        self._files.record(tx, row, instant, joined)
         return _Changed(request, digest, row, line, instant, action, changes)
 
     def _seal(self, tx: Transaction, changed: "_Changed") -> "_Done":
@@ -206,21 +222,25 @@ class InstantCompletion:
         self,
         tx: Transaction,
         row: TableRow,
+        instant: InstantRow,
         request: CompleteInstantRequest,
         changes: Changes,
         position: int,
         directories: Mapping[str, str],
+        relocated: Mapping[str, str],
     ) -> None:
         """Changes the snapshot, the table's columns, its watermark, and what Hive's readers see."""
         sums = change_snapshot(tx, row, position, changes)
         if request.columns is not None:
-            row = change_columns(tx, row, request.columns, self._events)
+            row = change_columns(tx, row, request.columns, request.schemaProperties or {}, self._events)
         if request.eventTimes:
             properties = properties_of(row)
             readiness.hold(tx, row.id)
             readiness.put_progress(tx, row.id, progress_of(tx, row, request.chain, request.eventTimes, properties))
             self._readiness.advance(tx, row, properties)
-        self._hive_view.update(tx, row, sums, changes.values, directories)
+        if request.rolledBack is not None:
+            relocated = instant_files.back(sums, changes, instant)
+        self._hive_view.update(tx, row, sums, changes.values, directories, relocated)
 
     @staticmethod
     def _check_conflicts(
@@ -246,7 +266,7 @@ class InstantCompletion:
                 both.update(dict.fromkeys(found))
         if winning:
             winners = instants.by_positions(tx, row.id, winning[:MAX_WINNERS])
-            raise _Lost(row, instant, winners, list(both), [each.path for each in changes.added])
+            raise _Lost(row, instant, winners, list(both), [each.path or "" for each in request.added or ()])
 
     @staticmethod
     def _undo(
@@ -258,7 +278,7 @@ class InstantCompletion:
         if request.added or request.removedGroups or request.removedPaths or request.replacedPartitions:
             raise InvalidOperationException("a rollback or restore changes no files but those of what it undoes")
         found = [held_instant(tx, row, *_key(each)) for each in request.rolledBack or ()]
-        given_up = [each.id for each in found if each.position is None and each.id != instant.id]
+        given_up = [each for each in found if each.position is None and each.id != instant.id]
         completed = [each for each in found if each.position is not None]
         changes = Changes()
         if completed:
@@ -273,8 +293,7 @@ class InstantCompletion:
             names = {each.partition for each in (*after, *before)}
             changes = undone(before, after, {name: lake_partition(row, name) for name in names})
             instants.undo(tx, sorted(undone_ids), instant.timestamp)
-        if given_up:
-            instants.remove(tx, given_up)
+        give_up(tx, row, given_up)
         return changes
 
     @staticmethod
@@ -305,6 +324,10 @@ class InstantCompletion:
     def _finish(self, done: Sequence["_Done"]) -> None:
         """What follows from completions; they are done whatever becomes of it, and housekeeping tries again."""
         for each in done:
+            try:
+                self._publisher.carry_out(each.table_id)
+            except (WarehouseError, DatabaseUnavailable) as error:
+                log.warning("files of an instant can't be moved yet", table_id=each.table_id, error=str(error))
             try:
                 if each.has_event_times:
                     self._readiness.commit_due(each.table_id)
@@ -384,5 +407,9 @@ def _key(key: InstantKey) -> tuple[str | None, str | None]:
 
 def _digest(request: CompleteInstantRequest) -> bytes:
     """By which the same completion is known again."""
-    content = request.replace(table=None, eventTimes=dict(sorted((request.eventTimes or {}).items())))
+    content = request.replace(
+        table=None,
+        eventTimes=dict(sorted((request.eventTimes or {}).items())),
+        schemaProperties=dict(sorted((request.schemaProperties or {}).items())),
+    )
     return hashlib.sha256(binary.encode(content)).digest()

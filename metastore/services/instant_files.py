@@ -8,14 +8,16 @@ replacement. An instant that is given up takes its directory with it.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from metastore.services.instant_directories import DIRECTORY, base_of, below, own_directory
+from metastore.services.instant_sealing import Changes
 from metastore.services.lake_partitions import lake_partition
 from metastore.services.moves import Mover
 from metastore.services.publishing import Publisher, directory
 from metastore.store import Database, data_files, partitions, publications
-from metastore.store.data_files import FileRow, PartitionSums
+from metastore.store.data_files import PartitionSums
 from metastore.store.database import Transaction
 from metastore.store.instants import InstantRow
 from metastore.store.partitions import Selection
@@ -37,8 +39,8 @@ class Joined(NamedTuple):
     new partitions that aren't those of their names."""
 
     request: CompleteInstantRequest
-    joining: list[Joining]
-    directories: dict[str, str]
+    joining: Sequence[Joining] = ()
+    directories: Mapping[str, str] = MappingProxyType({})
 
 
 class InstantFiles:
@@ -50,16 +52,16 @@ class InstantFiles:
         self._mover = mover
         self._publisher = publisher
 
-    def joining(self, tx: Transaction, row: TableRow, instant: InstantRow, request: CompleteInstantRequest) -> "Joined":
+    def joined(self, tx: Transaction, row: TableRow, instant: InstantRow, request: CompleteInstantRequest) -> Joined:
         """Where staged files will be, and what is to be moved there. To be called with completions kept away.
 
         Raises InvalidOperationException for files that aren't there or can't be moved.
         """
         staged = [each for each in request.added or () if each.staged]
         if not staged:
-            return Joined(request, [], {})
+            return Joined(request)
         own = own_directory(instant.timestamp, instant.begun_as)
-        there = {below(own, each) for each in self._files(row, own) if _is_visible(each.rpartition("/")[2])}
+        there = {below(own, each) for each in self._files(row, own) if _is_visible(_file(each))}
         targets, directories = self._targets(tx, row, own, {each.partition or "" for each in staged})
         self._mover.settle_within(tx, [_base(row), *(f"{_base(row)}/{each}" for each in targets.values())])
         joining, added = [], []
@@ -70,7 +72,7 @@ class InstantFiles:
                 continue
             if path not in there:
                 raise InvalidOperationException(f"the staged file {path!r} is not in the instant's directory {own}")
-            target = below(targets[each.partition or ""], path.rpartition("/")[2])
+            target = below(targets[each.partition or ""], _file(path))
             if target != path:
                 if self._warehouse.exists(f"{_base(row)}/{target}"):
                     raise InvalidOperationException(
@@ -80,9 +82,7 @@ class InstantFiles:
             added.append(each.replace(path=target, staged=None))
         return Joined(request.replace(added=added), joining, directories)
 
-    def relocated(
-        self, tx: Transaction, row: TableRow, instant: InstantRow, request: CompleteInstantRequest
-    ) -> dict[str, str]:
+    def relocated(self, row: TableRow, instant: InstantRow, request: CompleteInstantRequest) -> dict[str, str]:
         """The new directories of partitions that a completion replaces, by name, relative to the table.
 
         Raises InvalidOperationException unless exactly the files that it adds to them are there.
@@ -110,19 +110,18 @@ class InstantFiles:
             )
         return places
 
-    def record(self, tx: Transaction, row: TableRow, joining: Sequence[Joining]) -> None:
-        """Keeps what is to be moved, once the partitions are there."""
-        if not joining:
+    def record(self, tx: Transaction, row: TableRow, instant: InstantRow, joined: Joined) -> None:
+        """Keeps what is to be moved, once the partitions are there; what is left of the directory then goes."""
+        if not joined.joining:
             return
-        names = {each.partition for each in joining}
+        names = {each.partition for each in joined.joining}
         ids = {data_files.WHOLE_TABLE: publications.WHOLE_TABLE}
         if data_files.WHOLE_TABLE not in names:
             ids = {each.name: each.id for each in partitions.rows(tx, Selection(row.id, names=sorted(names)))}
-        publications.add(
-            tx,
-            row.id,
-            [(ids[each.partition], f"{_base(row)}/{each.source}", each.source.rpartition("/")[2]) for each in joining],
-        )
+        moves = [(ids[each.partition], f"{_base(row)}/{each.source}", _file(each.source)) for each in joined.joining]
+        publications.add(tx, row.id, moves)
+        if not joined.directories:
+            leave_over_directory(tx, row, instant)
 
     @staticmethod
     def pending(tx: Transaction, row: TableRow) -> bool:
@@ -140,7 +139,7 @@ class InstantFiles:
 
     def delete(self, tx: Transaction, row: TableRow, path: str) -> bool:
         """Deletes an instant's directory; False while files are still to be moved from there. Raises WarehouseError."""
-        place = f"{_base(row)}/{path}"
+        place = f"{_base(row)}/{path.rstrip('/')}"
         if publications.has_any_below(tx, row.id, place):
             return False
         self._warehouse.delete_directory(place, within=_base(row))
@@ -173,20 +172,25 @@ class InstantFiles:
         return {name: places[own_name] for name, own_name in exact.items()}, directories
 
 
-def directories_again(again: Sequence[FileRow]) -> dict[str, str]:
-    """Where partitions lay whose files belong to the snapshot again, if it was in the directory of an instant or may
-    be in another one now; by name, relative to the table."""
-    places: dict[str, set[str]] = {}
-    for each in again:
-        places.setdefault(each.partition, set()).add(each.path.rpartition("/")[0])
-    return {name: found.pop() for name, found in places.items() if len(found) == 1}
-
-
-def emptied(sums: Sequence[PartitionSums], gone: Sequence[FileRow], instant: InstantRow) -> dict[str, str]:
-    """Empty directories for partitions that lie in the directory of an instant whose files all were undone."""
+def leave_over_directory(tx: Transaction, row: TableRow, instant: InstantRow) -> None:
+    """Has an instant's directory deleted, with all that is in it by then."""
     own = own_directory(instant.timestamp, instant.begun_as)
-    were = {each.partition for each in gone if each.path.startswith(f"{DIRECTORY}/")}
-    return {each.name: below(own, each.name) for each in sums if not each.files and each.name in were}
+    data_files.leave_over(tx, row.id, [f"{own}/"])
+
+
+def back(sums: Sequence[PartitionSums], changes: Changes, instant: InstantRow) -> dict[str, str]:
+    """Where partitions are that lay, or lie again, in directories of instants, after an instant that undid others.
+
+    They are where their files are; those without any, in an empty one. By name, relative to the table.
+    """
+    left = {each.partition for each in changes.removed.values() if _is_of_instant(each.path)}
+    places: dict[str, str] = {}
+    for each in changes.again:
+        if each.partition in left or _is_of_instant(each.path):
+            places[each.partition] = each.path.rpartition("/")[0]
+    own = own_directory(instant.timestamp, instant.begun_as)
+    empty = {each.name: below(own, each.name) for each in sums if not each.files and each.name in left}
+    return {**places, **empty}
 
 
 def _base(row: TableRow) -> str:
@@ -195,6 +199,14 @@ def _base(row: TableRow) -> str:
 
 def _relative(row: TableRow, location: str) -> str:
     return location.removeprefix(_base(row)).lstrip("/")
+
+
+def _file(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _is_of_instant(path: str) -> bool:
+    return path.startswith(f"{DIRECTORY}/")
 
 
 def _is_visible(name: str) -> bool:

@@ -1,6 +1,6 @@
 """Columns that come with a commit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from eventbus.events import EventType
@@ -19,12 +19,20 @@ PROPERTY = "timeline.schema-changes"
 
 ADD, ANY = "add", "any"
 
+SPARK_SCHEMA = "spark.sql.sources.schema"
+"""How the names of the properties begin in which Spark keeps the columns of its own tables."""
 
-def change_columns(tx: Transaction, row: TableRow, given: Sequence[Column], events: Events) -> TableRow:
+
+def change_columns(
+    tx: Transaction, row: TableRow, given: Sequence[Column], properties: Mapping[str, str], events: Events
+) -> TableRow:
     """Gives a table, whose row the caller holds, the columns of a commit; its row afterwards.
 
-    Raises InvalidOperationException for a change that the table doesn't allow.
+    `properties` take the place of those in which Spark keeps the columns. Raises InvalidOperationException for a change
+    that the table doesn't allow.
     """
+    if other := sorted(name for name in properties if not name.startswith(SPARK_SCHEMA)):
+        raise InvalidOperationException(f"{other[0]!r} is no property that goes with columns: {SPARK_SCHEMA}…")
     old = objects.table_of(row)
     assert old.sd is not None
     columns = objects.columns([FieldSchema(name=c.name, type=c.type, comment=c.comment) for c in given])
@@ -45,9 +53,12 @@ def change_columns(tx: Transaction, row: TableRow, given: Sequence[Column], even
     statistics.remove_columns(tx, row.id, changed, partitions_too=True)
     constraints.remove_columns(tx, row.id, [name for name in changed if name not in types])
     new = old.replace(sd=old.sd.replace(cols=columns))
+    if properties:
+        others = {key: value for key, value in row.parameters.items() if not key.startswith(SPARK_SCHEMA)}
+        new = new.replace(parameters={**others, **properties})
     assert new.sd is not None
     body = splice.descriptor_body(new.sd)
     number = descriptors.keep(tx, [body])[body]
     tables.change(tx, row.id, row.database_id, objects.table_values(new, number))
     events.table(tx, EventType.ALTER_TABLE, old, new)
-    return replace(row, descriptor_id=number, descriptor=body)
+    return replace(row, descriptor_id=number, descriptor=body, parameters=new.parameters or {})

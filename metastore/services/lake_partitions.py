@@ -9,6 +9,7 @@ from metastore.services import commit_flag, objects, partition_rows
 from metastore.services.commit_flag import Flag
 from metastore.services.commits import properties_of
 from metastore.services.events import Events, PartitionChange
+from metastore.services.instant_directories import base_of
 from metastore.services.partition_reads import values_of_existing
 from metastore.services.partition_rows import Kept
 from metastore.services.partition_states import exact_name
@@ -20,7 +21,7 @@ from metastore.store.database import Transaction
 from metastore.store.partitions import Selection
 from metastore.store.tables import TableRow
 from metastore.warehouse import Warehouse
-from metastore.wire.hive import InvalidOperationException, Partition, Table
+from metastore.wire.hive import InvalidOperationException, Partition, StorageDescriptor, Table
 
 
 class LakePartition(NamedTuple):
@@ -55,28 +56,34 @@ class HiveView:
         sums: Sequence[PartitionSums],
         values: Mapping[str, Sequence[str]],
         directories: Mapping[str, str],
+        relocated: Mapping[str, str],
     ) -> None:
         """Adds partitions that have come, and gives those that are there the counts of their files.
 
         A partition that comes is ready or not as the table's properties say; one that is there stays what it is. It
-        lies in the directory of its name, unless `directories` names another one, relative to the table.
+        lies in the directory of its name, unless `directories` names another one, relative to the table; those of
+        `relocated` get that directory also if they are there. The partition of a table without keys is the table.
         The caller holds the table's row. Raises WarehouseError, InvalidOperationException if a listener vetoes.
         """
         owner = objects.table_of(row)
         if not owner.partitionKeys:
-            self._update_table(tx, row, owner, sums)
+            self._update_table(tx, row, owner, sums, relocated.get(data_files.WHOLE_TABLE))
             return
-        found = partitions.rows(tx, Selection(row.id, names=[each.name for each in sums]), lock=True)
+        names = {each.name for each in sums} | relocated.keys()
+        found = partitions.rows(tx, Selection(row.id, names=sorted(names)), lock=True)
         there = {each.name for each in found}
-        of = {each.name: each for each in sums}
-        self._add(tx, row, owner, [each for each in sums if each.name not in there and each.files], values, directories)
+        of = {each.name: _counts(each) for each in sums}
+        coming = [each for each in sums if each.name not in there and each.files]
+        self._add(tx, row, owner, coming, values, {**directories, **relocated})
         if not found:
             return
         before = partition_rows.decoded(tx, row, found)
         kept: list[Kept] = []
         for old, value in zip(found, before, strict=True):
-            parameters = {**(value.parameters or {}), **_counts(of[old.name])}
-            kept.append((old.name, old.values, value.replace(parameters=parameters), Flag(old.ready, old.commit_time)))
+            new = value.replace(parameters={**(value.parameters or {}), **of.get(old.name, {})})
+            if old.name in relocated:
+                new = new.replace(sd=self._moved(new.sd, row.location, relocated[old.name]))
+            kept.append((old.name, old.values, new, Flag(old.ready, old.commit_time)))
         rows = partition_rows.new_rows(tx, row, kept)
         partitions.change_many(tx, [(old.id, new) for old, new in zip(found, rows, strict=True)])
         self._events.partitions(
@@ -84,9 +91,7 @@ class HiveView:
             EventType.ALTER_PARTITIONS,
             owner,
             [
-                PartitionChange(
-                    old.name, old.ready, value, new, after.descriptor_id, old.stored.storage_descriptor_id
-                )
+                PartitionChange(old.name, old.ready, value, new, after.descriptor_id, old.stored.storage_descriptor_id)
                 for old, value, (_, _, new, _), after in zip(found, before, kept, rows, strict=True)
             ],
         )
@@ -134,12 +139,23 @@ class HiveView:
             ],
         )
 
-    def _update_table(self, tx: Transaction, row: TableRow, owner: Table, sums: Sequence[PartitionSums]) -> None:
-        if not sums:
+    def _update_table(
+        self, tx: Transaction, row: TableRow, owner: Table, sums: Sequence[PartitionSums], directory: str | None
+    ) -> None:
+        if not sums and directory is None:
             return
-        changed = owner.replace(parameters={**(owner.parameters or {}), **_counts(sums[0])})
+        changed = owner.replace(parameters={**(owner.parameters or {}), **(_counts(sums[0]) if sums else {})})
+        if directory is not None:
+            changed = changed.replace(sd=self._moved(owner.sd, base_of(row.location or ""), directory))
         tables.change(tx, row.id, row.database_id, objects.table_values(changed, row.descriptor_id))
         self._events.table(tx, EventType.ALTER_TABLE, owner, changed)
+
+    def _moved(self, sd: StorageDescriptor | None, base: str | None, directory: str) -> StorageDescriptor:
+        """The same storage in another directory, which is made if it isn't there."""
+        assert sd is not None and base is not None
+        location = self._warehouse.join(base, directory) if directory else base
+        self._warehouse.make_directory(location)
+        return sd.replace(location=location)
 
 
 def _counts(sums: PartitionSums) -> dict[str, str]:

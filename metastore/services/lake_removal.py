@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from metastore.clock import now_ms
 from metastore.services import instant_rules as rules
 from metastore.services.events import Events
+from metastore.services.instant_directories import DIRECTORY
 from metastore.services.instant_sealing import Changes, change_snapshot, seal
 from metastore.store import data_files, instants
 from metastore.store.database import Transaction
@@ -43,6 +44,8 @@ def drop_files(tx: Transaction, row: TableRow, names: Sequence[str] | None, even
     position = instants.timeline(tx, row.id).position + 1
     change_snapshot(tx, row, position, changes)
     if deleted:
+        # The directories that go hold what is there now; what was replaced lies elsewhere.
+        data_files.leave_over(tx, row.id, data_files.paths_if_any_below(tx, row.id, wanted, DIRECTORY))
         data_files.forget_partitions(tx, row.id, wanted)
     line = instants.hold_timeline(tx, row.id)
     assert line is not None, "the caller has seen to it that there is one"

@@ -16,6 +16,7 @@ from metastore.services import (
 )
 from metastore.services import names as given
 from metastore.services.events import Events, PartitionChange
+from metastore.services.instant_directories import base_of
 from metastore.services.moves import Mover
 from metastore.services.privileges import keep_creators
 from metastore.services.publishing import Publisher
@@ -375,23 +376,24 @@ class TableService:
             and value.sd.location in (None, "", row.location)
             and before is not None
             and before.location is not None
-            and (self._warehouse.relative_to(row.location, before.location) or "").lower() == row.name.table
+            and (self._warehouse.relative_to(base_of(row.location), before.location) or "").lower() == row.name.table
         )
         if not moves_data:
             return home.id, None
         assert row.location is not None
         target = self._warehouse.table_location(home.location or "", name.table)
-        value.sd.location = target
-        if target == row.location:
+        value.sd.location = target + row.location.removeprefix(source)
+        if target == source:
+        source = base_of(row.location)
             return home.id, None
-        self._check_unshared(tx, row, [row.location], "moved")
+        self._check_unshared(tx, row, [source], "moved")
         self._publisher.settle_table(tx, row.id)
-        self._mover.settle_within(tx, [row.location, target])
+        self._mover.settle_within(tx, [source, target])
         if self._warehouse.exists(target):
             raise InvalidOperationException(
                 f"New location for this table {name.database}.{name.table} already exists : {target}"
             )
-        return home.id, moves.add(tx, row.location, target)
+        return home.id, moves.add(tx, source, target)
 
     def _relocate(self, tx: Transaction, row: TableRow, value: Table) -> None:
         """A table may get another location; its partitions stay where they are, as in Hive."""
@@ -472,7 +474,7 @@ class TableService:
         external = objects.is_true(row.parameters.get("EXTERNAL"))
         if delete_data and not external and row.type != objects.VIEW:
             doomed = [
-                *([row.location] if row.location else []),
+                *([base_of(row.location)] if row.location else []),
                 *partitions.foreign_locations(tx, [row.id]),
             ]
             self._mover.settle_within(tx, doomed)

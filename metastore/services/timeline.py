@@ -7,8 +7,10 @@ import structlog
 from eventbus import log as event_log
 from eventbus.sequencer import Sequencer
 from metastore.clock import now_ms
+from metastore.services import instant_files, objects
 from metastore.services import instant_rules as rules
-from metastore.services import objects
+from metastore.services.instant_directories import base_of, own_directory
+from metastore.services.instant_files import InstantFiles
 from metastore.services.lake_partitions import lake_partition
 from metastore.services.tables import TableService
 from metastore.store import Database, data_files, instants, tables
@@ -49,6 +51,7 @@ class TimelineService:
         warehouse: Warehouse,
         tables: TableService,
         sequencer: Sequencer,
+        files: InstantFiles,
         *,
         heartbeat_seconds: float,
         keep_active: int,
@@ -60,6 +63,7 @@ class TimelineService:
         self._warehouse = warehouse
         self._tables = tables
         self._sequencer = sequencer
+        self._files = files
         self._heartbeat_seconds = heartbeat_seconds
         self._keep_active = keep_active
 
@@ -88,16 +92,18 @@ class TimelineService:
                 row, line = self._started(tx, request.table)
             now = now_ms()
             if given is not None and (known := instants.find(tx, row.id, given, action)) is not None:
-                return self._begun_again(tx, known, state, request.metadata or b"")
+                return _in_directory(row, self._begun_again(tx, known, state, request.metadata or b""))
             timestamp = given or rules.next_timestamp(line.last_timestamp, now)
             read = self._read_position(tx, row, line, action, timestamp, request)
             found = instants.add(tx, row.id, timestamp, action, state, now, read)
             if request.metadata is not None:
                 instants.put_metadata(tx, found.id, state, request.metadata)
             instants.put_plan(tx, found.id, groups)
+            if request.heartbeat:
+                instants.beat(tx, found.id)
             if rules.is_servers(timestamp) and timestamp > line.last_timestamp:
                 instants.put_timeline(tx, row.id, line._replace(last_timestamp=timestamp))
-            return told(found)
+            return _in_directory(row, told(found))
 
     def transition(
         self,
@@ -152,7 +158,10 @@ class TimelineService:
                 return
             if found.state == rules.COMPLETED and found.action not in rules.DELETABLE:
                 raise InvalidOperationException(f"{spoken(found)}: undo it by a rollback or a restore")
-            instants.remove(tx, [found.id])  # the place among the completions that it may have stays taken
+            if found.state == rules.COMPLETED:
+                instants.remove(tx, [found.id])  # its place among the completions stays taken
+            else:
+                give_up(tx, row, [found])
         self.delete_leftovers()
 
     # --- reading ----------------------------------------------------------------------------------------------
@@ -204,8 +213,9 @@ class TimelineService:
             line = instants.timeline(tx, row.id)
             last = instants.last_completed(tx, row.id)
             if last is None:
-                return TimelinePosition(line.position, None, line.oldest_readable)
-            return TimelinePosition(line.position, last.timestamp, line.oldest_readable, placed(tx, [last])[0].moment)
+                return TimelinePosition(line.position, None, line.oldest_readable, tableVersion=row.version)
+            moment = placed(tx, [last])[0].moment
+            return TimelinePosition(line.position, last.timestamp, line.oldest_readable, moment, row.version)
 
     # --- housekeeping -----------------------------------------------------------------------------------------
 
@@ -249,7 +259,9 @@ class TimelineService:
         if row is None or row.location is None or data_files.known_paths(tx, row.id, [file.path]):
             return True
         try:
-            self._warehouse.delete_file(f"{row.location}/{file.path}")
+            if file.path.endswith("/"):
+                return self._files.delete(tx, row, file.path)
+            self._warehouse.delete_file(f"{base_of(row.location)}/{file.path}")
         except WarehouseError as error:
             log.warning("a file that is left over can't be deleted", table=str(row.name), error=str(error))
             return False
@@ -259,8 +271,7 @@ class TimelineService:
         """Forgets instants whose writers died."""
         for each in dead:
             log.info("an instant's writer is silent, it is given up", table=str(row.name), instant=spoken(each))
-        if dead:
-            instants.remove(tx, [each.id for each in dead])
+        give_up(tx, row, dead)
 
     @staticmethod
     def _begun_again(tx: Transaction, known: InstantRow, state: str, content: bytes | None) -> Instant:
@@ -340,6 +351,20 @@ def no_instant(row: TableRow, timestamp: str | None, action: str | None) -> NoSu
     return NoSuchObjectException(
         f"{row.name} has no instant {timestamp} {action}; perhaps its writer was silent too long"
     )
+
+
+def give_up(tx: Transaction, row: TableRow, some: Sequence[InstantRow]) -> None:
+    """Forgets instants that aren't completed; their files go, too."""
+    for each in some:
+        instant_files.leave_over_directory(tx, row, each)
+    if some:
+        instants.remove(tx, [each.id for each in some])
+
+
+def _in_directory(row: TableRow, begun: Instant) -> Instant:
+    """What who begins an instant is told: where to put its files, too."""
+    own = own_directory(begun.timestamp or "", begun.begunAs or begun.action or "")
+    return begun.replace(directory=f"{base_of(row.location or '')}/{own}")
 
 
 def spoken(instant: InstantRow) -> str:

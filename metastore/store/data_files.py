@@ -345,6 +345,14 @@ def sums(tx: Connection, table_id: int, names: Collection[str] | None = None) ->
     return [PartitionSums(*row) for row in tx.execute(query.order_by(lake_partitions.c.name))]
 
 
+def paths_if_any_below(tx: Connection, table_id: int, names: Collection[str], place: str) -> list[str]:
+    """The paths of all files that partitions ever had, of those partitions that had one below a place."""
+    wanted = [_of(table_id), data_files.c.partition_name == func.any(list(names))]
+    some = select(data_files.c.partition_name).where(*wanted, func.starts_with(data_files.c.path, f"{place}/"))
+    query = select(data_files.c.path).where(*wanted, data_files.c.partition_name.in_(some))
+    return list(tx.execute(query).scalars())
+
+
 def forget_partitions(tx: Connection, table_id: int, names: Collection[str]) -> None:
     """Forgets every file that partitions ever had."""
     tx.execute(delete(data_files).where(_of(table_id), data_files.c.partition_name == func.any(list(names))))

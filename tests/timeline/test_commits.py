@@ -334,7 +334,7 @@ def test_partitions_with_a_timeline_keep_their_names(table: LakeTable) -> None:
 
 def test_a_renamed_table_takes_its_timeline_along(table: LakeTable) -> None:
     table.commit("a")
-    before = table.snapshot()
+    before = table.snapshot().files
     table.metastore.tables.alter(table.db, "t", table.hive.replace(tableName="u"), {})
     table.name, table.reference = "u", table.reference.replace(table="u")
-    assert table.snapshot() == before
+    assert table.snapshot().files == before
