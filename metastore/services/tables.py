@@ -381,10 +381,10 @@ class TableService:
         if not moves_data:
             return home.id, None
         assert row.location is not None
+        source = base_of(row.location)
         target = self._warehouse.table_location(home.location or "", name.table)
         value.sd.location = target + row.location.removeprefix(source)
         if target == source:
-        source = base_of(row.location)
             return home.id, None
         self._check_unshared(tx, row, [source], "moved")
         self._publisher.settle_table(tx, row.id)
