@@ -79,7 +79,8 @@ def seal(
     line = instants.hold_timeline(tx, row.id)
     assert line is not None, "an instant without a timeline"
     completion_time = rules.next_timestamp(line.last_timestamp, now)
-    instants.put_timeline(tx, row.id, instants.Timeline(completion_time, position, oldest_readable))
+    line = line._replace(last_timestamp=completion_time, position=position, oldest_readable=oldest_readable)
+    instants.put_timeline(tx, row.id, line)
     completed = instant._replace(
         action=action,
         state=rules.COMPLETED,

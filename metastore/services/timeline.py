@@ -39,6 +39,9 @@ MAX_PLAN = 100_000
 LEFTOVERS_AT_ONCE = 200
 """Files that are deleted while their records are held."""
 
+TOUCHES_AT_ONCE = 10_000
+"""Records of what instants changed that are removed in one transaction."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -198,6 +201,7 @@ class TimelineService:
             if found.position is not None:
                 for some in instants.touches(tx, row.id, found.position - 1, found.position).values():
                     touched |= {each.partition for each in some}
+                touched |= data_files.partitions_changed_at(tx, row.id, found.position)
             return InstantDetails(
                 instant=told(placed(tx, [found])[0]),
                 metadata=instants.metadata_of(tx, found.id),
@@ -232,7 +236,21 @@ class TimelineService:
         for table_id in many:
             with self._database.write() as tx:
                 instants.archive(tx, table_id, self._keep_active)
+            self._forget_touches(table_id)
         self.delete_leftovers()
+
+    def _forget_touches(self, table_id: int) -> None:
+        """Forgets what archived instants changed, where nobody can be in their way any more."""
+        with self._database.write() as tx:
+            line = instants.hold_timeline(tx, table_id)
+            if line is None:
+                return
+            line = line._replace(forgotten=max(line.forgotten, instants.needless(tx, table_id)))
+            instants.put_timeline(tx, table_id, line)
+        removed = TOUCHES_AT_ONCE
+        while removed == TOUCHES_AT_ONCE:
+            with self._database.write() as tx:
+                removed = instants.forget_touches(tx, table_id, line.forgotten, TOUCHES_AT_ONCE)
 
     def place_moments(self, tx: Transaction) -> None:
         """Keeps the numbers of the events of completions, before the events are removed."""
@@ -302,6 +320,11 @@ class TimelineService:
         if not 0 <= request.readPosition <= line.position:
             raise InvalidOperationException(
                 f"{row.name} has no position {request.readPosition}: the last one is {line.position}"
+            )
+        if request.readPosition < line.forgotten:
+            raise InvalidOperationException(
+                f"what was completed since position {request.readPosition} of {row.name} is not known any more: read"
+                f" again, at position {line.forgotten} or later"
             )
         return request.readPosition
 

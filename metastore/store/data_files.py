@@ -255,6 +255,15 @@ def known_paths(tx: Connection, table_id: int, paths: Collection[str]) -> set[st
     return set(tx.execute(select(data_files.c.path).where(_of(table_id), _path_is(paths))).scalars())
 
 
+def partitions_changed_at(tx: Connection, table_id: int, position: int) -> set[str]:
+    """The partitions that a completion gave files to or took files from, as far as those haven't been cleaned."""
+    found: set[str] = set()
+    for at in (data_files.c.added_at, data_files.c.removed_at):
+        query = select(data_files.c.partition_name).distinct().where(_of(table_id), at == position)
+        found |= set(tx.execute(query).scalars())
+    return found
+
+
 def changed_since(tx: Connection, table_id: int, position: int) -> tuple[list[FileRow], list[FileRow]]:
     """What would have to be undone to come back to a position: live files that were added since, and files that
     belonged to the snapshot then and have been removed since."""

@@ -18,12 +18,14 @@ from metastore.store.schema import (
 
 class Timeline(NamedTuple):
     """`last_timestamp`: the greatest that was given, to an instant or a completion; `position`: how many completed;
-    `oldest_readable`: the first position of which no file has been cleaned.
+    `oldest_readable`: the first position of which no file has been cleaned; `forgotten`: the last one of those of which
+    it isn't kept any more what they changed.
     """
 
     last_timestamp: str = ""
     position: int = 0
     oldest_readable: int = 0
+    forgotten: int = 0
 
 
 class InstantRow(NamedTuple):
@@ -97,10 +99,14 @@ def _row(row: Row[Any]) -> InstantRow:
     )
 
 
+_LINE: Select[Any] = select(
+    timelines.c.last_timestamp, timelines.c.position, timelines.c.oldest_readable, timelines.c.forgotten
+)
+
+
 def timeline(tx: Connection, table_id: int) -> Timeline:
     """How far a table's timeline has come."""
-    query = select(timelines.c.last_timestamp, timelines.c.position, timelines.c.oldest_readable)
-    row = tx.execute(query.where(timelines.c.table_id == table_id)).one_or_none()
+    row = tx.execute(_LINE.where(timelines.c.table_id == table_id)).one_or_none()
     return Timeline(*row) if row else Timeline()
 
 
@@ -114,8 +120,7 @@ def hold_timeline(tx: Connection, table_id: int) -> Timeline | None:
 
     Everybody takes it last, and for a short while: whoever begins an instant waits here.
     """
-    query = select(timelines.c.last_timestamp, timelines.c.position, timelines.c.oldest_readable)
-    row = tx.execute(query.where(timelines.c.table_id == table_id).with_for_update()).one_or_none()
+    row = tx.execute(_LINE.where(timelines.c.table_id == table_id).with_for_update()).one_or_none()
     return Timeline(*row) if row else None
 
 
@@ -349,6 +354,21 @@ def with_many(tx: Connection, more_than: int) -> list[int]:
     return list(tx.execute(query).scalars())
 
 
+def needless(tx: Connection, table_id: int) -> int:
+    """The last position of which nobody needs to know what it changed: the instant is archived, as are those before
+    it, and whoever is under way has read it. The caller holds the timeline, so that nobody begins.
+    """
+    archived = select(instants.c.position).where(instants.c.table_id == table_id, instants.c.archived)
+    last = tx.execute(archived.order_by(instants.c.position.desc()).limit(1)).scalar()
+    under_way = select(func.min(instants.c.read_position)).where(
+        instants.c.table_id == table_id,
+        instants.c.position.is_(None),
+        instants.c.action != "savepoint",  # it changes nothing; what it has read is what it protects
+    )
+    read = tx.execute(under_way).scalar()
+    return min(last or 0, last or 0 if read is None else read)
+
+
 # --- what instants carry --------------------------------------------------------------------------------------
 
 
@@ -425,6 +445,16 @@ def touches(
     for position, *rest, columns in tx.execute(query.order_by(instant_touches.c.position, instant_touches.c.id)):
         found.setdefault(position, []).append(Touch._make((*rest, None if columns is None else frozenset(columns))))
     return found
+
+
+def forget_touches(tx: Connection, table_id: int, up_to: int, limit: int) -> int:
+    """Forgets what completions up to a position changed, at most `limit` such things; how many."""
+    some = (
+        select(instant_touches.c.id)
+        .where(instant_touches.c.table_id == table_id, instant_touches.c.position <= up_to)
+        .limit(limit)
+    )
+    return tx.execute(delete(instant_touches).where(instant_touches.c.id.in_(some))).rowcount
 
 
 # --- the order of all completions -----------------------------------------------------------------------------

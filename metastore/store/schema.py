@@ -578,6 +578,13 @@ timelines = Table(
     Column("last_timestamp", NAME, nullable=False, server_default="", comment="the greatest given, of either kind"),
     Column("position", BigInteger, nullable=False, server_default="0", comment="how many instants completed"),
     Column("oldest_readable", BigInteger, nullable=False, server_default="0", comment="position; what cleaning left"),
+    Column(
+        "forgotten",
+        BigInteger,
+        nullable=False,
+        server_default="0",
+        comment="position up to which nobody finds conflicts any more",
+    ),
     comment="tables that have a timeline; whoever completes an instant holds the row",
 )
 

@@ -11,7 +11,7 @@ from metastore.services import Metastore
 from metastore.services.instant_rules import ACTIONS, is_servers, next_timestamp, timestamp_at
 from metastore.store import instants
 from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
-from metastore.wire.lake import BeginInstantRequest, FileGroup, TableReference
+from metastore.wire.lake import BeginInstantRequest, FileGroup, InstantConflict, TableReference
 from tests.support import builders
 from tests.timeline.lake import DAY, LakeTable, file
 
@@ -214,6 +214,33 @@ def test_old_instants_are_archived_and_stay_readable(table: LakeTable) -> None:
     assert len(table.instants(includeArchived=True)) == 27
     assert table.metastore.timeline.details(table.reference, first.timestamp, "commit").partitions == [DAY(1)]
     assert table.paths(asOf=first.timestamp) == [f"{DAY(1)}/a_{first.timestamp}.parquet"]
+
+
+def test_what_archived_instants_changed_is_forgotten(table: LakeTable) -> None:
+    table.commit("a")
+    late = table.begin()
+    for number in range(25):
+        table.commit("a" if number == 2 else f"g{number}")
+    archived = 26 - 20
+
+    def kept() -> list[int]:
+        with table.metastore.database.read() as tx:
+            row = table.metastore.tables.row(tx, table.db, table.name)
+            return list(instants.touches(tx, row.id, 0, 100))
+
+    table.metastore.timeline.sweep()
+    assert kept()[0] == 2  # whoever began late has read the first position only
+    with pytest.raises(InstantConflict, match="file group a"):
+        table.complete(late, file(DAY(1), "a", late.timestamp or ""))
+    table.metastore.timeline.delete(table.reference, late.timestamp, "commit")
+    table.commit("b")
+    table.metastore.timeline.sweep()
+    assert kept()[0] == archived + 2
+    with pytest.raises(InvalidOperationException, match=f"read again, at position {archived + 1} or later"):
+        table.begin(readPosition=archived)
+    assert table.begin(readPosition=archived + 1).readPosition == archived + 1
+    first = table.instants(includeArchived=True)[0]
+    assert table.metastore.timeline.details(table.reference, first.timestamp, "commit").partitions == [DAY(1)]
 
 
 def test_a_dropped_table_takes_its_timeline_along(table: LakeTable) -> None:
