@@ -145,6 +145,12 @@ class InstantFiles:
         self._warehouse.delete_directory(place, within=_base(row))
         return True
 
+    def clear(self, tx: Transaction, row: TableRow, timestamp: str, action: str) -> None:
+        """Sees to it that nothing of an instant of the same name, which was given up, is deleted or found later."""
+        own = own_directory(timestamp, action)
+        if data_files.forget_leftover(tx, row.id, f"{own}/"):
+            self._warehouse.delete_directory(f"{_base(row)}/{own}", within=_base(row))
+
     def _files(self, row: TableRow, own: str) -> set[str]:
         return self._warehouse.files(f"{_base(row)}/{own}", within=_base(row))
 

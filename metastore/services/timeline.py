@@ -96,6 +96,8 @@ class TimelineService:
             now = now_ms()
             if given is not None and (known := instants.find(tx, row.id, given, action)) is not None:
                 return _in_directory(row, self._begun_again(tx, known, state, request.metadata or b""))
+            if given is not None:
+                self._files.clear(tx, row, given, action)
             timestamp = given or rules.next_timestamp(line.last_timestamp, now)
             read = self._read_position(tx, row, line, action, timestamp, request)
             found = instants.add(tx, row.id, timestamp, action, state, now, read)

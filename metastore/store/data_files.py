@@ -464,6 +464,12 @@ def leftovers(tx: Connection, limit: int) -> list[Leftover]:
     return [Leftover(*row) for row in tx.execute(query.with_for_update(skip_locked=True))]
 
 
+def forget_leftover(tx: Connection, table_id: int, path: str) -> bool:
+    """Forgets that a file, or a directory, of a table is to be deleted; whether it was."""
+    gone = delete(leftover_files).where(leftover_files.c.table_id == table_id, leftover_files.c.path == path)
+    return bool(tx.execute(gone).rowcount)
+
+
 def forget_leftovers(tx: Connection, ids: Collection[int]) -> None:
     """Forgets files that have been deleted."""
     tx.execute(delete(leftover_files).where(leftover_files.c.id == func.any(list(ids))))

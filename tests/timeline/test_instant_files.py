@@ -220,6 +220,21 @@ def test_who_dies_leaves_nothing(table: LakeTable, monkeypatch: pytest.MonkeyPat
     assert [each.timestamp for each in table.instants()] == [waits.timestamp]
 
 
+def test_an_instant_of_the_same_name_keeps_its_files(table: LakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The storage was away when the first one was given up: its directory is still to be deleted."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Warehouse, "delete_directory", lambda *_, **__: (_ for _ in ()).throw(WarehouseError("away")))
+        begun = table.begin("replacecommit", timestamp="5")
+        put(begun, DAY(1), "a.parquet")
+        table.metastore.timeline.delete(table.reference, "5", "replacecommit")
+    assert directory(begun).exists()
+    again = table.begin("replacecommit", timestamp="5")
+    assert not directory(begun).exists()
+    table.complete(again, put(again, DAY(1), "b.parquet"), replacedPartitions=[DAY(1)], relocate=True)
+    table.metastore.timeline.delete_leftovers()
+    assert listed(table) == named(table) == {DAY(1): {"b.parquet"}}
+
+
 def test_files_that_somebody_left_are_not_of_a_new_partition(table: LakeTable) -> None:
     append(table, DAY(1), "a.parquet")
     table.metastore.partitions.drop(table.db, "t", name=DAY(1), delete_data=False)
