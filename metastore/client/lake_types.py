@@ -20,7 +20,7 @@ class Moment(NamedTuple):
     number: int
 
 
-AsOf: TypeAlias = "str | int | datetime | Moment"
+AsOf: TypeAlias = str | int | datetime | Moment
 """What a table is read as of: an instant's timestamp, a position, a time, or a moment."""
 
 
