@@ -1,7 +1,6 @@
 """Calls of every kind on our server and on Hive's own, on the same Postgres, call by call in turn."""
 
 import logging
-import socket
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -63,7 +62,7 @@ def run(options: Options) -> Report:
         measure = _Measure(both, effort, options)
         report.sections.append(measure.each(operations.operations(sizes)))
         report.sections += measure.together(java)
-        with java_client.running(classes, home / "echo", memory="512m") as other:
+        with java_client.running(classes, home / "echo", memory="2g") as other:
             report.sections.append(measure.floor(java, other, sizes))
     return report
 
@@ -163,15 +162,16 @@ class _Measure:
             ("echo", ours.name),
             charted=False,
         )
-        everything = Call("get_partitions", [DATABASE, operations.READ, operations.ALL])
+        everything = f"all {sizes.partitions:,} partitions"
         for name, call, clients in (
             ("get table", operations.get_table(), self._effort.clients),
-            (f"all {sizes.partitions:,} partitions of {operations.COLUMNS} columns", everything, (1,)),
+            (f"{everything} of {operations.COLUMNS} columns", operations.get_all(operations.READ), (1,)),
+            (f"{everything} of {operations.WIDE_COLUMNS} columns", operations.get_all(operations.WIDE), (1,)),
         ):
             if not self._options.wants(name):
                 continue
             _, length = ours.raw.walk(call)
-            echo = other.echo(len(call.encoded()), _exchange(ours, call.encoded(), length))
+            echo = other.echo(ours.host, ours.port, call, length)
             for count in clients:
                 took = [
                     [1000 * each for each in java.load(HOST, port, call, count, self._effort.load_seconds)]
@@ -181,13 +181,6 @@ class _Measure:
                 say(str(section.compared[-1]))
             echo.close()
         return section
-
-
-def _exchange(side: Side, request: bytes, length: int) -> bytes:
-    """The reply of so many bytes to an encoded call."""
-    with socket.create_connection((side.host, side.port)) as connection, connection.makefile("rb") as replies:
-        connection.sendall(request)
-        return replies.read(length)
 
 
 def _with_clients(name: str, count: int) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import psycopg2.sql
+import psycopg2.extras
 from sqlalchemy import URL
 
 from bench.postgres import tidy, transaction
@@ -64,43 +64,37 @@ class HiveOnPostgres(HiveReference):
 
 def _multiply(cursor: Any, table: str, shape: Shape, offset: int) -> None:
     cursor.execute(
-        'SELECT p."PART_ID", p."SD_ID", s."SERDE_ID", s."LOCATION", t."LOCATION" FROM "PARTITIONS" p'
+        'SELECT p."PART_ID", p."SD_ID", s."SERDE_ID", t."LOCATION" FROM "PARTITIONS" p'
         ' JOIN "SDS" s ON s."SD_ID" = p."SD_ID" JOIN "TBLS" b ON b."TBL_ID" = p."TBL_ID"'
         ' JOIN "SDS" t ON t."SD_ID" = b."SD_ID" WHERE b."TBL_NAME" = %s',
         [table],
     )
-    [(partition, storage, serde, _, root)] = cursor.fetchall()
+    [(partition, storage, serde, root)] = cursor.fetchall()
     cursor.execute("CREATE TEMPORARY TABLE made (n bigint, name text, dt text, hr text) ON COMMIT DROP")
     names = shape.names()
     rows = [(offset + n, names[n], *shape.values(n)) for n in range(1, len(names))]
     psycopg2.extras.execute_values(cursor, "INSERT INTO made VALUES %s", rows)
-    copy = _Copier(cursor)
     ids = {"SERDE_ID": "n", "SD_ID": "n", "PART_ID": "n"}
-    copy("SERDES", "SERDE_ID", serde, ids)
-    copy("SERDE_PARAMS", "SERDE_ID", serde, ids)
-    copy("SDS", "SD_ID", storage, {**ids, "LOCATION": f"'{root}/' || name"})
-    copy("SD_PARAMS", "SD_ID", storage, ids)
-    copy("PARTITIONS", "PART_ID", partition, {**ids, "PART_NAME": "name"})
-    copy("PARTITION_PARAMS", "PART_ID", partition, ids)
     value = 'CASE "INTEGER_IDX" WHEN 0 THEN dt ELSE hr END'
-    copy("PARTITION_KEY_VALS", "PART_ID", partition, {**ids, "PART_KEY_VAL": value})
+    for name, key, number, changed in (
+        ("SERDES", "SERDE_ID", serde, {}),
+        ("SERDE_PARAMS", "SERDE_ID", serde, {}),
+        ("SDS", "SD_ID", storage, {"LOCATION": f"'{root}/' || name"}),
+        ("SD_PARAMS", "SD_ID", storage, {}),
+        ("PARTITIONS", "PART_ID", partition, {"PART_NAME": "name"}),
+        ("PARTITION_PARAMS", "PART_ID", partition, {}),
+        ("PARTITION_KEY_VALS", "PART_ID", partition, {"PART_KEY_VAL": value}),
+    ):
+        _copy(cursor, name, key, number, {**ids, **changed})
     base = Path(root.removeprefix("file:"))
     for name in names[1:]:
         (base / name).mkdir(parents=True, exist_ok=True)
 
 
-class _Copier:
-    """Copies rows once for every row of `made`, with some columns changed."""
-
-    def __init__(self, cursor: Any) -> None:
-        self._cursor = cursor
-
-    def __call__(self, table: str, key: str, number: int, changed: Mapping[str, str]) -> None:
-        """`changed` has SQL expressions by column, for those of its columns that the table has."""
-        self._cursor.execute("SELECT column_name FROM information_schema.columns WHERE table_name = %s", [table])
-        columns: Sequence[str] = [name for (name,) in self._cursor.fetchall()]
-        into = ", ".join(f'"{name}"' for name in columns)
-        values = ", ".join(changed.get(name, f'"{name}"') for name in columns)
-        self._cursor.execute(
-            f'INSERT INTO "{table}" ({into}) SELECT {values} FROM "{table}", made WHERE "{key}" = %s', [number]
-        )
+def _copy(cursor: Any, table: str, key: str, number: int, changed: Mapping[str, str]) -> None:
+    """Copies rows once for every row of `made`; `changed` has SQL expressions by column, if the table has it."""
+    cursor.execute("SELECT column_name FROM information_schema.columns WHERE table_name = %s", [table])
+    columns: Sequence[str] = [name for (name,) in cursor.fetchall()]
+    into = ", ".join(f'"{name}"' for name in columns)
+    values = ", ".join(changed.get(name, f'"{name}"') for name in columns)
+    cursor.execute(f'INSERT INTO "{table}" ({into}) SELECT {values} FROM "{table}", made WHERE "{key}" = %s', [number])

@@ -69,9 +69,9 @@ class Java:
         nanos.byteswap()
         return [number / 1e9 for number in nanos]
 
-    def echo(self, request_length: int, reply: bytes) -> Any:
-        """A server that gives every request of this length the same reply; it has a `port()` and a `close()`."""
-        return self._jvm.bench.Echo(request_length, reply)
+    def echo(self, host: str, port: int, call: Call, length: int) -> Any:
+        """A server that answers this call as that one does, in so many bytes; it has a `port()` and a `close()`."""
+        return self._jvm.bench.Echo(host, port, call.encoded(), length)
 
 
 class RawClient:

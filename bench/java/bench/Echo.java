@@ -7,15 +7,19 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 
-/** Answers every request of a known length with the same bytes: what client and sockets alone cost. */
+/** Gives every request of one length the reply that a server gave to the first: what client and sockets alone cost. */
 public final class Echo implements AutoCloseable {
     private final ServerSocket server = new ServerSocket();
     private final int requestLength;
     private final byte[] reply;
 
-    public Echo(int requestLength, byte[] reply) throws IOException {
-        this.requestLength = requestLength;
-        this.reply = reply;
+    /** The reply is that of the server at this address; it has so many bytes. */
+    public Echo(String host, int port, byte[] request, int length) throws IOException {
+        requestLength = request.length;
+        try (var client = new Socket(host, port)) {
+            client.getOutputStream().write(request);
+            reply = client.getInputStream().readNBytes(length);
+        }
         server.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 1 << 10);
         start(this::accept);
     }
