@@ -48,7 +48,7 @@ def lake_delete_instant(call: Call, table: TableReference, timestamp: str | None
     call.metastore.timeline.delete(table, timestamp, action)
 
 
-@answers("lake_list_instants")
+@answers("lake_list_instants", cached=True)
 def lake_list_instants(call: Call, request: ListInstantsRequest) -> list[Instant]:
     return call.metastore.timeline.listing(request)
 
@@ -58,17 +58,17 @@ def lake_get_instant(call: Call, table: TableReference, timestamp: str | None, a
     return call.metastore.timeline.details(table, timestamp, action)
 
 
-@answers("lake_timeline_position")
+@answers("lake_timeline_position", cached=True)
 def lake_timeline_position(call: Call, table: TableReference) -> TimelinePosition:
     return call.metastore.timeline.position(table)
 
 
-@answers("lake_get_snapshot")
+@answers("lake_get_snapshot", cached=True)
 def lake_get_snapshot(call: Call, request: SnapshotRequest) -> SnapshotResponse:
     return call.metastore.file_snapshots.read(_scope(call, request.includeUncommitted), request)
 
 
-@answers("lake_read_changes")
+@answers("lake_read_changes", cached=True)
 def lake_read_changes(call: Call, request: ReadChangesRequest) -> ReadChangesResponse:
     return call.metastore.file_snapshots.changes(_scope(call, request.includeUncommitted), request)
 

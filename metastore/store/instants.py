@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, Select, and_, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from metastore.store.footprint import Kind, note
 from metastore.store.schema import (
     data_files,
     instant_metadata,
@@ -106,6 +107,7 @@ _LINE: Select[Any] = select(
 
 def timeline(tx: Connection, table_id: int) -> Timeline:
     """How far a table's timeline has come."""
+    note(Kind.TIMELINE, table_id)
     row = tx.execute(_LINE.where(timelines.c.table_id == table_id)).one_or_none()
     return Timeline(*row) if row else Timeline()
 
@@ -184,6 +186,7 @@ def listing(
     all_of_them: bool = False,
 ) -> list[InstantRow]:
     """Instants in the order of their timestamps; without those that are archived or undone unless `all_of_them`."""
+    note(Kind.TIMELINE, table_id)
     query = _ROW.where(instants.c.table_id == table_id)
     if not all_of_them:
         query = query.where(~instants.c.archived, instants.c.undone_by.is_(None))
