@@ -447,7 +447,8 @@ class PartitionService:
         if lies_somewhere and value.sd is not None:
             if not value.sd.location:
                 raise MetaException("a partition of a table needs a location")
-            value.sd.location = self._warehouse.qualify(value.sd.location)
+            if value.sd.location != objects.location(old):
+                value.sd.location = self._warehouse.qualify(value.sd.location)
         if quick_statistics.needed(old, value, context, view=objects.is_view(owner)):
             quick_statistics.refresh(
                 value.parameters,

@@ -107,22 +107,25 @@ class TableService:
                 raise InvalidObjectException(shown)
             if tables.find(tx, name) is not None:
                 raise AlreadyExistsException(f"Table {table.tableName} already exists")
-        _check_complete(table)
-        value = objects.table(table)
-        value.dbName, value.catName = name.database, name.catalog
-        value.tableType = _table_type(value)
-        assert value.sd is not None and value.parameters is not None
-        if (wrong := _unreadable_readiness(value)) is not None:
-            raise InvalidObjectException(wrong)
-        made, view = False, table.tableType == objects.VIEW
-        if not view:
-            value.sd.location = (
-                self._warehouse.qualify(value.sd.location)
-                if value.sd.location
-                else self._warehouse.table_location(home.location or "", name.table)
-            )
+            _check_complete(table)
+            value = objects.table(table)
+            value.dbName, value.catName = name.database, name.catalog
+            value.tableType = _table_type(value)
+            assert value.sd is not None and value.parameters is not None
+            if (wrong := _unreadable_readiness(value)) is not None:
+                raise InvalidObjectException(wrong)
+            made, view = False, table.tableType == objects.VIEW
+            if not view:
+                value.sd.location = (
+                    self._warehouse.qualify(value.sd.location)
+                    if value.sd.location
+                    else self._warehouse.table_location(home.location or "", name.table)
+                )
+            settled = view or self._mover.is_settled(tx, [value.sd.location])
+        if not settled:
             self._mover.settle([value.sd.location])
-            made = self._warehouse.make_directory(value.sd.location)
+        if not view:
+            made = self._warehouse.make_directory(value.sd.location or "")
         try:
             self._complete_new(value, context, made=made, view=view)
             with self._database.write() as tx:

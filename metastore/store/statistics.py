@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from psycopg2.extras import execute_values
 from sqlalchemy import Connection, Select, delete, func, select
 
+from metastore.store import bulk
 from metastore.store.partitions import Selection
 from metastore.store.schema import column_statistics, partitions
 
@@ -72,18 +72,14 @@ def of_partitions(
 
 def put(tx: Connection, table_id: int, new: Iterable[NewStatistics]) -> None:
     """Keeps statistics, each in the place of those of the same partition, column and engine; none may come twice."""
-    cursor = tx.connection.cursor()
-    try:
-        execute_values(
-            cursor,
-            "INSERT INTO column_statistics (table_id, partition_id, column_name, engine, last_analyzed, body)"
-            " VALUES %s ON CONFLICT (table_id, partition_id, column_name, engine)"
-            " DO UPDATE SET last_analyzed = excluded.last_analyzed, body = excluded.body",
-            [(table_id, *statistics) for statistics in new],
-            page_size=1_000,
-        )
-    finally:
-        cursor.close()
+    bulk.execute_for_rows(
+        tx,
+        "INSERT INTO column_statistics (table_id, partition_id, column_name, engine, last_analyzed, body)"
+        " SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bytea[])"
+        " ON CONFLICT (table_id, partition_id, column_name, engine)"
+        " DO UPDATE SET last_analyzed = excluded.last_analyzed, body = excluded.body",
+        ((table_id, *statistics) for statistics in new),
+    )
 
 
 def remove(
