@@ -83,13 +83,13 @@ def listed(client: ThriftClient, db: str, count: int = 24) -> list[tuple[str, st
     ]
 
 
-def metadata(group: str, timestamp: str, day: str = "2026-01-01") -> bytes:
+def metadata(group: str, timestamp: str, directory: str = "dt=2026-01-01") -> bytes:
     """What Hudi 0.15 writes of a commit of one base file."""
-    path = f"dt={day}/{group}_0-1-0_{timestamp}.parquet"
+    path = f"{directory}/{group}_0-1-0_{timestamp}.parquet"
     stat = {"fileId": group, "path": path, "prevCommit": "null", "numWrites": 3, "fileSizeInBytes": 1_000}
     return json.dumps(
         {
-            "partitionToWriteStats": {f"dt={day}": [stat]},
+            "partitionToWriteStats": {directory: [stat]},
             "compacted": False,
             "extraMetadata": {"schema": json.dumps(SCHEMA)},
             "operationType": "UPSERT",
@@ -282,6 +282,15 @@ class TestCompletion:
         assert client.getInstantMetadata(db, "t", instant(one, COMMIT, COMPLETED)) == metadata("a", one)
         with refused(MetaserverException, message="another content"):
             complete(client, db, one, metadata("b", one))
+
+    def test_directories_that_do_not_name_the_key(self, client: ThriftClient, db: str, table: TableReference) -> None:
+        one = "20260101000000000"
+        begin(client, db, one)
+        complete(client, db, one, metadata("a", one, "2026-01-31"))
+        (found,) = client.get_partitions(db, "t", -1)
+        assert (found.values, found.sd.location.rpartition("/")[2]) == (["2026-01-31"], "2026-01-31")
+        (file,) = client.lake_get_snapshot(SnapshotRequest(table, partitions=["dt=2026-01-31"])).files
+        assert file.path.startswith("2026-01-31/")
 
     def test_metadata_that_nobody_understands(self, client: ThriftClient, db: str, table: TableReference) -> None:
         """The writer is told, and nothing is half done."""
