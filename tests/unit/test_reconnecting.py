@@ -1,0 +1,50 @@
+"""Changes that are made again because their answer was lost."""
+
+from typing import Any
+
+import pytest
+from thrift.transport.TTransport import TTransportException
+
+from metastore.client.reconnecting import ReconnectingClient
+from metastore.wire.hive import AlreadyExistsException, InvalidOperationException, MetaException
+
+LOST = TTransportException(message="the connection broke")
+BUSY = MetaException("another change came between; try again")
+DONE = AlreadyExistsException("it exists")
+
+
+class Server:
+    """Answers one call after the other as it was told to: None, or an exception."""
+
+    def __init__(self, *answers: Exception | None) -> None:
+        self.answers = list(answers)
+
+    def create(self) -> None:
+        if (answer := self.answers.pop(0)) is not None:
+            raise answer
+
+    def close(self) -> None:
+        pass
+
+
+def change(*answers: Exception | None) -> None:
+    server: Any = Server(*answers)
+    with ReconnectingClient(lambda: server, retry_seconds=30) as client:
+        client.change(lambda each: each.create(), done=AlreadyExistsException)
+    assert server.answers == []
+
+
+@pytest.mark.parametrize("lost", [LOST, BUSY])
+def test_what_was_done_before_counts(lost: Exception) -> None:
+    change(lost, DONE)
+    change(lost, None)
+
+
+def test_what_somebody_else_did_before_is_refused() -> None:
+    with pytest.raises(AlreadyExistsException):
+        change(DONE)
+
+
+def test_other_refusals_stay() -> None:
+    with pytest.raises(InvalidOperationException):
+        change(LOST, InvalidOperationException("no"))
