@@ -45,7 +45,7 @@ from metastore.client.lake_types import (
 from metastore.client.reconnecting import Connect, ReconnectingClient, connect_to
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire import lake as wire
-from metastore.wire.hive import GetTableRequest, Table
+from metastore.wire.hive import GetTableRequest, NoSuchObjectException, Table
 from metastore.wire.lake import TableReference
 from metastore.wire.struct import ExceptionStruct
 
@@ -115,6 +115,10 @@ class LakeTable:
         self.reference = table
         self._details: _Remembered[tuple[str, str], Details] = _Remembered(KEPT)
         self._schemas: _Remembered[int, Schema] = _Remembered(KEPT)
+
+    @property
+    def name(self) -> str:
+        return f"{self.reference.database}.{self.reference.table}"
 
     # --- writing ----------------------------------------------------------------------------------------------
 
@@ -277,11 +281,30 @@ class LakeTable:
         table: Table = self._client.call(lambda client: client.get_table_req(request)).table
         return table
 
-    def partitions(self) -> list[str]:
-        """The names of all partitions in Hive's view, uncommitted ones too."""
+    def partitions(self, *, ready: bool | None = None) -> list[str]:
+        """The names of the partitions in Hive's view: of all, of those that are ready, or of those that aren't."""
         request = wire.ListPartitionsRequest(self.reference, includeUncommitted=True)
         found = self._client.call(lambda client: client.lake_list_partitions(request))
-        return [each.name for each in found.partitions]
+        return [each.name for each in found.partitions if ready is None or each.ready == ready]
+
+    def location(self) -> str:
+        """Where the table is: what paths of its files are relative to."""
+        return self.snapshot(partitions=[], page=1).location
+
+    def position_of(self, as_of: AsOf | None) -> int:
+        """The position at which an instant was complete, or that of a time or a moment; None for now."""
+        if isinstance(as_of, int):
+            return as_of
+        return self.snapshot(as_of, partitions=[], page=1).position
+
+    def timestamp_of(self, as_of: AsOf) -> str:
+        """The timestamp of the last instant that was complete then. Raises NoSuchObjectException if there was none."""
+        if isinstance(as_of, str):
+            return as_of
+        position = self.position_of(as_of)
+        for change in self.changes(position - 1, position) if position else ():
+            return change.instant.timestamp
+        raise NoSuchObjectException(f"{self.name} had no instant as of {as_of}")
 
     def snapshot(
         self,
@@ -372,6 +395,8 @@ class Writing:
         self.table = table
         self.instant = begun.instant
         self.directory = begun.directory
+        #: The same relative to the table, as paths of files are.
+        self.path = "/".join(begun.directory.rsplit("/", 2)[1:])
         self.completed: Completed | None = None
 
     def complete(self, completion: Completion) -> Completed:
