@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from stat import S_ISDIR
+from stat import S_ISDIR, S_ISLNK
 from typing import Any
 
 from metastore.warehouse.directories import MOVE_MARK, Kind, MoveMark, is_hidden
@@ -46,17 +46,18 @@ class LocalDirectories:
         return Path(base).resolve() in (place.parent.resolve() / place.name).parents
 
     def holds(self, path: str, other: str) -> bool:
-        """By comparing directories, not names: resolving names costs more than deleting an empty directory."""
+        """By comparing directories, not names: to resolve names costs more than deleting an empty directory."""
         try:
-            itself, place = Path(path).lstat(), Path(path).stat()
+            itself, place = os.lstat(path), os.stat(path)  # noqa: PTH116 - a Path costs more than the call
         except (FileNotFoundError, NotADirectoryError):
             return False
-        with suppress(FileNotFoundError, NotADirectoryError):
-            if os.path.samestat(itself, Path(other).stat()) or _lies_in(Path(other, ".."), place):
-                return True
-        with suppress(FileNotFoundError, NotADirectoryError):  # a link lies elsewhere than what it leads to
-            return _lies_in(Path(other).parent, place)
-        return False
+        try:
+            link, found = os.lstat(other), os.stat(other)  # noqa: PTH116
+        except (FileNotFoundError, NotADirectoryError):  # it has still to be made
+            return path == other or self.is_below(other, path)
+        if os.path.samestat(itself, found) or _lies_in(f"{other}/..", place):
+            return True
+        return S_ISLNK(link.st_mode) and _lies_in(str(Path(other).parent), place)
 
     def files(self, path: str) -> set[str]:
         found: set[str] = set()
@@ -125,6 +126,8 @@ class LocalDirectories:
                     raise
 
     def delete(self, path: str) -> None:
+        if self.delete_empty(path):
+            return
         place = Path(path)
         if place.is_dir() and not place.is_symlink():
             shutil.rmtree(place, onerror=_raise_unless_gone)
@@ -202,12 +205,12 @@ class LocalDirectories:
         return True
 
 
-def _lies_in(directory: Path, place: os.stat_result) -> bool:
+def _lies_in(directory: str, place: os.stat_result) -> bool:
     """Whether a place is a directory, or one of those above it."""
-    found = directory.stat()
+    found = os.stat(directory)  # noqa: PTH116
     while not os.path.samestat(found, place):
-        directory /= ".."
-        above = directory.stat()
+        directory += "/.."
+        above = os.stat(directory)  # noqa: PTH116
         if os.path.samestat(above, found):  # the root of all, which lies in itself
             return False
         found = above

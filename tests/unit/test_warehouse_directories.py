@@ -345,6 +345,38 @@ def test_the_root_is_safe_behind_links(local: Warehouse, tmp_path: Path) -> None
     assert (tmp_path / "warehouse").exists()
 
 
+def test_a_root_that_is_a_link_is_safe_on_both_sides(tmp_path: Path) -> None:
+    (tmp_path / "disk" / "data").mkdir(parents=True)
+    (tmp_path / "mounts").mkdir()
+    root = tmp_path / "mounts" / "warehouse"
+    root.symlink_to(tmp_path / "disk" / "data")
+    warehouse = Warehouse(str(root))
+    for place in (root, root.parent, tmp_path / "disk" / "data", tmp_path / "disk"):
+        with pytest.raises(WarehouseError, match="the warehouse"):
+            warehouse.delete_directory(f"file:{place}")
+    assert root.is_dir()
+
+
+def test_a_root_is_safe_before_it_is_made(tmp_path: Path) -> None:
+    warehouse = Warehouse(f"{tmp_path}/above/warehouse")
+    (tmp_path / "above").mkdir()
+    with pytest.raises(WarehouseError, match="the warehouse"):
+        warehouse.delete_directory(f"file:{tmp_path}/above")
+    assert (tmp_path / "above").is_dir()
+
+
+def test_of_many_directories_all_go_that_can(storage: Storage) -> None:
+    warehouse = storage.warehouse
+    places = [f"{storage.root}/t/p={number}" for number in range(3)]
+    made: set[str] = set()
+    warehouse.make_directories(places, made)
+    for place in places:
+        storage.write(place, "a")
+    [failure] = warehouse.delete_directories([places[0], storage.root, *places[1:]])
+    assert str(failure).startswith(f"cannot delete {storage.root}")
+    assert not storage.files(storage.root)
+
+
 def test_links_count_as_hadoop_counts_them(local: Warehouse, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
