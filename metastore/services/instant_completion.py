@@ -176,8 +176,9 @@ class InstantCompletion:
         directories: Mapping[str, str] = {}
         if meaning is not None:
             request, directories = meaning(tx, row, instant, request)
-        # What is removed, or lies elsewhere from now on, must have arrived where it was to be.
-        self._files.settle_within(tx, row)
+        if self._files.pending(tx, row):
+            # What is removed, or lies elsewhere from now on, must have arrived where it was to be.
+            self._files.settle(row)
         relocated = self._files.relocated(row, instant, request)
         joined = self._files.joined(tx, row, instant, request)
         asked, request = request, joined.request

@@ -129,13 +129,12 @@ class InstantFiles:
         return publications.has_any_below(tx, row.id, f"{_base(row)}/{DIRECTORY}")
 
     def settle(self, row: TableRow) -> None:
-        """Sees to it that they have. Raises WarehouseError."""
-        with self._database.write() as tx:
-            self.settle_within(tx, row)
+        """Sees to it that they have. Raises WarehouseError.
 
-    def settle_within(self, tx: Transaction, row: TableRow) -> None:
-        """The same in a transaction of the caller's. If that rolls back, what was moved is found so."""
-        self._publisher.settle_below(tx, row.id, f"{_base(row)}/{DIRECTORY}")
+        In a transaction of its own, since others hold partitions first and then what is on its way to them.
+        """
+        with self._database.write() as tx:
+            self._publisher.settle_below(tx, row.id, f"{_base(row)}/{DIRECTORY}")
 
     def delete(self, tx: Transaction, row: TableRow, path: str) -> bool:
         """Deletes an instant's directory; False while files are still to be moved from there. Raises WarehouseError."""
