@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
+from thrift.Thrift import TException
 
 from bench import java_client, operations, sides
 from bench.comparison import HIVE_CLIENT, PER_SECOND, RAW, Compared, Comparison, ComparisonReport
@@ -59,11 +60,14 @@ def run(options: Options) -> Report:
                 side.thrift.create_database(builders.database(DATABASE))
                 operations.fill(side, sizes)
         report = ComparisonReport("hive", versions=_versions(postgres, options), arguments=options.arguments)
-        measure = _Measure(both, effort, options)
-        report.sections.append(measure.each(operations.operations(sizes)))
-        report.sections += measure.together(java)
-        with java_client.running(classes, home / "echo", memory="2g") as other:
-            report.sections.append(measure.floor(java, other, sizes))
+        measure = _Measure(report, both, effort, options)
+        try:
+            measure.each(operations.operations(sizes))
+            measure.together(java)
+            with java_client.running(classes, home / "echo", memory="2g") as other:
+                measure.floor(java, other, sizes)
+        except KeyboardInterrupt:
+            say("interrupted: the report ends here")
     return report
 
 
@@ -79,7 +83,10 @@ def _sides(
 
 
 class _Measure:
-    def __init__(self, both: Sequence[Side], effort: Effort, options: Options) -> None:
+    """Adds sections to a report, and rows to these one by one."""
+
+    def __init__(self, report: Report, both: Sequence[Side], effort: Effort, options: Options) -> None:
+        self._report = report
         self._both = both
         self._names = (both[0].name, both[1].name)
         self._turns = Turns(effort.seconds, options)
@@ -88,7 +95,7 @@ class _Measure:
 
     # -- one call at a time --------------------------------------------------------------------------------------
 
-    def each(self, chosen: Sequence[Operation]) -> Comparison:
+    def each(self, chosen: Sequence[Operation]) -> None:
         """One client, one call at a time, the servers in turn."""
         section = Comparison(
             "One call at a time",
@@ -98,24 +105,24 @@ class _Measure:
             " 1,000 small ones.",
             self._names,
         )
+        self._report.sections.append(section)
         for operation in chosen:
             for client in (RAW, HIVE_CLIENT) if operation.in_java else (RAW,):
                 if not self._options.wants(operation.name):
                     continue
                 try:
                     found = self._turns.samples([(side, operation) for side in self._both], client)
-                except CallFailed as error:
+                except (CallFailed, TException) as error:
                     section.missed[operation.name] = str(error)
                     say(f"{operation.name} ({client}): {error}")
                     continue
                 target = operation.target if client == RAW else None
                 section.compared.append(Compared.of(operation.name, client, "ms", found, target, samples=True))
                 say(str(section.compared[-1]))
-        return section
 
     # -- many clients --------------------------------------------------------------------------------------------
 
-    def together(self, java: Java) -> tuple[Comparison, Comparison]:
+    def together(self, java: Java) -> None:
         """Many clients at once: how many calls are answered, and how long each takes."""
         rates = Comparison(
             "Many clients",
@@ -127,6 +134,7 @@ class _Measure:
         times = Comparison(
             "Many clients: each call", "How long the calls of these clients took.", self._names, charted=False
         )
+        self._report.sections += [rates, times]
         for name, call in {"get table": operations.get_table(), "get partition": operations.get_partition()}.items():
             for clients in self._effort.clients:
                 label = _with_clients(name, clients)
@@ -137,7 +145,6 @@ class _Measure:
                 rates.compared.append(Compared.of(label, RAW, PER_SECOND, calls, target))
                 times.compared.append(Compared.of(label, RAW, "ms", took, samples=True))
                 say(str(rates.compared[-1]))
-        return rates, times
 
     def _load(self, java: Java, call: Call, clients: int) -> tuple[list[list[float]], list[list[float]]]:
         """Calls per second in each round, and the milliseconds of each call, both by side."""
@@ -152,7 +159,7 @@ class _Measure:
 
     # -- what can't be beaten ------------------------------------------------------------------------------------
 
-    def floor(self, java: Java, other: Java, sizes: operations.Sizes) -> Comparison:
+    def floor(self, java: Java, other: Java, sizes: operations.Sizes) -> None:
         """The same clients with a server, in another virtual machine, that has the reply ready."""
         ours = self._both[1]
         section = Comparison(
@@ -162,6 +169,7 @@ class _Measure:
             ("echo", ours.name),
             charted=False,
         )
+        self._report.sections.append(section)
         everything = f"all {sizes.partitions:,} partitions"
         for name, call, clients in (
             ("get table", operations.get_table(), self._effort.clients),
@@ -180,7 +188,6 @@ class _Measure:
                 section.compared.append(Compared.of(_with_clients(name, count), RAW, "ms", took, samples=True))
                 say(str(section.compared[-1]))
             echo.close()
-        return section
 
 
 def _with_clients(name: str, count: int) -> str:
