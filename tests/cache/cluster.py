@@ -21,6 +21,15 @@ from tests.support.redis import RedisServer
 from tests.support.server import MetastoreServer
 
 WORKERS = 2
+LEVELS = ("memory", "redis", "database")
+
+
+def answers_of(server: MetastoreServer) -> dict[str, int]:
+    """How many replies came from where since the server was started."""
+    *_, url = re.findall(r"uri=(http://\S+)", server.log.read_text())
+    text = _fetched(f"{url}/metrics")
+    counts = dict(re.findall(r'metastore_cache_answers_total\{level="(\w+)"\} (\S+)', text))
+    return {level: int(float(counts.get(level, 0))) for level in LEVELS}
 
 
 class Cluster:
@@ -62,14 +71,9 @@ class Cluster:
         return ThriftClient("127.0.0.1", self.servers[server].port, timeout=20)
 
     def answers(self) -> dict[str, int]:
-        """How many replies came from where, on all servers since they were started."""
-        counts = {"memory": 0, "redis": 0, "database": 0}
-        for server in self.servers:
-            *_, url = re.findall(r"uri=(http://\S+)", server.log.read_text())
-            text = _fetched(f"{url}/metrics")
-            for level, count in re.findall(r'metastore_cache_answers_total\{level="(\w+)"\} (\S+)', text):
-                counts[level] += int(float(count))
-        return counts
+        """How many replies came from where, on all servers."""
+        counts = [answers_of(server) for server in self.servers]
+        return {level: sum(each[level] for each in counts) for level in LEVELS}
 
     # -- what may happen -------------------------------------------------------------------------------------
 

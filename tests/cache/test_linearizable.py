@@ -14,7 +14,7 @@ from thrift.Thrift import TException
 from thrift.transport.TTransport import TTransportException
 
 from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import Table
+from metastore.wire.hive import Partition, Table
 from tests.cache.cluster import Cluster
 from tests.cache.histories import History
 from tests.support import builders
@@ -71,8 +71,8 @@ class Shop:
         ]
 
 
-def names(partitions: list) -> tuple[str, ...]:
-    return tuple(sorted(f"ds={each.values[0]}" for each in partitions))
+def names(partitions: list[Partition]) -> tuple[str, ...]:
+    return tuple(sorted(f"ds={(each.values or [''])[0]}" for each in partitions))
 
 
 class Clients:

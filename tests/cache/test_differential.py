@@ -1,0 +1,309 @@
+"""A server with a cache answers as one without, whatever is written: no kept reply forgets what it depends on.
+
+Writes go through one server, which keeps no replies. Afterwards it is asked the same as another one, which has kept its
+earlier answers, partly in a small memory and partly in Redis.
+"""
+
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from thrift.Thrift import TException
+
+from metastore.api import load
+from metastore.api.registry import HANDLERS
+from metastore.client.thrift_client import ThriftClient
+from metastore.wire.hive import (
+    GetDatabaseRequest,
+    GetFieldsRequest,
+    GetPartitionsByNamesRequest,
+    GetSchemaRequest,
+    GetTableRequest,
+    GetTablesRequest,
+)
+from metastore.wire.lake import (
+    BeginInstantRequest,
+    CompleteInstantRequest,
+    DataFile,
+    ListInstantsRequest,
+    TableReference,
+)
+from tests.cache.cluster import answers_of
+from tests.support.builders import database, partition, table, view
+from tests.support.postgres import Postgres
+from tests.support.redis import RedisServer
+from tests.support.server import MetastoreServer
+from tests.visibility import recipes, writers
+from tests.visibility.readers import CONNECTION, NAME, NONE, Ports, Reader, Readers
+
+NUMBERS = itertools.count(1)
+load()
+CACHED = {name for name, handler in HANDLERS.items() if handler.cached}
+
+Ask = Callable[[Reader], Any]
+
+
+def call(method: str, *arguments: Any) -> tuple[str, Ask]:
+    return method, lambda reader: reader.client.call(method, *arguments)
+
+
+def of_database(method: str, *arguments: Any) -> tuple[str, Ask]:
+    return method, lambda reader: reader.client.call(method, reader.db, *arguments)
+
+
+def of_table(method: str, name: str, *arguments: Any) -> tuple[str, Ask]:
+    return method, lambda reader: reader.client.call(method, reader.db, reader.table(name), *arguments)
+
+
+def request(method: str, make: Callable[[Reader], Any]) -> tuple[str, Ask]:
+    return method, lambda reader: reader.client.call(method, make(reader))
+
+
+DAY = writers.HIDDEN_NAME
+READS: list[tuple[str, Ask]] = [
+    *((each.method, each.ask) for each in recipes.RECIPES if each.method in CACHED),
+    *(
+        each
+        for name in ("t", "u", "k", "fresh")
+        for each in (
+            of_table("get_table", name),
+            of_table("get_fields", name),
+            of_table("get_partition", name, writers.HIDDEN),
+            of_table("get_partition", name, writers.READY),
+            of_table("get_partition_names", name, -1),
+            of_table("get_partitions", name, -1),
+        )
+    ),
+    of_table("get_partition_with_auth", "t", writers.HIDDEN, "me", ["us"]),
+    of_table("get_partition_by_name", "t", DAY),
+    of_table("get_partition_by_name", "t", "ds=2020-01-02/hr=1"),
+    of_table("get_partitions_with_auth", "t", -1, "you", []),
+    of_table("get_fields_with_environment_context", "t", None),
+    of_table("get_schema", "t"),
+    of_table("get_schema_with_environment_context", "t", None),
+    request("get_fields_req", lambda r: GetFieldsRequest(dbName=r.db, tblName=r.table())),
+    request("get_schema_req", lambda r: GetSchemaRequest(dbName=r.db, tblName=r.table())),
+    request("get_table_req", lambda r: GetTableRequest(r.db, r.table())),
+    request("get_table_req", lambda r: GetTableRequest(r.db, r.table(), getColumnStats=True, engine="hive")),
+    request(
+        "get_partitions_by_names_req",
+        lambda r: GetPartitionsByNamesRequest(r.db, r.table(), [DAY], get_col_stats=True, engine="hive"),
+    ),
+    of_database("get_table_objects_by_name", ["t", "u", "fresh", "v"]),
+    request("get_table_objects_by_name_req", lambda r: GetTablesRequest(r.db, ["t", "fresh"])),
+    request("get_table_objects_by_name_req", lambda r: GetTablesRequest(r.db, None, tablesPattern="*")),
+    of_database("get_tables", "*"),
+    of_database("get_tables", "f*"),
+    of_database("get_all_tables"),
+    of_database("get_tables_by_type", "*", "VIRTUAL_VIEW"),
+    of_database("get_tables_by_type", "*", "MANAGED_TABLE"),
+    of_database("get_database"),
+    request("get_database_req", lambda r: GetDatabaseRequest(r.db)),
+    ("get_database", lambda reader: reader.client.get_database(reader.db + "b")),
+    ("get_all_tables", lambda reader: reader.client.get_all_tables(reader.db + "b")),
+    ("get_table", lambda reader: reader.client.get_table(reader.db + "b", "t")),
+    ("get_partitions", lambda reader: reader.client.get_partitions(reader.db + "b", "t", -1)),
+    request("lake_timeline_position", lambda r: r.reference),
+    request("lake_list_instants", lambda r: ListInstantsRequest(r.reference)),
+    request(
+        "lake_list_instants", lambda r: ListInstantsRequest(r.reference, includeArchived=True, states=["inflight"])
+    ),
+    call("get_databases", "d*"),
+    call("get_all_databases"),
+]
+
+
+def test_every_method_whose_replies_are_kept_is_compared() -> None:
+    assert {method for method, _ in READS} == CACHED
+
+
+# -- writes that tests/visibility has not ------------------------------------------------------------------------
+
+Write = Callable[[ThriftClient, str], Any]
+
+
+def files(client: ThriftClient, db: str) -> None:
+    """An instant that adds a file to two partitions; it makes one of them."""
+    reference = TableReference(database=db, table="t")
+    begun = client.lake_begin_instant(BeginInstantRequest(reference, "commit", state="inflight"))
+    added = [
+        DataFile(
+            partition=day, fileGroup=begun.timestamp, slice=begun.timestamp, path=f"{day}/{begun.timestamp}", size=9
+        )
+        for day in (DAY, "ds=2020-01-03/hr=1")
+    ]
+    client.lake_complete_instants(
+        [CompleteInstantRequest(table=reference, timestamp=begun.timestamp, action="commit", added=added)]
+    )
+
+
+def columns(client: ThriftClient, db: str) -> None:
+    """A column more, in all partitions, too."""
+    value = client.get_table(db, "t")
+    value.sd.cols.append(value.sd.cols[0].replace(name=f"c{next(NUMBERS)}"))
+    client.alter_table_with_cascade(db, "t", value, True)
+
+
+def moved(client: ThriftClient, db: str) -> None:
+    """A table goes to another database."""
+    client.alter_table(db, "t", client.get_table(db, "t").replace(dbName=db + "b"))
+
+
+def back(client: ThriftClient, db: str) -> None:
+    client.alter_table(db + "b", "t", client.get_table(db + "b", "t").replace(dbName=db))
+
+
+def external(client: ThriftClient, db: str) -> None:
+    """A table's type changes."""
+    value = client.get_table(db, "k")
+    client.alter_table(db, "k", value.replace(tableType="EXTERNAL_TABLE", parameters={"EXTERNAL": "TRUE"}))
+
+
+def owner(client: ThriftClient, db: str) -> None:
+    client.alter_database(db, client.get_database(db).replace(description=str(next(NUMBERS))))
+
+
+OTHERS: dict[str, Write] = {
+    "files": files,
+    "columns": columns,
+    "moved": moved,
+    "back": back,
+    "external": external,
+    "alter_database": owner,
+    "create_database": lambda client, db: client.create_database(database(db + "b")),
+    "drop_database": lambda client, db: client.drop_database(db + "b", True, True),
+    "drop_database-own": lambda client, db: client.drop_database(db, True, True),
+    "create_table": lambda client, db: client.create_table(table(db, "t", keys=("ds", "hr"))),
+    "create_table-other": lambda client, db: client.create_table(table(db + "b", "t", keys=("ds", "hr"))),
+    "create_view": lambda client, db: client.create_table(view(db)),
+    "drop_view": lambda client, db: client.drop_table(db, "v", True),
+    "rename_back": lambda client, db: client.alter_table(
+        db, "fresh", client.get_table(db, "fresh").replace(tableName="u")
+    ),
+    "add_many": lambda client, db: client.add_partitions(
+        [partition(db, "t", "2020-02-01", str(hour), parameters={"commit": "true"}) for hour in range(30)]
+    ),
+}
+WRITES: dict[str, Write] = OTHERS | {
+    str(each): lambda client, db, each=each: each.write(client, db, "t") for each in writers.WRITERS
+}
+
+
+# -- the servers -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Servers:
+    keeping: MetastoreServer
+    asking: MetastoreServer
+
+
+@pytest.fixture(scope="module")
+def servers(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    directory = tmp_path_factory.mktemp("differential")
+    with postgres.fresh_database() as url, RedisServer(directory / "redis") as redis, ExitStack() as stack:
+
+        def server(name: str, *options: str) -> MetastoreServer:
+            common = ("--database-url", url, "--warehouse-dir", str(directory / "warehouse"), "--workers", "1")
+            return stack.enter_context(MetastoreServer(directory / name, *common, "--http-port", "0", *options))
+
+        yield Servers(
+            server("keeping", "--cache-redis-url", redis.url, "--cache-memory", "24KiB"),
+            server("asking", "--cache-memory", "0"),
+        )
+
+
+class Comparison(RuleBasedStateMachine):
+    servers: Servers
+    everything: bool  # all reads after each write, or one of each method
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.db = f"d{next(NUMBERS)}"
+        self.stack = ExitStack()
+        asking = self.servers.asking
+        self.client = self.stack.enter_context(ThriftClient(asking.host, asking.port))
+        self.client.create_database(database(self.db))
+        writers.fill(self.client, self.db)
+        self.told = f"{self.db} as it was made"
+        kept, asked = (self.readers(each) for each in (self.servers.keeping, self.servers.asking))
+        self.chance = random.Random(self.db)
+        self.reads = [(method, ask, *both) for method, ask in READS for both in zip(kept, asked, strict=True)]
+        if not self.everything:
+            self.chance.shuffle(self.reads)
+            self.reads = list({each[0]: each for each in self.reads}.values())
+
+    def readers(self, server: MetastoreServer) -> list[Reader]:
+        """Of each scope one."""
+        readers = Readers(Ports(server.host, server.port, 0), self.stack)
+        return [scope.of(readers, self.db) for scope in (NONE, NAME, CONNECTION)]
+
+    def teardown(self) -> None:
+        self.stack.close()
+
+    @rule(name=st.sampled_from(sorted(WRITES)))
+    def write(self, name: str) -> None:
+        self.told = name
+        assert "internal error" not in str(outcome(WRITES[name], self.client, self.db))
+
+    @invariant()
+    def both_answer_the_same(self) -> None:
+        self.chance.shuffle(self.reads)  # else the small memory has lost each reply when it is its turn again
+        for method, ask, kept, asked in self.reads:
+            answer, right = outcome(ask, kept), outcome(ask, asked)
+            assert answer == right, f"{method} of {kept.table()} after {self.told}"
+
+
+def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a call returns or raises."""
+    try:
+        return function(*arguments)
+    except TException as error:
+        return type(error), str(error)
+
+
+def run(servers: Servers, *, everything: bool, examples: int, steps: int) -> dict[str, int]:
+    """How many replies came from where."""
+    before = answers_of(servers.keeping)
+    run_state_machine_as_test(
+        type("Comparison", (Comparison,), {"servers": servers, "everything": everything}),
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    return {level: count - before[level] for level, count in answers_of(servers.keeping).items()}
+
+
+def test_random_writes(servers: Servers) -> None:
+    answers = run(servers, everything=False, examples=3, steps=6)
+    assert answers["memory"] > 0 and answers["redis"] > 0, f"the cache should have been of use: {answers}"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_many_random_writes(servers: Servers) -> None:
+    answers = run(servers, everything=True, examples=20, steps=20)
+    assert answers["memory"] > 0 and answers["redis"] > 0, f"the cache should have been of use: {answers}"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_every_write(servers: Servers) -> None:
+    """Everything is read before and after it."""
+    for name in sorted(WRITES):
+        comparison = type("Comparison", (Comparison,), {"servers": servers, "everything": True})()
+        comparison.both_answer_the_same()
+        comparison.write(name)
+        comparison.both_answer_the_same()
+        comparison.teardown()
