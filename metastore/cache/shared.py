@@ -4,6 +4,7 @@ It may lose what it was given, evict it, or come back with an old copy: what it 
 Redis that fails or dawdles isn't asked for a while, so that at worst it does nothing.
 """
 
+import contextlib
 import hashlib
 import queue
 import threading
@@ -27,6 +28,10 @@ SLOW_SECONDS = 0.05
 SLOW_BYTES = 100 << 20  # in a second
 """An answer that takes longer than that, for its size, is a failure, too: the database would have been faster."""
 
+READING_SECONDS = 0.5
+"""For so long others may leave it to one server to read what is in no cache."""
+
+_PAUSES = (0.005, 0.01, 0.02, 0.04)  # of those who leave it, in seconds, until they read it themselves
 _UNSENT = 100  # entries that may wait to be sent; more are dropped
 
 log = structlog.get_logger(__name__)
@@ -52,16 +57,18 @@ class SharedLevel:
             retry=Retry(NoBackoff(), 0),
         )
         self._keep_seconds = keep_seconds
-        self._breaker = CircuitBreaker(
+        guarded = CircuitBreaker(
             FAILURES, PAUSE_SECONDS, expected_exception=(redis.RedisError, OSError, _Slow), name="cache"
         )
-        self._unsent: queue.Queue[tuple[str, Entry] | None] = queue.Queue(_UNSENT)
+        # All of one breaker: what fails with one call is expected to fail with the others.
+        self._get, self._set, self._keep = guarded(self._timed_get), guarded(self._redis.set), guarded(self._put)
+        self._unsent: queue.Queue[tuple[str, Entry | None] | None] = queue.Queue(_UNSENT)
         threading.Thread(target=self._send, name="cache", daemon=True).start()
 
     def get(self, incarnation: str, key: bytes) -> Entry | None:
         """What was put under a key; None also if Redis can't be asked now."""
         try:
-            data = self._breaker.call(self._timed_get, _name(incarnation, key))
+            data = self._get(_name(incarnation, key))
         except CircuitBreakerError:
             return None
         except _Slow as slow:
@@ -75,6 +82,31 @@ class SharedLevel:
             return Entry.from_bytes(data)
         except ValueError:
             return None
+
+    def get_or_read(self, incarnation: str, key: bytes) -> Entry | None:
+        """As `get`; but while another server is reading what isn't there, waits for it, a moment at most.
+
+        Who is told None reads it, and then calls `put` or `left`.
+        """
+        entry = self.get(incarnation, key)
+        for pause in _PAUSES:
+            if entry is not None or self._is_ours(_name(incarnation, key)):
+                break
+            time.sleep(pause)
+            entry = self.get(incarnation, key)
+        return entry
+
+    def _is_ours(self, name: str) -> bool:
+        milliseconds = int(READING_SECONDS * 1000)
+        try:
+            return bool(self._set(_reading(name), b"", nx=True, px=milliseconds))
+        except (CircuitBreakerError, redis.RedisError, OSError):
+            return True
+
+    def left(self, incarnation: str, key: bytes) -> None:
+        """What was read can't be kept."""
+        with contextlib.suppress(queue.Full):
+            self._unsent.put_nowait((_name(incarnation, key), None))
 
     def _timed_get(self, name: str) -> object:
         began = time.monotonic()
@@ -99,11 +131,22 @@ class SharedLevel:
         while (task := self._unsent.get()) is not None:
             name, entry = task
             try:
-                self._breaker.call(self._redis.set, name, entry.to_bytes(), ex=self._keep_seconds)
+                self._keep(name, entry)
             except CircuitBreakerError:
                 pass
             except (redis.RedisError, OSError) as error:
                 log.warning("the cache does without Redis", error=str(error))
+
+    def _put(self, name: str, entry: Entry | None) -> None:
+        with self._redis.pipeline(transaction=False) as together:
+            if entry is not None:
+                together.set(name, entry.to_bytes(), ex=self._keep_seconds)
+            together.delete(_reading(name))
+            together.execute()
+
+
+def _reading(name: str) -> str:
+    return name + ":reading"
 
 
 def _name(incarnation: str, key: bytes) -> str:

@@ -144,7 +144,7 @@ class Replies:
         assert self._shared is not None
         entry = None
         try:
-            entry = self._shared.get(incarnation, question.key)
+            entry = self._shared.get_or_read(incarnation, question.key)
         except Exception:  # whatever it is, the request must go on
             log.exception("a kept reply can't be read from Redis")
         with contextlib.suppress(RuntimeError):  # the loop has ended
@@ -166,6 +166,8 @@ class Replies:
             self._memory.put(key, entry)
             if self._shared is not None:
                 self._shared.put(key, entry)
+        elif self._shared is not None and self._changes.last is not None:
+            self._shared.left(self._changes.last.incarnation, key)
         metrics.cache_filled(self._memory.size)
         self._settle(key)
 
