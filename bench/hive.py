@@ -101,8 +101,7 @@ class _Measure:
             "One call at a time",
             "Until the last byte is read (client: raw) and until Hive's own Java client has decoded the result. The"
             " servers are called in turn; an aim is meant for the raw client. Cold: after a change of the table and of"
-            " one of its partitions. Each server has a table with the given partitions by day and hour, and"
-            " 1,000 small ones.",
+            " one of its partitions. Partitions are by day and hour; there are many small tables, too.",
             self._names,
         )
         self._report.sections.append(section)
