@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_TYPES = 20_000
-"""Types in a schema, counted wherever they are used."""
+"""Types in a schema."""
+
+MAX_CHARACTERS = 4 << 20
+"""Of all types' names together: a named type that is used again is written out again."""
 
 MAX_DEPTH = 50
 
@@ -48,6 +51,7 @@ class _Types:
         self._timestamps = timestamps
         self._named: dict[str, str] = {}
         self._count = 0
+        self._characters = 0
 
     def fields(self, record: Mapping[str, Any], depth: int = 0) -> list[tuple[str, str]]:
         if record["type"] != "record":
@@ -58,6 +62,13 @@ class _Types:
         self._count += 1
         if depth > MAX_DEPTH or self._count > MAX_TYPES:
             raise ValueError("a schema that is nested too deeply, or too large")
+        found = self._name(schema, depth)
+        self._characters += len(found)
+        if self._characters > MAX_CHARACTERS:
+            raise ValueError("a schema that is too large")
+        return found
+
+    def _name(self, schema: Any, depth: int) -> str:
         if isinstance(schema, list):
             return self._union([each for each in schema if each != "null"], depth)
         if isinstance(schema, str):
