@@ -15,13 +15,16 @@ from metastore.services.partition_rows import Kept
 from metastore.services.partition_states import exact_name
 from metastore.services.readiness_properties import CommitMode
 from metastore.services.tables import DDL_TIME
-from metastore.store import data_files, partitions, tables
+from metastore.store import data_files, descriptors, partitions, tables
 from metastore.store.data_files import PartitionSums
 from metastore.store.database import Transaction
 from metastore.store.partitions import Selection
 from metastore.store.tables import TableRow
 from metastore.warehouse import Warehouse
+from metastore.wire import splice
 from metastore.wire.hive import InvalidOperationException, Partition, StorageDescriptor, Table
+
+_SPARKS_PATH = "path"
 
 
 class LakePartition(NamedTuple):
@@ -145,9 +148,13 @@ class HiveView:
         if not sums and directory is None:
             return
         changed = owner.replace(parameters={**(owner.parameters or {}), **(_counts(sums[0]) if sums else {})})
+        number = row.descriptor_id
         if directory is not None:
-            changed = changed.replace(sd=self._moved(owner.sd, base_of(row.location or ""), directory))
-        tables.change(tx, row.id, row.database_id, objects.table_values(changed, row.descriptor_id))
+            moved = _with_sparks_path(self._moved(owner.sd, base_of(row.location or ""), directory))
+            changed = changed.replace(sd=moved)
+            body = splice.descriptor_body(moved)
+            number = descriptors.keep(tx, [body])[body]
+        tables.change(tx, row.id, row.database_id, objects.table_values(changed, number))
         self._events.table(tx, EventType.ALTER_TABLE, owner, changed)
 
     def _moved(self, sd: StorageDescriptor | None, base: str | None, directory: str) -> StorageDescriptor:
@@ -156,6 +163,15 @@ class HiveView:
         location = self._warehouse.join(base, directory) if directory else base
         self._warehouse.make_directory(location)
         return sd.replace(location=location)
+
+
+def _with_sparks_path(sd: StorageDescriptor) -> StorageDescriptor:
+    """The same with the location also where Spark keeps it of its own tables, which it believes more."""
+    serde = sd.serdeInfo
+    if serde is None or _SPARKS_PATH not in (serde.parameters or {}):
+        return sd
+    parameters = {**(serde.parameters or {}), _SPARKS_PATH: sd.location or ""}
+    return sd.replace(serdeInfo=serde.replace(parameters=parameters))
 
 
 def _counts(sums: PartitionSums) -> dict[str, str]:

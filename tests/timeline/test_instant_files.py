@@ -254,6 +254,21 @@ def test_what_was_replaced_goes_with_the_partition(table: LakeTable) -> None:
     assert not (directory(begun) / DAY(1)).exists()
 
 
+def test_spark_is_told_where_its_own_table_went(metastore: Metastore, db: str) -> None:
+    """Spark keeps its tables' locations among the serializer's properties, too, and goes by that."""
+    flat = LakeTable(metastore, db, keys=())
+    sd = flat.hive.sd
+    assert sd is not None and sd.serdeInfo is not None
+    own = sd.serdeInfo.replace(parameters={"path": sd.location or "", "a": "b"})
+    metastore.tables.alter(db, "t", flat.hive.replace(sd=sd.replace(serdeInfo=own)), {})
+    begun = flat.begin("replacecommit")
+    flat.complete(begun, put(begun, "", "b.parquet"), replacedPartitions=[""], relocate=True)
+    moved = flat.hive.sd
+    assert moved is not None and moved.serdeInfo is not None
+    assert moved.location == begun.directory
+    assert moved.serdeInfo.parameters == {"path": begun.directory, "a": "b"}
+
+
 def test_sparks_own_columns_come_with_hives(table: LakeTable) -> None:
     columns = [*((each.name or "", each.type or "") for each in (table.hive.sd and table.hive.sd.cols) or ())]
     wider = [Column(*each) for each in [*columns, ("extra", "string")]]
