@@ -1,8 +1,15 @@
 """Files and directories as a Spark session reaches them: through Hadoop, with the session's own settings."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
+
+
+class FoundFile(NamedTuple):
+    """A file by its path below the directory that was looked at, and its size in bytes."""
+
+    path: str
+    size: int
 
 
 class HadoopFiles:
@@ -34,16 +41,27 @@ class HadoopFiles:
 
     def files(self, location: str, suffix: str) -> list[str]:
         """The files below a directory whose names end so, as sorted paths relative to it."""
+        return [each.path for each in self.found(location, suffix)]
+
+    def found(self, location: str, suffix: str) -> list[FoundFile]:
+        """The files below a directory whose names end so; none if the directory isn't there."""
         root = self._path(location)
         file_system = self._file_system(root)
+        if not file_system.exists(root):
+            return []
         start = len(file_system.makeQualified(root).toUri().getPath().rstrip("/")) + 1
         found = []
         listed = file_system.listFiles(root, True)
         while listed.hasNext():
-            path = listed.next().getPath().toUri().getPath()
-            if path.endswith(suffix):
-                found.append(path[start:])
+            status = listed.next()
+            if (path := status.getPath().toUri().getPath()).endswith(suffix):
+                found.append(FoundFile(path[start:], status.getLen()))
         return sorted(found)
+
+    def spellings(self, location: str) -> tuple[str, str]:
+        """A file's location as Spark may spell it (`_metadata.file_path`): encoded as a URI, or not."""
+        path = self._path(location)
+        return path.toUri().toString(), path.toString()
 
     def rename(self, location: str, old: str, new: str) -> None:
         """Renames a file; both names are relative to the directory. Raises OSError if it can't be done."""

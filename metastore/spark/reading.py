@@ -5,6 +5,7 @@ directories itself, or asks the table's format: then what it returns must be lim
 sessions without our extension too; needs a session with a JVM (not Spark Connect).
 """
 
+from collections.abc import Collection
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -36,10 +37,15 @@ def read_table(spark: SparkSession, table: str, *, include_uncommitted: bool = F
     rows = _fresh(spark, database, name)
     if known:
         ready_now, known_now = _names(spark, database, name)
-        hidden = sorted((known | known_now) - (ready & ready_now))
-        if hidden:
-            rows = rows.where(~reduce(or_, (_is_partition(partition, rows.schema) for partition in hidden)))
+        rows = hide_partitions(rows, (known | known_now) - (ready & ready_now))
     return rows.alias(name)
+
+
+def hide_partitions(rows: DataFrame, names: Collection[str]) -> DataFrame:
+    """Without the rows of the partitions of these names."""
+    if not names:
+        return rows
+    return rows.where(~reduce(or_, (_is_partition(name, rows.schema) for name in sorted(names))))
 
 
 def _fresh(spark: SparkSession, database: str, name: str) -> DataFrame:

@@ -1,0 +1,128 @@
+"""Reads lake tables by their snapshots: as they are, as they were, or what came between.
+
+    read(spark, "shop.orders", filter="dt >= '2026-01-31'")
+    read(spark, "shop.orders", as_of="20260131120000000")
+    read(spark, "shop.orders", incremental=("20260131120000000", None))
+
+The metastore prunes the partitions and names the files; no directory is listed. Tables of Hudi's are read by Hudi.
+"""
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from metastore.client.lake import LakeTable
+from metastore.client.lake_types import AsOf, DataFile, Schema
+from metastore.errors import UserError
+from metastore.spark import hudi_tables
+from metastore.spark.session_client import lake_table
+from metastore.spark.snapshot_files import SnapshotFile, data_frame
+from metastore.spark.table_schema import columns_of, is_hudi
+
+View: TypeAlias = Literal["snapshot", "read_optimized"]
+
+CHANGE = "_change"
+"""The column that tells rows which were added from those which were removed."""
+
+ADDED, REMOVED = "added", "removed"
+
+
+class UnreadableFiles(UserError):
+    """The snapshot has files that are no rows by themselves."""
+
+
+def read(
+    spark: SparkSession,
+    table: str,
+    *,
+    as_of: AsOf | None = None,
+    incremental: tuple[AsOf, AsOf | None] | None = None,
+    view: View = "snapshot",
+    include_uncommitted: bool = False,
+    filter: str | None = None,
+    with_removed: bool = False,
+    uri: str | None = None,
+) -> DataFrame:
+    """The rows of the table `database.table`, or `table` of the current database.
+
+    `as_of` reads the table as it was when an instant was complete (its timestamp), at a position, a time (with a zone)
+    or a `Moment`. `incremental` is a pair of those: the rows that came after the first up to the second (None: up to
+    now) and are there then. With `with_removed` those too that went in between, and a column `_change` says which:
+    what was there at first, without the removed and with the added, is what is there at the end. The columns are those
+    the table has now; older files don't have those that came later, which are null there.
+
+    `filter` is on partition keys, in Hive's grammar (`dt >= '2026-01-31' and hr = 7`): the metastore names the files of
+    those partitions alone. Conditions on the DataFrame prune as well, after that. `view="read_optimized"` leaves out
+    log files, which a table may have that others write. Partitions that are not ready are hidden unless
+    `include_uncommitted`. `uri` is the metastore's, by default that of the session.
+
+    Which files are read is decided by this call: the DataFrame doesn't change with the table. Raises
+    NoSuchObjectException without the table or the instant, SnapshotGone for what has been cleaned, MetaException for a
+    bad filter, UnreadableFiles, HudiMissing if Hudi's classes aren't there, ValueError for arguments that don't go
+    together.
+    """
+    if view not in ("snapshot", "read_optimized"):
+        raise ValueError(f"{view!r} is no view: snapshot or read_optimized")
+    if as_of is not None and incremental is not None:
+        raise ValueError("a table is read either as of a moment or incrementally")
+    if with_removed and incremental is None:
+        raise ValueError("what was removed is told by incremental reads alone")
+    lake = lake_table(spark, table, uri)
+    schema = lake.schema()
+    if is_hudi(schema):
+        if with_removed:
+            raise ValueError("Hudi's incremental reads don't tell what was removed")
+        return hudi_tables.read(
+            spark,
+            lake,
+            as_of=as_of,
+            incremental=incremental,
+            read_optimized=view == "read_optimized",
+            include_uncommitted=include_uncommitted,
+            filter=filter,
+        )
+    if incremental is None:
+        snapshot = lake.snapshot(
+            as_of,
+            filter=filter,
+            include_uncommitted=include_uncommitted,
+            read_optimized=view == "read_optimized",
+        )
+        return _rows(spark, lake, lake.schema(snapshot.table_version), snapshot.location, snapshot)
+    start, end = (lake.position_of(each) for each in incremental)
+    added: dict[str, DataFile] = {}
+    removed: dict[str, DataFile] = {}
+    for change in lake.changes(start, end, filter=filter, include_uncommitted=include_uncommitted):
+        for file in change.removed:
+            if added.pop(file.path, None) is None:
+                removed[file.path] = file
+        for file in change.added:
+            if removed.pop(file.path, None) is None:
+                added[file.path] = file
+    location = lake.location()
+    wanted = [each for each in added.values() if view == "snapshot" or each.kind == "base"]
+    rows = _rows(spark, lake, schema, location, wanted)
+    if not with_removed:
+        return rows
+    gone = [each for each in removed.values() if view == "snapshot" or each.kind == "base"]
+    return rows.withColumn(CHANGE, sf.lit(ADDED)).unionByName(
+        _rows(spark, lake, schema, location, gone).withColumn(CHANGE, sf.lit(REMOVED))
+    )
+
+
+def _rows(spark: SparkSession, lake: LakeTable, schema: Schema, location: str, files: Iterable[DataFile]) -> DataFrame:
+    columns = columns_of(spark, schema)
+    found = []
+    for each in files:
+        if each.kind != "base":
+            raise UnreadableFiles(
+                f"{lake.name} has log files, such as {each.path}: read it by what wrote it, or view='read_optimized'"
+            )
+        if each.columns is not None:
+            raise UnreadableFiles(
+                f"{lake.name} has files of some columns alone, such as {each.path}: read it by what wrote it"
+            )
+        found.append(SnapshotFile(f"{location}/{each.path}", each.size, each.partition))
+    return data_frame(spark, found, columns.data, columns.keys)

@@ -1,0 +1,229 @@
+"""Writes DataFrames into lake tables: Parquet files, then an instant that makes them part of the table.
+
+    write(rows, "shop.orders")
+    write(rows, "shop.orders", operation="replace_partitions", event_time="ordered_at")
+
+Spark writes into the directory of an instant that has begun, where no reader looks. What it has written becomes the
+table's in one transaction of the metastore; until then, and if anything fails, nobody sees a row of it. Tables of
+Hudi's are written by Hudi.
+"""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StructField, StructType
+
+from metastore.client.lake import LakeTable, Writing
+from metastore.client.lake_types import Completion, DataFile, Instant, Schema, from_millis
+from metastore.errors import UserError
+from metastore.spark import hudi_tables
+from metastore.spark.hadoop_files import HadoopFiles
+from metastore.spark.session_client import lake_table
+from metastore.spark.snapshot_files import SnapshotFile, data_frame
+from metastore.spark.table_schema import LakeColumns, columns_of, is_hudi, widened
+
+logger = logging.getLogger(__name__)
+
+Operation: TypeAlias = Literal["append", "overwrite", "replace_partitions"]
+
+_ACTIONS = {"append": "commit", "overwrite": "replacecommit", "replace_partitions": "replacecommit"}
+
+#: Tasks that ran twice or died leave nothing behind: only the files of the attempts that Spark took are moved.
+_COMMITTER = {
+    "mapreduce.fileoutputcommitter.algorithm.version": "1",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+
+
+class UnfitRows(UserError):
+    """The rows don't fit the table; the message says in what."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written; of a table of Hudi's that is not known, and the instant is None.
+
+    `bytes` is the files' size, `partitions` those that got rows.
+    """
+
+    instant: Instant | None
+    rows: int
+    files: int
+    bytes: int
+    partitions: Sequence[str]
+
+
+def write(
+    rows: DataFrame,
+    table: str,
+    *,
+    operation: Operation = "append",
+    event_time: str | None = None,
+    source: str = "spark",
+    add_columns: bool = False,
+    options: Mapping[str, str] | None = None,
+    heartbeat_seconds: float = 20.0,
+    uri: str | None = None,
+) -> Written:
+    """Writes rows into the Parquet table `database.table`, or `table` of the current database.
+
+    `append` adds them; `replace_partitions` replaces the partitions that get rows, `overwrite` all of them, or the
+    whole of a table without keys. The columns are taken by name and cast to the table's; those that are missing become
+    null. With `add_columns` the table gets those that it doesn't have, at its end.
+
+    `event_time` is a column of times: their least and greatest are kept for each file, and the least of all moves the
+    table's watermark, as of `source`. `options` are those of Spark's Parquet writer, or Hudi's. Heartbeats tell the
+    metastore that the writer lives, every `heartbeat_seconds`: that must be less than its `instant_heartbeat_seconds`.
+    `uri` is the metastore's, by default that of the session.
+
+    Raises InstantConflict if another writer was quicker: what this one read or replaces is no longer so. Then, and
+    whatever else is raised, by Spark too, nothing has been written. Further: NoSuchObjectException without the table,
+    InvalidOperationException, UnfitRows, NotParquet, HudiMissing, ValueError for arguments that don't go together.
+    """
+    if operation not in _ACTIONS:
+        raise ValueError(f"{operation!r} is no operation: {', '.join(_ACTIONS)}")
+    lake = lake_table(rows.sparkSession, table, uri)
+    schema = lake.schema()
+    if is_hudi(schema):
+        if event_time is not None or add_columns:
+            raise ValueError("event times and columns of Hudi's tables are Hudi's: see its options")
+        hudi_tables.write(rows, lake, operation, options or {})
+        return Written(None, 0, 0, 0, [])
+    if operation == "replace_partitions" and not schema.keys:
+        raise ValueError(f"{lake.name} has no partitions to replace: overwrite it")
+    columns = columns_of(rows.sparkSession, schema)
+    fresh = _further(rows, columns)
+    if fresh and not add_columns:
+        named = ", ".join(each.name for each in fresh)
+        raise UnfitRows(f"{lake.name} has no column {named}: leave it out, or say add_columns=True")
+    columns = LakeColumns(StructType([*columns.data, *fresh]), columns.keys)
+    if event_time is not None and event_time.lower() not in (each.name.lower() for each in columns.data):
+        raise UnfitRows(f"{lake.name} has no column {event_time} beside its keys, of which to take event times")
+    with lake.writing(_ACTIONS[operation], heartbeat_seconds=heartbeat_seconds) as writing:
+        fitted = _fitted(rows, columns).write.mode("append").options(**{**(options or {}), **_COMMITTER})
+        fitted.partitionBy(*columns.key_names).parquet(writing.directory)
+        files = _written(rows.sparkSession, writing, columns, event_time)
+        completion = _completion(lake, operation, files, schema, fresh, source)
+        done = writing.complete(completion)
+    _refresh(rows.sparkSession, lake)
+    return Written(
+        done.instant,
+        sum(each.rows or 0 for each in files),
+        len(files),
+        sum(each.size for each in files),
+        sorted({each.partition for each in files}),
+    )
+
+
+def _refresh(spark: SparkSession, lake: LakeTable) -> None:
+    """Makes the session forget listings that it may keep of the table. The rows are written whatever becomes of it."""
+    name = f"`{lake.reference.database}`.`{lake.reference.table}`"
+    try:
+        if spark.catalog.tableExists(name):
+            spark.catalog.refreshTable(name)
+    except Exception as error:
+        logger.warning("the session may keep old listings of %s: %s", name, str(error).split("\n", 1)[0])
+
+
+def _further(rows: DataFrame, columns: LakeColumns) -> list[StructField]:
+    """The columns that the table doesn't have. Raises UnfitRows without those of its keys, or with one twice."""
+    names = [name.lower() for name in rows.columns]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UnfitRows(f"the rows have several columns {twice[0]}")
+    if missing := [key for key in columns.key_names if key not in names]:
+        raise UnfitRows(f"the rows have no column {', '.join(missing)}, by which the table is partitioned")
+    known = {each.name.lower() for each in (*columns.data, *columns.keys)}
+    return [StructField(each.name, each.dataType) for each in rows.schema if each.name.lower() not in known]
+
+
+def _fitted(rows: DataFrame, columns: LakeColumns) -> DataFrame:
+    """The table's columns in its order, and its keys as the text that partitions are named by."""
+    present = {name.lower() for name in rows.columns}
+    return rows.select(
+        *(
+            (sf.col(f"`{each.name}`") if each.name.lower() in present else sf.lit(None))
+            .cast(each.dataType)
+            .alias(each.name)
+            for each in columns.data
+        ),
+        # By way of the key's own type: `07` of a number is 7, as it would be in an INSERT.
+        *(
+            sf.col(f"`{each.name}`").cast(each.dataType).cast("string").alias(each.name.lower())
+            for each in columns.keys
+        ),
+    )
+
+
+def _written(spark: SparkSession, writing: Writing, columns: LakeColumns, event_time: str | None) -> list[DataFile]:
+    """The files that Spark's job left, with what is in them: one job more, which reads footers and event times."""
+    # What a task that nobody waits for may still be writing lies below a hidden directory.
+    directory = HadoopFiles(spark)
+    there = directory.found(writing.directory, ".parquet")
+    found = [each for each in there if not each.path.startswith("_temporary/")]
+    staged = [SnapshotFile(f"{writing.directory}/{each.path}", each.size, "") for each in found]
+    millis = sf.expr(f"unix_millis(cast(`{event_time}` as timestamp))" if event_time else "cast(null as bigint)")
+    measured = (
+        data_frame(spark, staged, columns.data, StructType())
+        .select(sf.col("_metadata.file_path").alias("uri"), millis.alias("millis"))
+        .groupBy("uri")
+        .agg(sf.count(sf.lit(1)), sf.min("millis"), sf.max("millis"))
+        .collect()
+        if staged
+        else []
+    )
+    in_files = {uri: (count, first, last) for uri, count, first, last in measured}
+    spelled = [directory.spellings(f"{writing.directory}/{each.path}") for each in found]
+    names = next((each for each in zip(*spelled, strict=True) if in_files.keys() <= set(each)), None)
+    if names is None and in_files:
+        raise AssertionError(f"Spark read a file {min(in_files)} that it had not been given")
+    files = []
+    for each, name_of in zip(found, names or [""] * len(found), strict=True):
+        count, first, last = in_files.get(name_of, (0, None, None))
+        partition, _, name = each.path.rpartition("/")
+        files.append(
+            DataFile(
+                partition=partition,
+                file_group=name.removesuffix(".parquet"),
+                slice=writing.instant.timestamp,
+                path=f"{writing.path}/{each.path}",
+                size=each.size,
+                rows=count,
+                min_event_time=None if first is None else from_millis(first),
+                max_event_time=None if last is None else from_millis(last),
+            )
+        )
+    return files
+
+
+def _completion(
+    lake: LakeTable,
+    operation: Operation,
+    files: Sequence[DataFile],
+    schema: Schema,
+    fresh: list[StructField],
+    source: str,
+) -> Completion:
+    written = {each.partition for each in files}
+    replaced: set[str] = set()
+    if operation == "overwrite":
+        replaced = {*lake.partitions(), *written} if schema.keys else {""}
+    elif operation == "replace_partitions":
+        replaced = written
+    new_columns, properties = widened(schema, fresh) if fresh else (None, None)
+    first = min((each.min_event_time for each in files if each.min_event_time is not None), default=None)
+    about = {"operation": operation, "files": len(files), "rows": sum(each.rows or 0 for each in files)}
+    return Completion(
+        added=files,
+        staged=operation == "append",
+        relocate=operation != "append",
+        replaced_partitions=sorted(replaced),
+        metadata=json.dumps(about).encode(),
+        columns=new_columns,
+        schema_properties=properties,
+        event_times=None if first is None else {source: first},
+    )

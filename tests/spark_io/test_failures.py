@@ -1,0 +1,148 @@
+"""Of what fails nothing is left: neither rows that anybody reads, nor files, nor an instant."""
+
+import pytest
+
+from metastore.client.lake import LakeTable
+from tests.crash.processes import wait_until
+from tests.spark.session import SparkSession
+from tests.spark_io.lake import Lake
+from tests.support.target import Target, local_path
+
+
+def leftovers(table: LakeTable) -> list[str]:
+    """What lies in directories of instants that are not partitions'."""
+    instants = local_path(table.location()) / ".instants"
+    found = [each for each in instants.rglob("*") if each.is_file()] if instants.exists() else []
+    return [str(each) for each in found]
+
+
+def test_of_two_racing_writers_one_wins(lake: Lake, table: LakeTable) -> None:
+    """The other one is told who was quicker, and leaves nothing."""
+    lake.write(table, "rows_of([1])")
+    winner, told, left = lake.run(f"""
+from pyspark.sql import functions as sf
+import metastore.spark.lake_writing as writing
+complete = writing._completion
+def slow(*args):
+    global winner
+    writing._completion = complete
+    winner = write(rows_of([2]), {table.name!r}, operation="replace_partitions").instant.timestamp
+    return complete(*args)
+writing._completion = slow
+try:
+    write(rows_of([3]), {table.name!r}, operation="overwrite")
+except InstantConflict as error:
+    told = [each.timestamp for each in error.winners], error.filesToRemove
+finally:
+    writing._completion = complete
+result = winner, told[0], told[1]
+""")
+    assert told == [winner]
+    assert len(left) == 1
+    assert lake.ids(table) == [2] == lake.listed(table)["dt=2026-01-01"]
+    assert [each.state for each in table.instants()] == ["completed", "completed"]
+    assert not (local_path(table.location()) / left[0]).exists()
+
+
+def test_a_write_that_fails_leaves_nothing(lake: Lake, table: LakeTable) -> None:
+    lake.write(table, "rows_of([1])")
+    error = lake.run(f"""
+rows = rows_of(range(2, 200)).repartition(4).selectExpr(
+    "id", "if(id = 150, raise_error('no such luck'), name) name", "dt"
+)
+try:
+    write(rows, {table.name!r})
+except Exception as failed:
+    result = str(failed)
+""")
+    assert "no such luck" in error
+    assert lake.ids(table) == [1]
+    assert leftovers(table) == []
+    assert [each.state for each in table.instants()] == ["completed"]
+
+
+def test_nobody_sees_what_is_being_written(lake: Lake, table: LakeTable) -> None:
+    """Neither by the snapshot nor by directories nor by Spark's catalog, while the writer is between its jobs."""
+    lake.write(table, "rows_of([1])")
+    seen = lake.run(f"""
+import metastore.spark.lake_writing as writing
+complete = writing._completion
+def look(*args):
+    global seen
+    own = spark.sql("SELECT count(*) FROM {table.name}").first()[0]
+    seen = [read(spark, {table.name!r}, include_uncommitted=True).count(), own]
+    return complete(*args)
+seen = None
+writing._completion = look
+try:
+    write(rows_of([2]), {table.name!r})
+    result = [seen]
+    write(rows_of([3]), {table.name!r}, operation="overwrite")
+    result.append(seen)
+finally:
+    writing._completion = complete
+""")
+    assert seen == [[1, 1], [2, 2]]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("operation", ["append", "overwrite"])
+def test_a_killed_writer_leaves_nothing(
+    lake: Lake, table: LakeTable, target: Target, tmp_path_factory: pytest.TempPathFactory, operation: str
+) -> None:
+    lake.write(table, "rows_of([1])")
+    uri = f"thrift://{target.host}:{target.port}"
+    directory = tmp_path_factory.mktemp("killed")
+    with SparkSession("4", uri, str(target.warehouse()), directory) as doomed:
+        other = Lake(doomed, lake.client, lake.database)
+        with pytest.raises(RuntimeError):
+            other.run(f"""
+import os, signal
+import metastore.spark.lake_writing as writing
+writing._completion = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
+write(rows_of([2]), {table.name!r}, operation={operation!r})
+""")
+    assert lake.ids(table) == [1]
+    assert lake.listed(table) == {"dt=2026-01-01": [1]}
+    # The next writer gives the dead one up, once its heartbeats have stayed away for long enough.
+    wait_until(lambda: [each.state for each in table.instants()] == ["completed"], 300, "the instant is given up")
+    wait_until(lambda: leftovers(table) == [], 60, "its files are gone")
+
+
+@pytest.mark.long
+def test_tasks_that_run_again_write_once(
+    lake: Lake, table: LakeTable, target: Target, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A task dies twice after it has written rows and closed files; each row is there once."""
+    uri = f"thrift://{target.host}:{target.port}"
+    directory = tmp_path_factory.mktemp("twice")
+    settings = {"spark_master": "local[2,4]", "spark_sql_files_maxRecordsPerFile": "10"}
+    with SparkSession("4", uri, str(target.warehouse()), directory, **settings) as retrying:
+        other = Lake(retrying, lake.client, lake.database)
+        other.run(f"""
+def dying(batches):
+    from pyspark import TaskContext
+    context = TaskContext.get()
+    count = 0
+    for batch in batches:
+        count += batch.num_rows
+        if context.partitionId() == 0 and context.attemptNumber() < 2 and count > 35:
+            raise RuntimeError("died after 35 rows")
+        yield batch
+spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
+rows = rows_of(range(100)).repartition(2).mapInArrow(dying, "id bigint, name string, dt string")
+write(rows, {table.name!r})
+""")
+    assert lake.ids(table) == list(range(100))
+    assert lake.listed(table) == {"dt=2026-01-01": list(range(100))}
+    assert sum(each.rows or 0 for each in table.snapshot()) == 100
+
+
+def test_a_directory_is_read_by_its_path(lake: Lake, table: LakeTable) -> None:
+    """`spark.read.parquet` of a partition's location finds the partition's rows."""
+    lake.write(table, "rows_of([1, 2])")
+    lake.write(table, "rows_of([3])", operation="overwrite")
+    lake.write(table, "rows_of([4])")
+    (location,) = lake.locations(table).values()
+    assert lake.run(f"result = sorted(row.id for row in spark.read.parquet({location!r}).collect())") == [3, 4]
+    assert lake.ids(table, as_of=1) == [1, 2]
