@@ -3,6 +3,7 @@
 import re
 import shutil
 import signal
+import subprocess
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -96,6 +97,19 @@ class Cluster:
     def kill_postgres(self, seconds: float) -> None:
         self._postgres.kill()
         time.sleep(seconds)
+        self._postgres.start()
+
+    def copy_postgres(self) -> None:
+        """Its data directory as it is now, for `restore_postgres`."""
+        self._postgres.close()
+        subprocess.run(["cp", "-a", self._directory / "database", self._directory / "database-copy"], check=True)
+        self._postgres.start()
+
+    def restore_postgres(self) -> None:
+        """What was written since the copy is gone, and its transactions' ids are given out again."""
+        self._postgres.close()
+        shutil.rmtree(self._directory / "database")
+        subprocess.run(["cp", "-a", self._directory / "database-copy", self._directory / "database"], check=True)
         self._postgres.start()
 
     def crash_postgres(self) -> None:

@@ -234,3 +234,35 @@ def test_nothing_old_is_read_in_a_long_time_of_trouble(tmp_path: Path, seed: int
         answers = cluster.answers()
     check(clients)
     assert answers["memory"] > 100 and answers["redis"] > 10, f"the cache should have been of use: {answers}"
+
+
+@pytest.mark.long
+def test_a_database_is_put_back(tmp_path: Path) -> None:
+    """Kept replies, in memory and Redis, are of a future that the database doesn't know any more."""
+    with Cluster(tmp_path) as cluster:
+
+        def mark(server: int, value: str | None = None) -> str:
+            """What is read, on a new connection; after it has been written, if there is a value."""
+            deadline = time.monotonic() + 30
+            while True:
+                try:
+                    with cluster.client(server) as client:
+                        table: Table = client.get_table("d", "t")
+                        if value is not None:
+                            client.alter_table("d", "t", table.replace(parameters={"mark": value}))
+                        return str((table.parameters or {})["mark"])
+                except TException as error:
+                    assert time.monotonic() < deadline, error
+                    time.sleep(0.1)
+
+        with cluster.client(0) as client:
+            client.create_database(builders.database("d"))
+            client.create_table(builders.table("d", "t", parameters={"mark": "old"}))
+        cluster.copy_postgres()
+        for number in range(20):
+            mark(0, f"lost {number}")
+        assert {mark(server) for server in (0, 1) for _ in range(10)} == {"lost 19"}
+        cluster.restore_postgres()
+        assert {mark(server) for server in (0, 1) for _ in range(10)} == {"old"}
+        mark(1, "new")  # with the id of a transaction that the kept replies have seen
+        assert {mark(server) for server in (0, 1) for _ in range(10)} == {"new"}
