@@ -93,6 +93,13 @@ TIMELINE = _names("""
 """What writers and cleaners do to a table's timeline; which partitions an instant changed is what they ask. Those who
 read files ask for snapshots and changes."""
 
+HUDI = _names("""
+    createDatabase createTable getTable
+    createNewInstantTime createNewInstantWithTime transitionInstantState deleteInstant listInstants getInstantMetadata
+    lake_import_hudi lake_refresh_hudi
+""")
+"""Hudi's writers on their tables' timelines, and those who bring Hudi's timelines along."""
+
 CLEANERS = ["lake_plan_clean"]
 """Who removes files has to know of all of them."""
 
@@ -153,6 +160,7 @@ WITHOUT_RECIPE = [
     *COUNTERS,
     *OF_WRITERS,
     *TIMELINE,
+    *HUDI,
     *CLEANERS,
     *EVENTS,
     *NOTIFICATIONS,
