@@ -37,7 +37,7 @@ from metastore.wire.lake import (
 MAX_INSTANTS = 10_000
 """That one call tells."""
 
-AT_ONCE = 200
+AT_ONCE = 50
 """Instants that the server reads from a folder before it keeps them."""
 
 # Of Hudi's properties, those that say how its metadata is to be understood.
@@ -154,9 +154,10 @@ class HudiImport:
 
     def _keep(self, table: TableReference, row: TableRow, given: HudiInstant) -> ImportedInstant:
         action, state = rules.check_action(given.action), rules.check_state(given.state)
+        timestamp = rules.check_timestamp(given.timestamp)
         with self._database.read() as tx:
-            known = instants.find(tx, row.id, given.timestamp or "", action)
-        answer = ImportedInstant(given.timestamp, given.completedAs or action, state, fresh=False)
+            known = instants.find(tx, row.id, timestamp, action)
+        answer = ImportedInstant(timestamp, given.completedAs or action, state, fresh=False)
         if known is not None and (known.state == rules.COMPLETED or known.state == state):
             return answer
         try:
@@ -168,12 +169,12 @@ class HudiImport:
                 self._timeline.transition(table, known.timestamp, action, state, None)
         except InvalidOperationException as error:
             with self._database.read() as tx:
-                known = instants.find(tx, row.id, given.timestamp or "", action)
+                known = instants.find(tx, row.id, timestamp, action)
             if known is not None and known.state in (state, rules.COMPLETED):  # by somebody else at the same time
                 return answer
             if action == rules.SAVEPOINT:  # of an instant from before what is known
                 return answer.replace(remark=error.message)
-            raise InvalidOperationException(f"{given.timestamp} {action}: {error.message}") from None
+            raise InvalidOperationException(f"{timestamp} {action}: {error.message}") from None
         return answer.replace(fresh=True)
 
     def _begin(self, table: TableReference, row: TableRow, given: HudiInstant) -> None:
