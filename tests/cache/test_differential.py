@@ -7,6 +7,7 @@ earlier answers, partly in a small memory and partly in Redis.
 import itertools
 import random
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -212,12 +213,14 @@ def servers(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
         def server(name: str, *options: str) -> MetastoreServer:
             common = ("--database-url", url, "--warehouse-dir", str(directory / "warehouse"), "--workers", "1")
-            return stack.enter_context(MetastoreServer(directory / name, *common, "--http-port", "0", *options))
+            return MetastoreServer(directory / name, *common, "--http-port", "0", *options)
 
-        yield Servers(
-            server("keeping", "--cache-redis-url", redis.url, "--cache-memory", "24KiB"),
-            server("asking", "--cache-memory", "0"),
-        )
+        keeping = server("keeping", "--cache-redis-url", redis.url, "--cache-memory", "24KiB")
+        asking = server("asking", "--cache-memory", "0")
+        with ThreadPoolExecutor() as threads:
+            for started in threads.map(MetastoreServer.start, (keeping, asking)):
+                stack.enter_context(started)
+        yield Servers(keeping, asking)
 
 
 class Comparison(RuleBasedStateMachine):
@@ -293,7 +296,7 @@ def test_random_writes(servers: Servers) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_many_random_writes(servers: Servers) -> None:
-    answers = run(servers, everything=True, examples=20, steps=20)
+    answers = run(servers, everything=True, examples=8, steps=15)
     assert answers["memory"] > 0 and answers["redis"] > 0, f"the cache should have been of use: {answers}"
 
 
