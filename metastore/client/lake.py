@@ -124,13 +124,18 @@ class LakeTable:
 
     @contextmanager
     def writing(
-        self, action: str = "commit", *, metadata: bytes | None = None, heartbeat_seconds: float = 20.0
+        self,
+        action: str = "commit",
+        *,
+        metadata: bytes | None = None,
+        read_position: int | None = None,
+        heartbeat_seconds: float = 20.0,
     ) -> Iterator["Writing"]:
         """Begins an instant and sends heartbeats while the block runs; gives it up unless the block completes it.
 
         The server gives an instant up whose heartbeats stay away for longer than its `instant_heartbeat_seconds`.
         """
-        begun = self.begin(action, metadata=metadata, heartbeat=True)
+        begun = self.begin(action, metadata=metadata, read_position=read_position, heartbeat=True)
         writing = Writing(self, begun)
         try:
             with Heartbeats(self._client.connect, self.reference, begun.instant, heartbeat_seconds):

@@ -19,7 +19,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
 
 from metastore.client.lake import LakeTable, Writing
-from metastore.client.lake_types import Completion, DataFile, Instant, Schema, from_millis
+from metastore.client.lake_types import AsOf, Completion, DataFile, Instant, Schema, from_millis
 from metastore.errors import UserError
 from metastore.spark import hudi_tables
 from metastore.spark.hadoop_files import HadoopFiles
@@ -66,6 +66,7 @@ def write(
     event_time: str | None = None,
     source: str = "spark",
     add_columns: bool = False,
+    based_on: AsOf | None = None,
     options: Mapping[str, str] | None = None,
     heartbeat_seconds: float = 20.0,
     uri: str | None = None,
@@ -76,22 +77,25 @@ def write(
     whole of a table without keys. The columns are taken by name and cast to the table's; those that are missing become
     null. With `add_columns` the table gets those that it doesn't have, at its end.
 
+    `based_on` is what the rows were made from, where that is this table: what the table was read as of. If somebody has
+    changed since then what is replaced, that is a conflict; by default only if it happens while this call runs.
+
     `event_time` is a column of times: their least and greatest are kept for each file, and the least of all moves the
     table's watermark, as of `source`. `options` are those of Spark's Parquet writer, or Hudi's. Heartbeats tell the
     metastore that the writer lives, every `heartbeat_seconds`: that must be less than its `instant_heartbeat_seconds`.
     `uri` is the metastore's, by default that of the session.
 
-    Raises InstantConflict if another writer was quicker: what this one read or replaces is no longer so. Then, and
-    whatever else is raised, by Spark too, nothing has been written. Further: NoSuchObjectException without the table,
-    InvalidOperationException, UnfitRows, NotParquet, HudiMissing, ValueError for arguments that don't go together.
+    Raises InstantConflict if another writer was quicker. Then, and whatever else is raised, by Spark too, nothing has
+    been written. Further: NoSuchObjectException without the table, InvalidOperationException, UnfitRows, NotParquet,
+    HudiMissing, ValueError for arguments that don't go together.
     """
     if operation not in _ACTIONS:
         raise ValueError(f"{operation!r} is no operation: {', '.join(_ACTIONS)}")
     lake = lake_table(rows.sparkSession, table, uri)
     schema = lake.schema()
     if is_hudi(schema):
-        if event_time is not None or add_columns:
-            raise ValueError("event times and columns of Hudi's tables are Hudi's: see its options")
+        if event_time is not None or add_columns or based_on is not None:
+            raise ValueError("event times, columns and conflicts of Hudi's tables are Hudi's: see its options")
         hudi_tables.write(rows, lake, operation, options or {})
         return Written(None, 0, 0, 0, [])
     if operation == "replace_partitions" and not schema.keys:
@@ -104,7 +108,8 @@ def write(
     columns = LakeColumns(StructType([*columns.data, *fresh]), columns.keys)
     if event_time is not None and event_time.lower() not in (each.name.lower() for each in columns.data):
         raise UnfitRows(f"{lake.name} has no column {event_time} beside its keys, of which to take event times")
-    with lake.writing(_ACTIONS[operation], heartbeat_seconds=heartbeat_seconds) as writing:
+    read_position = None if based_on is None else lake.position_of(based_on)
+    with lake.writing(_ACTIONS[operation], read_position=read_position, heartbeat_seconds=heartbeat_seconds) as writing:
         fitted = _fitted(rows, columns).write.mode("append").options(**{**(options or {}), **_COMMITTER})
         fitted.partitionBy(*columns.key_names).parquet(writing.directory)
         files = _written(rows.sparkSession, writing, columns, event_time)
@@ -161,8 +166,8 @@ def _fitted(rows: DataFrame, columns: LakeColumns) -> DataFrame:
 
 def _written(spark: SparkSession, writing: Writing, columns: LakeColumns, event_time: str | None) -> list[DataFile]:
     """The files that Spark's job left, with what is in them: one job more, which reads footers and event times."""
-    # What a task that nobody waits for may still be writing lies below a hidden directory.
     directory = HadoopFiles(spark)
+    # What a task that nobody waits for may still be writing lies below a hidden directory.
     there = directory.found(writing.directory, ".parquet")
     found = [each for each in there if not each.path.startswith("_temporary/")]
     staged = [SnapshotFile(f"{writing.directory}/{each.path}", each.size, "") for each in found]

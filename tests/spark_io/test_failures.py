@@ -4,7 +4,7 @@ import pytest
 
 from metastore.client.lake import LakeTable
 from tests.crash.processes import wait_until
-from tests.spark.session import SparkSession
+from tests.spark.session import SparkError, SparkSession
 from tests.spark_io.lake import Lake
 from tests.support.target import Target, local_path
 
@@ -42,6 +42,16 @@ result = winner, told[0], told[1]
     assert lake.ids(table) == [2] == lake.listed(table)["dt=2026-01-01"]
     assert [each.state for each in table.instants()] == ["completed", "completed"]
     assert not (local_path(table.location()) / left[0]).exists()
+
+
+def test_what_is_made_from_an_old_snapshot_replaces_no_newer_rows(lake: Lake, table: LakeTable) -> None:
+    first = lake.write(table, "rows_of([1])")
+    lake.write(table, "rows_of([2])")
+    with pytest.raises(SparkError, match="InstantConflict"):
+        lake.write(table, "rows_of([3])", operation="overwrite", based_on=first)
+    assert lake.ids(table) == [1, 2]
+    lake.write(table, "rows_of([3])", operation="overwrite", based_on=2)
+    assert lake.ids(table) == [3]
 
 
 def test_a_write_that_fails_leaves_nothing(lake: Lake, table: LakeTable) -> None:

@@ -1,6 +1,12 @@
 """What is written becomes the table's at once; what is read is a snapshot; directories hold nothing else."""
 
+from collections.abc import Callable
+
+import pytest
+
 from metastore.client.lake import LakeTable
+from metastore.client.lake_types import Completion
+from tests.spark.session import SparkError, SparkSession
 from tests.spark_io.lake import Lake
 from tests.support.target import local_path
 
@@ -65,6 +71,29 @@ def test_columns_come_later(lake: Lake, table: LakeTable) -> None:
     assert table.schema(before.version) == before
 
 
+def test_log_files_are_no_rows(lake: Lake, table: LakeTable) -> None:
+    """Other writers may add them; who reads them must know what they change."""
+    lake.write(table, "rows_of([1])")
+    (base,) = table.snapshot()
+    begun = table.begin("deltacommit").instant
+    log = base._replace(kind="log", path=f"{base.path}.log", version=1)
+    table.complete(begun, Completion(added=[log]))
+    with pytest.raises(SparkError, match=r"UnreadableFiles: .*has log files"):
+        lake.ids(table)
+    assert lake.ids(table, view="read_optimized") == [1]
+
+
+@pytest.mark.long
+def test_on_the_older_spark(spark_session: Callable[[str], SparkSession], lake: Lake, table: LakeTable) -> None:
+    older = Lake(spark_session("3.5"), lake.client, lake.database)
+    first = older.write(table, "rows_of([1, 2]).union(rows_of([3], '2026-01-02'))")
+    older.write(table, "rows_of([4], extra=('int', 5))", operation="replace_partitions", add_columns=True)
+    assert older.ids(table, "id, extra") == [[3, None], [4, 5]]
+    assert older.ids(table, as_of=first, filter="dt = '2026-01-01'") == [1, 2]
+    assert older.listed(table) == {DAY(1): [4], DAY(2): [3]}
+    assert [each.rows for each in table.snapshot()] == [1, 1]
+
+
 def test_uncommitted_partitions_are_hidden(lake: Lake) -> None:
     by_hand = lake.table("m", "id BIGINT, name STRING, dt STRING", "dt", **{"partition.commit.mode": "manual"})
     lake.write(by_hand, "rows_of([1]).union(rows_of([2], '2026-01-02'))")
@@ -116,7 +145,7 @@ rows = spark.sql('''
         (1L, TIMESTAMP '2026-01-01 07:00:00', DATE '2026-01-01', 'a/b=c%', '07'),
         (2L, TIMESTAMP '2026-01-01 06:30:00', DATE '2026-01-01', 'a/b=c%', '7'),
         (3L, NULL, NULL, 'Zürich', '12') AS t (id, at, day, city, hr)
-''')
+''').coalesce(1)
 write(rows, {odd.name!r}, event_time="at")
 """)
     rows = lake.ids(odd, "id, string(day), city, hr")
