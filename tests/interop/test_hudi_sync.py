@@ -8,7 +8,7 @@ import pytest
 
 from metastore.client.thrift_client import ThriftClient
 from tests.spark.conftest import require
-from tests.spark.session import SparkSession
+from tests.spark.session import ROOT, SparkSession
 from tests.support.target import Target, local_path
 
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
@@ -151,3 +151,27 @@ def test_a_table_of_spark_sql(spark: SparkSession, database: str, client: Thrift
     assert rows == [[1, "uno", None, "a"], [3, "three", "more", "c"]]
     spark.sql(f"DROP TABLE {database}.renamed")
     assert client.get_all_tables(database) == []
+
+
+def test_what_metastore_spark_reads_and_writes_goes_through_hudi(
+    spark: SparkSession, database: str, client: ThriftClient, tmp_path: Path
+) -> None:
+    table, location = f"{database}.orders", tmp_path / "orders"
+    write(spark, "SELECT 1 AS id, 1 AS ts, 'a' AS dt UNION ALL SELECT 2, 1, 'b'", table, location)
+    before = f"import sys; sys.path.insert(0, {str(ROOT)!r})\nfrom metastore.spark import read, write\n"
+    first = spark.value(f"SELECT max(_hoodie_commit_time) FROM {table}")
+    options = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.precombine.field": "ts"}
+    for values, operation in (("3, 1, 'a'", "append"), ("4, 1, 'b'", "overwrite")):
+        query = f"SELECT * FROM VALUES ({values}) AS t (id, ts, dt)"
+        spark.python(f"{before}write(spark.sql({query!r}), {table!r}, operation={operation!r}, options={options!r})")
+
+    def ids(**how: object) -> list[int]:
+        rows = f"read(spark, {table!r}, **{how!r}).collect()"
+        found: list[int] = spark.python(f"{before}result = [row.id for row in {rows}]")
+        return sorted(found)
+
+    assert ids() == [4]
+    assert ids(as_of=first) == [1, 2]
+    assert ids(as_of=first, filter="dt = 'b'") == [2]
+    assert ids(view="read_optimized") == [4]
+    assert ids(incremental=(first, None)) == [4]
