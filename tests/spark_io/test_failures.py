@@ -130,17 +130,15 @@ def test_tasks_that_run_again_write_once(
     with SparkSession("4", uri, str(target.warehouse()), directory, **settings) as retrying:
         other = Lake(retrying, lake.client, lake.database)
         other.run(f"""
-def dying(batches):
+def dying(rows):
     from pyspark import TaskContext
     context = TaskContext.get()
-    count = 0
-    for batch in batches:
-        count += batch.num_rows
-        if context.partitionId() == 0 and context.attemptNumber() < 2 and count > 35:
-            raise RuntimeError("died after 35 rows")
-        yield batch
-spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
-rows = rows_of(range(100)).repartition(2).mapInArrow(dying, "id bigint, name string, dt string")
+    for count, row in enumerate(rows):
+        if context.partitionId() == 0 and context.attemptNumber() < 2 and count == 45:
+            raise RuntimeError("died after 45 rows")
+        yield row
+spread = rows_of(range(100)).repartition(2).rdd.mapPartitions(dying)
+rows = spark.createDataFrame(spread, "id bigint, name string, dt string")
 write(rows, {table.name!r})
 """)
     assert lake.ids(table) == list(range(100))
