@@ -174,11 +174,11 @@ def test_others_add_the_same_partitions_at_that_moment(table: StreamTable, monke
     """A primary and its stand-by do so all the time."""
     write, calls = PartitionService._write_new, []
 
-    def overtaken(self: PartitionService, row, owner, fresh, context):  # type: ignore[no-untyped-def]
+    def overtaken(self: PartitionService, row, owner, fresh, located, context):  # type: ignore[no-untyped-def]
         calls.append(sorted(fresh))
         if len(calls) == 1:
             table.metastore.partitions.add(table.db, "t", [table.partition(hour(0))], {})
-        return write(self, row, owner, fresh, context)
+        return write(self, row, owner, fresh, located, context)
 
     monkeypatch.setattr(PartitionService, "_write_new", overtaken)
     table.add(hour(0), hour(1))
