@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 from metastore.client.thrift_client import ThriftClient
+from metastore.wire import hudi_timeline
 from metastore.wire.hudi import Table, TAction, THoodieInstant, TState
 from metastore.wire.lake import SnapshotRequest, TableReference
+from tests.hudi.files_told import seen_by_hudi_rs, tell
+from tests.hudi.recordings import VERSIONS, recording
 from tests.support.server import MetastoreServer
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -138,3 +141,23 @@ def test_a_table_merged_on_read(client: ThriftClient, tmp_path: Path) -> None:
         f"dt=2026-01-02/{group}_1-4-9_20261122034331113.parquet",
         f"dt=2026-01-02/.{group}_20261122034331113.log.1_0-54-59",
     ]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ["orders", "clicks"])
+def test_timelines_that_were_files(client: ThriftClient, tmp_path: Path, name: str, version: str) -> None:
+    """What Hudi wrote into files, told by the protocol: all that its client of the metaserver can't do, too. After each
+    stage the snapshot is what Hudi read, and hudi-rs sees the same.
+    """
+    recorded, table = recording(version, name), f"{name}_{version.replace('.', '_')}"
+    states: dict[tuple[str, str], TState] = {}
+    for stage in recorded.stages:
+        recorded.put(stage, tmp_path / name)
+        if not states:
+            client.createTable(Table(tableName=table, dbName=DATABASE, location=str(tmp_path / name)))
+        contents = {path.rpartition("/")[2]: data for path, data in recorded.files(stage).items()}
+        for step in hudi_timeline.history(hudi_timeline.instants(contents)):
+            tell(client, DATABASE, table, step, contents, states)
+        found = client.lake_get_snapshot(SnapshotRequest(TableReference(database=DATABASE, table=table))).files
+        assert {file.path: file.size for file in found} == recorded.read_by_hudi(stage), stage
+        assert seen_by_hudi_rs(tmp_path / name) == recorded.listed_by_hudi(stage).keys(), stage
