@@ -378,6 +378,16 @@ struct CompletedInstant {
   4: required i64 tableVersion
 }
 
+// A completion that lost to others.
+struct Refusal {
+  1: required string timestamp
+  2: required string action             // under which it was begun
+  3: required i64 requestedAt
+  4: required i64 refusedAt
+  5: required list<i64> winners         // positions of the completions that were quicker
+  6: required string reason
+}
+
 struct TimelinePosition {
   1: required i64 position
   2: optional string lastCompleted      // timestamp
@@ -562,6 +572,10 @@ service LakeMetastore {
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3)
   InstantDetails lake_get_instant(1: TableReference table, 2: string timestamp, 3: string action)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  // The latest 1,000 completions of a table that lost to others, also of instants that have been given up since.
+  list<Refusal> lake_list_refusals(1: TableReference table)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3)
   TimelinePosition lake_timeline_position(1: TableReference table)

@@ -13,6 +13,7 @@ from metastore.wire.lake import (
     PlanCleanRequest,
     ReadChangesRequest,
     ReadChangesResponse,
+    Refusal,
     SnapshotRequest,
     SnapshotResponse,
     TableReference,
@@ -56,6 +57,11 @@ def lake_list_instants(call: Call, request: ListInstantsRequest) -> list[Instant
 @answers("lake_get_instant")
 def lake_get_instant(call: Call, table: TableReference, timestamp: str | None, action: str | None) -> InstantDetails:
     return call.metastore.timeline.details(table, timestamp, action)
+
+
+@answers("lake_list_refusals")
+def lake_list_refusals(call: Call, table: TableReference) -> list[Refusal]:
+    return call.metastore.timeline.refusals(table)
 
 
 @answers("lake_timeline_position", cached=True)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import structlog
 
+from metastore.clock import now_ms
 from metastore.services import instant_files
 from metastore.services import instant_rules as rules
 from metastore.services.commits import properties_of
@@ -38,7 +39,7 @@ from metastore.services.timeline import (
 from metastore.store import Conflict, Database, DatabaseUnavailable, data_files, instants, readiness
 from metastore.store.database import Transaction
 from metastore.store.databases import Hold
-from metastore.store.instants import InstantRow, Timeline
+from metastore.store.instants import InstantRow, RefusalRow, Timeline
 from metastore.store.tables import TableRow
 from metastore.warehouse import WarehouseError
 from metastore.wire import binary
@@ -60,6 +61,9 @@ MAX_NAMED = 1_000
 
 MAX_WINNERS = 10
 """Instants that a refusal names."""
+
+MAX_REFUSALS = 1_000
+"""Refused completions of a table that are kept."""
 
 log = structlog.get_logger(__name__)
 
@@ -319,6 +323,11 @@ class InstantCompletion:
             if found is None or found.position is not None:
                 return
             instants.note_conflict(tx, found.id, str(lost))
+            winners = [each.position or 0 for each in lost.winners]
+            refusal = RefusalRow(
+                found.timestamp, found.begun_as, found.requested_at, now_ms(), winners, reason=str(lost)
+            )
+            instants.add_refusal(tx, lost.row.id, refusal, MAX_REFUSALS)
             data_files.forget_leftovers_of(tx, found.id)
             data_files.leave_over(tx, lost.row.id, lost.paths, found.id)
 

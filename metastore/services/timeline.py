@@ -26,6 +26,7 @@ from metastore.wire.lake import (
     Instant,
     InstantDetails,
     ListInstantsRequest,
+    Refusal,
     TableReference,
     TimelinePosition,
 )
@@ -222,6 +223,19 @@ class TimelineService:
                 return TimelinePosition(line.position, None, line.oldest_readable, tableVersion=row.version)
             moment = placed(tx, [last])[0].moment
             return TimelinePosition(line.position, last.timestamp, line.oldest_readable, moment, row.version)
+
+    def refusals(self, table: TableReference | None) -> list[Refusal]:
+        """The latest completions that lost to others, in their order. Raises NoSuchObjectException,
+        InvalidOperationException.
+        """
+        with self._database.read() as tx:
+            row = lake_table(self._tables, tx, table)
+            return [
+                Refusal(
+                    each.timestamp, each.action, each.requested_at, each.refused_at, list(each.winners), each.reason
+                )
+                for each in instants.latest_refusals(tx, row.id)
+            ]
 
     # --- housekeeping -----------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from metastore.store.schema import (
     instant_plans,
     instant_touches,
     instants,
+    refusals,
     timelines,
 )
 
@@ -298,6 +299,31 @@ def put_event(tx: Connection, instant_ids: Sequence[int], event_id: int) -> None
 def note_conflict(tx: Connection, instant_id: int, reason: str) -> None:
     """Keeps why an instant's completion was refused."""
     tx.execute(update(instants).where(instants.c.id == instant_id).values(conflict=reason))
+
+
+class RefusalRow(NamedTuple):
+    """A completion that lost to others, whose positions are the `winners`; times in milliseconds since 1970."""
+
+    timestamp: str
+    action: str
+    requested_at: int
+    refused_at: int
+    winners: Sequence[int]
+    reason: str
+
+
+def add_refusal(tx: Connection, table_id: int, refusal: RefusalRow, keep: int) -> None:
+    """Keeps a refusal, of all of a table the latest `keep`."""
+    tx.execute(insert(refusals).values(table_id=table_id, **refusal._asdict()))
+    older = select(refusals.c.id).where(refusals.c.table_id == table_id).order_by(refusals.c.id.desc())
+    too_old = refusals.c.id <= older.offset(keep).limit(1).scalar_subquery()
+    tx.execute(delete(refusals).where(refusals.c.table_id == table_id, too_old))
+
+
+def latest_refusals(tx: Connection, table_id: int) -> list[RefusalRow]:
+    """The refusals that are kept, the latest last."""
+    query = select(*(refusals.c[name] for name in RefusalRow._fields)).where(refusals.c.table_id == table_id)
+    return [RefusalRow(*row) for row in tx.execute(query.order_by(refusals.c.id))]
 
 
 def undo(tx: Connection, instant_ids: Sequence[int], by: str) -> None:

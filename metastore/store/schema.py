@@ -650,6 +650,21 @@ instant_touches = Table(
     comment="what completed instants changed: by this conflicts are found",
 )
 
+refusals = Table(
+    "refusals",
+    metadata,
+    identifier(),
+    Column("table_id", BigInteger, nullable=False),
+    Column("timestamp", NAME, nullable=False),
+    Column("action", NAME, nullable=False),
+    Column("requested_at", BigInteger, nullable=False, comment="ms"),
+    Column("refused_at", BigInteger, nullable=False, comment="ms"),
+    Column("winners", ARRAY(BigInteger), nullable=False, comment="positions of what was quicker"),
+    Column("reason", Text, nullable=False),
+    Index(None, "table_id", "id"),
+    comment="completions that lost to others, for people to look at",
+)
+
 leftover_files = Table(
     "leftover_files",
     metadata,

@@ -21,6 +21,7 @@ from metastore.store.schema import (
     leftover_files,
     partition_events,
     partitions,
+    refusals,
     storage_descriptors,
     table_readiness,
     tables,
@@ -279,6 +280,7 @@ _BELONGING = (
     lake_partitions,
     instant_touches,
     instants,
+    refusals,
 )
 _REMOVAL = [
     *(f"DELETE FROM {each.name} WHERE table_id = ANY(%(table_ids)s)" for each in _BELONGING),

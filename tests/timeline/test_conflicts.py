@@ -54,6 +54,10 @@ def test_strategies(
     assert table.kept() == before
     told = next(each for each in table.instants() if each.timestamp == loser.timestamp)
     assert (told.state, told.conflict) == ("inflight", caught.value.message)
+    table.metastore.timeline.delete(table.reference, loser.timestamp, loser.action)
+    refusal = metastore.timeline.refusals(table.reference)[-1]
+    assert (refusal.timestamp, refusal.action, refusal.winners) == (loser.timestamp, "commit", [3])
+    assert refusal.reason == caught.value.message
 
 
 def test_columns_that_differ_do_not_collide(metastore: Metastore, db: str) -> None:

@@ -88,7 +88,7 @@ OF_WRITERS = ["lake_get_watermark", "lake_begin_batch", "lake_route_partitions"]
 
 TIMELINE = _names("""
     lake_begin_instant lake_transition_instant lake_heartbeat_instant lake_delete_instant lake_list_instants
-    lake_get_instant lake_timeline_position
+    lake_get_instant lake_timeline_position lake_list_refusals
 """)
 """What writers and cleaners do to a table's timeline; which partitions an instant changed is what they ask. Those who
 read files ask for snapshots and changes."""

@@ -535,6 +535,20 @@ class CompletedInstant(Struct):
         self.tableVersion = tableVersion
 
 
+class Refusal(Struct):
+    __slots__ = ('timestamp', 'action', 'requestedAt', 'refusedAt', 'winners', 'reason', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('timestamp', 'action', 'requestedAt', 'refusedAt', 'winners', 'reason',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, timestamp: str | None = None, action: str | None = None, requestedAt: int | None = None, refusedAt: int | None = None, winners: list[int] | None = None, reason: str | None = None) -> None:
+        self.timestamp = timestamp
+        self.action = action
+        self.requestedAt = requestedAt
+        self.refusedAt = refusedAt
+        self.winners = winners
+        self.reason = reason
+
+
 class TimelinePosition(Struct):
     __slots__ = ('position', 'lastCompleted', 'oldestReadable', 'moment', 'tableVersion', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('position', 'oldestReadable',)
@@ -751,6 +765,7 @@ DataFile.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11
 Column.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'type', 11, 'UTF8'), (3, 'comment', 11, 'UTF8'))
 CompleteInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'newAction', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'added', 15, (12, [DataFile, None], False)), (7, 'removedGroups', 15, (12, [FileGroup, None], False)), (8, 'removedPaths', 15, (11, 'UTF8', False)), (9, 'replacedPartitions', 15, (11, 'UTF8', False)), (10, 'strategy', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'columns', 15, (12, [Column, None], False)), (13, 'chain', 11, 'UTF8'), (14, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (15, 'rolledBack', 15, (12, [InstantKey, None], False)), (16, 'cleanedPaths', 15, (11, 'UTF8', False)), (17, 'relocate', 2, None), (18, 'schemaProperties', 13, (11, 'UTF8', 11, 'UTF8', False)))
 CompletedInstant.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'instant', 12, [Instant, None]), (3, 'repeated', 2, None), (4, 'tableVersion', 10, None))
+Refusal.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'requestedAt', 10, None), (4, 'refusedAt', 10, None), (5, 'winners', 15, (10, None, False)), (6, 'reason', 11, 'UTF8'))
 TimelinePosition.thrift_spec = f(None, (1, 'position', 10, None), (2, 'lastCompleted', 11, 'UTF8'), (3, 'oldestReadable', 10, None), (4, 'moment', 10, None), (5, 'tableVersion', 10, None))
 SnapshotRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'asOf', 11, 'UTF8'), (3, 'asOfPosition', 10, None), (4, 'asOfTime', 10, None), (5, 'asOfMoment', 10, None), (6, 'partitions', 15, (11, 'UTF8', False)), (7, 'filter', 11, 'UTF8'), (8, 'includeUncommitted', 2, None), (9, 'readOptimized', 2, None), (10, 'limit', 8, None), (11, 'after', 11, 'UTF8'), (12, 'allVersions', 2, None))
 SnapshotResponse.thrift_spec = f(None, (1, 'position', 10, None), (2, 'files', 15, (12, [DataFile, None], False)), (3, 'nextPage', 11, 'UTF8'), (4, 'location', 11, 'UTF8'), (5, 'tableVersion', 10, None))
@@ -806,6 +821,7 @@ for _cls in (
     Column,
     CompleteInstantRequest,
     CompletedInstant,
+    Refusal,
     TimelinePosition,
     SnapshotRequest,
     SnapshotResponse,
