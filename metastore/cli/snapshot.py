@@ -1,18 +1,22 @@
 """`metastore snapshot`: which files make up a lake table."""
 
+import time
 from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from metastore.cli.connection import uri_option
+from metastore.cli.html import html_option, write
 from metastore.cli.lake import lake, reference, table_argument
 from metastore.cli.output import json_option, print_json, print_table
+from metastore.cli.snapshot_page import snapshot_page
 
 if TYPE_CHECKING:
     from metastore.client.thrift_client import ThriftClient
-    from metastore.wire.lake import DataFile, SnapshotRequest
+    from metastore.wire.lake import DataFile, SnapshotRequest, SnapshotResponse
 
 PAGE = 10_000
 """Files that are asked for at a time."""
@@ -28,10 +32,19 @@ def snapshot() -> None:
 @click.option("--as-of", metavar="TIMESTAMP", help="When that instant was completed.")
 @click.option("--filter", metavar="TEXT", help="Of partitions that Hive's filter selects: \"dt >= '2026-01-31'\".")
 @click.option("--uncommitted", is_flag=True, help="Of partitions that aren't ready, too.")
+@click.option("--all", "everything", is_flag=True, help="Superseded files that are not cleaned, too.")
 @uri_option
 @json_option
+@html_option
 def show(
-    table: tuple[str, ...], as_of: str | None, filter: str | None, uncommitted: bool, uri: str, as_json: bool
+    table: tuple[str, ...],
+    as_of: str | None,
+    filter: str | None,
+    uncommitted: bool,
+    everything: bool,
+    uri: str,
+    as_json: bool,
+    page_file: Path | None,
 ) -> None:
     """List file groups and their slices.
 
@@ -39,12 +52,26 @@ def show(
     Examples:
       metastore snapshot show shop.orders
       metastore snapshot show shop.orders --as-of 20260131120000000 --filter "dt = '2026-01-31'" --json
+      metastore snapshot show shop.orders --all --html orders.html
     """
     from metastore.wire.lake import SnapshotRequest
 
-    request = SnapshotRequest(reference(table), asOf=as_of, filter=filter, includeUncommitted=uncommitted, limit=PAGE)
+    request = SnapshotRequest(
+        reference(table),
+        asOf=as_of,
+        filter=filter,
+        includeUncommitted=uncommitted,
+        limit=PAGE,
+        allVersions=everything,
+    )
     with lake(uri) as client:
-        found = list(_files(client, request))
+        pages = list(_pages(client, request))
+    found = [each for page in pages for each in page.files or ()]
+    if page_file is not None:
+        asked = [f"partitions where {filter}"] if filter is not None else []
+        now = time.time_ns() // 1_000_000
+        write(page_file, snapshot_page(".".join(table), found, pages[0].position or 0, now, asked))
+        return
     if as_json:
         print_json(
             [
@@ -58,6 +85,7 @@ def show(
                     "rows": each.rows,
                     "columns": each.columns,
                     "added_at": each.addedAt,
+                    "removed_at": each.removedAt,
                 }
                 for each in found
             ]
@@ -70,10 +98,10 @@ def show(
     click.echo(f"{len(found):,} files, {sum(each.size or 0 for each in found):,} bytes", err=True)
 
 
-def _files(client: "ThriftClient", request: "SnapshotRequest") -> "Iterator[DataFile]":
+def _pages(client: "ThriftClient", request: "SnapshotRequest") -> "Iterator[SnapshotResponse]":
     while True:
         page = client.call("lake_get_snapshot", request)
-        yield from page.files
+        yield page
         if page.nextPage is None:
             return
         request = request.replace(after=page.nextPage)

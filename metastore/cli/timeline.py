@@ -1,12 +1,18 @@
 """`metastore timeline`: what has happened to a lake table."""
 
+import time
+from pathlib import Path
+
 import click
 
 from metastore.cli.connection import uri_option
+from metastore.cli.html import html_option, write
 from metastore.cli.lake import lake, reference, table_argument
 from metastore.cli.moments import in_words, iso, shown
 from metastore.cli.output import json_option, print_json, print_table
+from metastore.cli.timeline_drawing import action, remarks
 from metastore.cli.timeline_import import import_timeline
+from metastore.cli.timeline_page import timeline_page
 
 BAR = 24
 """Characters in which instants are drawn over time."""
@@ -26,13 +32,15 @@ timeline.add_command(import_timeline)
 @click.option("--all", "everything", is_flag=True, help="Those that are archived or undone, too.")
 @uri_option
 @json_option
-def show(table: tuple[str, ...], limit: int, everything: bool, uri: str, as_json: bool) -> None:
+@html_option
+def show(table: tuple[str, ...], limit: int, everything: bool, uri: str, as_json: bool, page_file: Path | None) -> None:
     """Draw a table's timeline, the latest instants at the end.
 
     \b
     Examples:
       metastore timeline show shop.orders
       metastore timeline show shop.orders --limit 10 --all --json
+      metastore timeline show shop.orders --limit 1000 --html orders.html
     """
     from metastore.wire.lake import ListInstantsRequest
 
@@ -40,6 +48,10 @@ def show(table: tuple[str, ...], limit: int, everything: bool, uri: str, as_json
         request = ListInstantsRequest(reference(table), limit=limit, latestFirst=True, includeArchived=everything)
         found = client.call("lake_list_instants", request)[::-1]
         position = client.call("lake_timeline_position", reference(table))
+    if page_file is not None:
+        now, cut = time.time_ns() // 1_000_000, len(found) == limit
+        write(page_file, timeline_page(".".join(table), found, position, now, cut=cut, archived=everything))
+        return
     if as_json:
         told = [
             {
@@ -68,13 +80,13 @@ def show(table: tuple[str, ...], limit: int, everything: bool, uri: str, as_json
             [
                 (
                     each.timestamp,
-                    each.action if each.begunAs is None else f"{each.begunAs} → {each.action}",
+                    action(each),
                     each.state,
                     "-" if each.position is None else str(each.position),
                     shown(each.requestedAt),
                     in_words(each.changedAt - each.requestedAt) if each.position else "-",
                     _drawn(each.requestedAt, each.changedAt if each.position else end, begin, end),
-                    _remarks(each),
+                    remarks(each),
                 )
                 for each in found
             ],
@@ -88,15 +100,3 @@ def _drawn(first: int, last: int, begin: int, end: int) -> str:
     scale = (BAR - 1) / max(1, end - begin)
     start, stop = round((first - begin) * scale), round((last - begin) * scale)
     return ("·" * start + "█" * (stop - start + 1)).ljust(BAR, "·")
-
-
-def _remarks(instant: object) -> str:
-    """What else there is to say of an instant."""
-    said = []
-    if (conflict := getattr(instant, "conflict", None)) is not None:
-        said.append(f"refused: {conflict}")
-    if (undone := getattr(instant, "undoneBy", None)) is not None:
-        said.append(f"undone by {undone}")
-    if getattr(instant, "archived", None):
-        said.append("archived")
-    return "; ".join(said)
