@@ -47,6 +47,11 @@ def joined(*content: object) -> Html:
     return Html("".join(each if isinstance(each, Html) else _escaped(each) for each in content if each is not None))
 
 
+def counted(number: int, noun: str) -> str:
+    """How many there are of what a regular noun names."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def figures(told: Mapping[str, object]) -> Html:
     """What a page says first: names and short values."""
     return element("dl", *(element("div", element("dt", key), element("dd", value)) for key, value in told.items()))

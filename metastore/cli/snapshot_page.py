@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from metastore.cli.html import Html, element, figures, joined, page
+from metastore.cli.html import Html, counted, element, figures, joined, page
 from metastore.cli.moments import shown
 
 if TYPE_CHECKING:
@@ -78,19 +78,20 @@ def _partition(name: str, files: list["DataFile"], position: int, widest: int, *
         )
         for group, of_group in slices
     ]
-    heading = _heading(
-        name, files, position, widest, f"{len(groups):,} file groups" if len(groups) != 1 else "1 file group"
-    )
+    heading = _heading(name, files, position, widest, counted(len(groups), "file group"))
     return joined(element("details", heading, *inner, open="" if unfolded else None), "\n")
 
 
 def _slice(name: str, files: list["DataFile"], position: int, largest: int) -> Html:
-    count = f"{len(files):,} files" if len(files) != 1 else "1 file"
     columns = ("file", "kind", "size", "rows", "event times (UTC)")
     head = element("tr", *(element("th", each, scope="col") for each in columns))
     rows = (_file(each, position) for each in files)
     table = element("table", element("thead", head), element("tbody", *rows))
-    return element("details", _heading(name, files, position, largest, count), element("div", table, class_="scroll"))
+    return element(
+        "details",
+        _heading(name, files, position, largest, counted(len(files), "file")),
+        element("div", table, class_="scroll"),
+    )
 
 
 def _heading(name: str, files: list["DataFile"], position: int, largest: int, count: str) -> Html:

@@ -48,9 +48,10 @@ def show(table: tuple[str, ...], limit: int, everything: bool, uri: str, as_json
         request = ListInstantsRequest(reference(table), limit=limit, latestFirst=True, includeArchived=everything)
         found = client.call("lake_list_instants", request)[::-1]
         position = client.call("lake_timeline_position", reference(table))
+        refusals = client.call("lake_list_refusals", reference(table)) if page_file is not None else []
     if page_file is not None:
-        now, cut = time.time_ns() // 1_000_000, len(found) == limit
-        write(page_file, timeline_page(".".join(table), found, position, now, cut=cut, archived=everything))
+        name, now, cut = ".".join(table), time.time_ns() // 1_000_000, len(found) == limit
+        write(page_file, timeline_page(name, found, refusals, position, now, cut=cut, archived=everything))
         return
     if as_json:
         told = [

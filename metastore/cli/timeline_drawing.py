@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from metastore.cli.html import Html, element, joined
+from metastore.cli.html import Html, counted, element, joined
 from metastore.cli.moments import in_words, shown
 from metastore.cli.time_axis import BREAK, TimeAxis
 
@@ -47,15 +47,16 @@ def remarks(instant: "Instant") -> str:
 
 
 def span(instant: "Instant", now: int) -> tuple[int, int]:
-    """When an instant was requested, and when it was completed or else `now`, in milliseconds; never before that."""
+    """When an instant was requested, and when it was completed or refused or else `now`; in milliseconds."""
     begin = instant.requestedAt or 0
-    return begin, max(begin, (instant.changedAt or 0) if instant.state == "completed" else now)
+    # Servers' clocks may differ.
+    return begin, max(begin, now if _pending(instant) else instant.changedAt or 0)
 
 
 def took(instant: "Instant", now: int) -> str:
     """How long an instant took, in words."""
     begin, end = span(instant, now)
-    return in_words(end - begin) if instant.state == "completed" else f"{in_words(end - begin)} so far"
+    return f"{in_words(end - begin)} so far" if _pending(instant) else in_words(end - begin)
 
 
 def drawing(instants: Sequence["Instant"], now: int) -> Html:
@@ -81,18 +82,23 @@ def drawing(instants: Sequence["Instant"], now: int) -> Html:
         ground = element("rect", class_="lane", x=_LEFT - 6, y=top, width=_RIGHT - _LEFT + 12, height=height, rx=5)
         lanes.append((ground, joined(label, *bars)))
         top += height + 5
-    pending = any(each.state != "completed" for each in instants)
+    pending = any(map(_pending, instants))
+    said = f"{counted(len(instants), 'instant')} over time"
     return element(
         "svg",
-        element("title", f"{len(instants):,} instants over time"),
+        element("title", said),
         *(ground for ground, _ in lanes),
         _scale(axis, top, now if pending else None),
         *(bars for _, bars in lanes),
-        viewBox=f"0 0 {WIDTH} {top + 10}",
+        viewBox=f"0 0 {WIDTH} {top + 16}",
         role="group",
-        aria_label=f"{len(instants):,} instants over time, in a lane for each action; the table below says the same",
+        aria_label=f"{said}, in a lane for each action; the table below says the same",
         xmlns="http://www.w3.org/2000/svg",
     )
+
+
+def _pending(instant: "Instant") -> bool:
+    return kind(instant) in ("requested", "inflight")
 
 
 def _lane(instant: "Instant") -> str:
@@ -141,10 +147,11 @@ def _scale(axis: TimeAxis, bottom: float, now: int | None) -> Html:
         middle = left + BREAK / 2
         cut = element("line", class_="break", x1=_at(middle), x2=_at(middle), y1=_TOP - 6, y2=bottom)
         parts.append(element("g", element("title", f"{in_words(length)} are left out"), cut))
+        parts.append(element("text", in_words(length), x=_at(middle), y=bottom + 12, text_anchor="middle"))
     if now is not None:
         at = axis.x(now)
         parts.append(element("line", class_="now", x1=_at(at), x2=_at(at), y1=_TOP - 6, y2=bottom))
-        parts.append(element("text", "now", x=_at(at), y=bottom + 10, text_anchor="middle"))
+        parts.append(element("text", "now", x=_at(at), y=bottom + 12, text_anchor="middle"))
     return element("g", *parts)
 
 

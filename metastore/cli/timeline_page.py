@@ -4,34 +4,41 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from metastore.cli.html import Html, element, figures, joined, page
+from metastore.cli.html import Html, counted, element, figures, joined, page
 from metastore.cli.moments import shown
 from metastore.cli.timeline_drawing import action, drawing, kind, remarks, took
 
 if TYPE_CHECKING:
-    from metastore.wire.lake import Instant, TimelinePosition
+    from metastore.wire.lake import Instant, Refusal, TimelinePosition
 
 _COLUMNS = ("timestamp", "action", "state", "position", "requested (UTC)", "took", "remarks")
 _KINDS = ("completed", "inflight", "requested", "refused", "undone", "savepoint")
 
 
 def timeline_page(
-    table: str, instants: Sequence["Instant"], position: "TimelinePosition", now: int, *, cut: bool, archived: bool
+    table: str,
+    instants: Sequence["Instant"],
+    refusals: Sequence["Refusal"],
+    position: "TimelinePosition",
+    now: int,
+    *,
+    cut: bool,
+    archived: bool,
 ) -> str:
     """The document.
 
     `instants` are in the order of their timestamps, and `now` is in milliseconds. `cut`: there may be earlier ones
     that were not asked for. `archived`: those that are archived or undone were asked for, too.
     """
+    which = f"{'The latest' if cut else 'All'} {counted(len(instants), 'instant')}"
+    which += "" if archived else ", without archived and undone ones"
+    instants = _with_refused(instants, refusals, cut=cut)
     kinds = Counter(map(kind, instants))
     told = {
-        "instants": f"{len(instants):,}",
         **{each: f"{kinds[each]:,}" for each in _KINDS if kinds[each]},
         "position": f"{position.position:,}",
         "readable from": f"{position.oldestReadable:,}",
     }
-    which = f"The latest {len(instants):,} instants" if cut else f"All {len(instants):,} instants"
-    which += "" if archived else " that are not archived or undone"
     return page(
         f"{table}: timeline",
         element("h1", table),
@@ -41,6 +48,25 @@ def timeline_page(
         element("h2", "Instants, the latest first") if instants else element("p", "Nothing has happened yet."),
         element("div", _table(instants, now), class_="scroll") if instants else None,
     )
+
+
+def _with_refused(instants: Sequence["Instant"], refusals: Sequence["Refusal"], *, cut: bool) -> list["Instant"]:
+    """The instants and those that are gone since they were refused; what was refused ends then."""
+    from metastore.wire.lake import Instant
+
+    last = {(each.timestamp, each.action): each for each in sorted(refusals, key=lambda each: each.refusedAt or 0)}
+    found = []
+    for each in instants:
+        refusal = last.pop((each.timestamp, each.begunAs or each.action), None)
+        if refusal is not None and kind(each) == "refused":
+            each = each.replace(changedAt=refusal.refusedAt)
+        found.append(each)
+    earliest = instants[0].timestamp or "" if instants and cut else ""
+    for key, refusal in last.items():
+        if (refusal.timestamp or "") >= earliest:
+            gone = Instant(*key, "refused", refusal.requestedAt, refusal.refusedAt, conflict=refusal.reason)
+            found.append(gone)
+    return sorted(found, key=lambda each: each.timestamp or "")
 
 
 def _legend(kinds: "Counter[str]") -> Html:

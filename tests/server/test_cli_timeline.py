@@ -1,6 +1,7 @@
 """`metastore timeline` and `metastore snapshot`, as users run them, and their calls over the wire."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -71,3 +72,20 @@ def test_the_snapshot_is_listed(told: tuple[str, str]) -> None:
     assert [each["path"] for each in listed] == [file(DAY(1), "g", "2").path]
     assert "oldest that can be read is position 2" in complaint("snapshot", "show", table, "--as-of", "1", "--uri", uri)
     assert "not found" in complaint("timeline", "show", "cli_timeline.nothing", "--uri", uri)
+
+
+def test_both_are_written_as_pages(told: tuple[str, str], tmp_path: Path) -> None:
+    uri, table = told
+    page = tmp_path / "t.html"
+    printed = output("timeline", "show", table, "--html", str(page), "--uri", uri)
+    assert printed == f"the page is {page.as_uri()}\n"
+    drawn = page.read_text(encoding="utf-8")
+    assert drawn.count('class="bar"') == 4 and drawn.count('class="cross"') == 1
+    assert "refused: " in drawn and "All 4 instants" in drawn
+    output("timeline", "show", table, "--limit", "1", "--html", str(page), "--uri", uri)
+    assert "The latest 1 instant " in page.read_text(encoding="utf-8")
+    output("snapshot", "show", table, "--all", "--html", str(page), "--uri", uri)
+    listed = page.read_text(encoding="utf-8")
+    assert "position 3" in listed and str(file(DAY(1), "g", "2").path) in listed
+    said = complaint("snapshot", "show", table, "--html", str(tmp_path / "none" / "t.html"), "--uri", uri)
+    assert f"can't write the page to {tmp_path / 'none' / 't.html'}: No such file or directory" in said
