@@ -68,7 +68,9 @@ def show(
         pages = list(_pages(client, request))
     found = [each for page in pages for each in page.files or ()]
     if page_file is not None:
-        asked = [f"partitions where {filter}"] if filter is not None else []
+        asked = [f"when {as_of} was completed"] if as_of is not None else []
+        asked += [f"partitions where {filter}"] if filter is not None else []
+        asked += ["partitions that aren't ready, too"] if uncommitted else []
         now = time.time_ns() // 1_000_000
         write(page_file, snapshot_page(".".join(table), found, pages[0].position or 0, now, asked))
         return

@@ -18,6 +18,7 @@ _LEFT, _RIGHT = 136, WIDTH - 28
 _TOP = 48
 _BAR, _STEP, _PADDING = 14, 18, 8
 _NARROWEST = 4.0
+_CROSS = 16
 _ROWS = 8
 """Rows of a lane; what happens at once beyond that is drawn over each other."""
 
@@ -74,7 +75,7 @@ def drawing(instants: Sequence["Instant"], now: int) -> Html:
             width = max(_NARROWEST, end - begin)
             left = min(begin, _RIGHT - width)
             row = next((at for at, taken in enumerate(rows) if taken <= left), rows.index(min(rows)))
-            rows[row] = left + width + 1
+            rows[row] = left + width + (_CROSS if kind(instant) == "refused" else 1)
             y = top + _PADDING + row * _STEP
             bars.append(_bar(instant, place, left, y, width, now, instant.timestamp in saved))
         height = 2 * _PADDING + _STEP * sum(map(bool, rows)) - (_STEP - _BAR)
@@ -114,7 +115,7 @@ def _bar(instant: "Instant", place: int, x: float, y: float, width: float, now: 
     marks: list[Html] = []
     if kind(instant) == "refused":
         # Not by its colour alone.
-        right = min(x + width + 9, _RIGHT + 12)
+        right = min(x + width + _CROSS / 2, _RIGHT + 12)
         marks.append(element("path", class_="cross", d=f"M{_at(right - 4)} {middle - 4}l8 8m0-8l-8 8"))
     elif saved and instant.action != "savepoint":
         marks.append(_diamond(x + width, y + 1, 5, "saved"))

@@ -30,7 +30,7 @@ def timeline_page(
     `instants` are in the order of their timestamps, and `now` is in milliseconds. `cut`: there may be earlier ones
     that were not asked for. `archived`: those that are archived or undone were asked for, too.
     """
-    which = f"{'The latest' if cut else 'All'} {counted(len(instants), 'instant')}"
+    which = ("The latest " if cut else "") + counted(len(instants), "instant")
     which += "" if archived else ", without archived and undone ones"
     instants = _with_refused(instants, refusals, cut=cut)
     kinds = Counter(map(kind, instants))
@@ -45,7 +45,7 @@ def timeline_page(
         element("p", f"{which}; {position.position:,} were completed in all. Times are UTC, as of {shown(now)}."),
         figures(told),
         joined(_legend(kinds), element("div", drawing(instants, now), class_="scroll")) if instants else None,
-        element("h2", "Instants, the latest first") if instants else element("p", "Nothing has happened yet."),
+        element("h2", "Instants, the latest first") if instants else element("p", "There are no instants."),
         element("div", _table(instants, now), class_="scroll") if instants else None,
     )
 
@@ -83,7 +83,7 @@ def _table(instants: Sequence["Instant"], now: int) -> Html:
 def _row(place: int, instant: "Instant", now: int) -> Html:
     cells = [
         element("td", instant.timestamp, class_="name stamp"),
-        element("td", action(instant)),
+        element("td", action(instant), class_="stamp"),
         element("td", element("b", class_=f"swatch {kind(instant)}"), instant.state, class_="stamp"),
         element("td", "-" if instant.position is None else f"{instant.position:,}", class_="number"),
         element("td", shown(instant.requestedAt), class_="time"),

@@ -65,7 +65,7 @@ def tags(document: str) -> set[str]:
 
 def test_a_page_without_instants_says_so() -> None:
     root = parsed(drawn())
-    assert "Nothing has happened yet." in texts(root)
+    assert "There are no instants." in texts(root)
     assert bars(root) == []
 
 
