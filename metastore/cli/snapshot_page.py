@@ -40,7 +40,7 @@ def snapshot_page(table: str, files: Sequence["DataFile"], position: int, now: i
         told["superseded"] = f"{len(old):,}, {in_bytes(_size(old))}"
     partitions = [(name, list(members)) for name, members in groupby(drawn, key=lambda each: each.partition)]
     widest = max((_size(members) for _, members in partitions), default=0)
-    cut = f"The first {len(drawn):,} of {len(files):,} files are shown; the figures are those of all."
+    cut = f"The first {len(drawn):,} of {len(files):,} files are shown; the figures above are those of all."
     words = "; ".join((f"Snapshot at position {position:,}", *asked, f"written {shown(now)} UTC"))
     return page(
         f"{table}: snapshot",
