@@ -9,6 +9,7 @@ from eventbus.sequencer import Sequencer
 from metastore.clock import now_ms
 from metastore.services import instant_files, objects
 from metastore.services import instant_rules as rules
+from metastore.services import names as given
 from metastore.services.instant_directories import base_of, own_directory
 from metastore.services.instant_files import InstantFiles
 from metastore.services.lake_partitions import lake_partition
@@ -85,9 +86,9 @@ class TimelineService:
         plan = request.plan or []
         if len(plan) > MAX_PLAN:
             raise InvalidOperationException(f"a plan names at most {MAX_PLAN} file groups, not {len(plan)}")
-        given = None if request.timestamp is None else rules.check_timestamp(request.timestamp)
+        own = None if request.timestamp is None else rules.check_timestamp(request.timestamp)
         with self._database.write() as tx:
-            row = lake_table(self._tables, tx, request.table)
+            row = written_lake_table(self._tables, tx, request.table)
             self._bury(tx, row, instants.dead(tx, self._heartbeat_seconds, row.id))
             groups = [(lake_partition(row, each.partition).name, _group(each.fileGroup)) for each in plan]
             # The table isn't held: who completes an instant may hold it for long.
@@ -95,11 +96,11 @@ class TimelineService:
             if line is None:
                 row, line = self._started(tx, request.table)
             now = now_ms()
-            if given is not None and (known := instants.find(tx, row.id, given, action)) is not None:
+            if own is not None and (known := instants.find(tx, row.id, own, action)) is not None:
                 return _in_directory(row, self._begun_again(tx, known, state, request.metadata or b""))
-            if given is not None:
-                self._files.clear(tx, row, given, action)
-            timestamp = given or rules.next_timestamp(line.last_timestamp, now)
+            if own is not None:
+                self._files.clear(tx, row, own, action)
+            timestamp = own or rules.next_timestamp(line.last_timestamp, now)
             read = self._read_position(tx, row, line, action, timestamp, request)
             found = instants.add(tx, row.id, timestamp, action, state, now, read)
             if request.metadata is not None:
@@ -125,7 +126,7 @@ class TimelineService:
         """
         state = rules.check_state(to)
         with self._database.write() as tx:
-            row = lake_table(self._tables, tx, table)
+            row = written_lake_table(self._tables, tx, table)
             found = held_instant(tx, row, timestamp, action)
             if found.state == state and state != rules.COMPLETED:
                 return self._begun_again(tx, found, state, content)
@@ -144,7 +145,7 @@ class TimelineService:
         Raises NoSuchObjectException, InvalidOperationException for an instant that is completed.
         """
         with self._database.write() as tx:
-            row = lake_table(self._tables, tx, table)
+            row = written_lake_table(self._tables, tx, table)
             found = held_instant(tx, row, timestamp, action)
             if found.state == rules.COMPLETED:
                 raise InvalidOperationException(f"{spoken(found)}: nobody waits for its writer")
@@ -158,7 +159,7 @@ class TimelineService:
         """
         rules.check_action(action)
         with self._database.write() as tx:
-            row = lake_table(self._tables, tx, table)
+            row = written_lake_table(self._tables, tx, table)
             found = instants.find(tx, row.id, timestamp or "", action or "", lock=True)
             if found is None:
                 return
@@ -349,6 +350,13 @@ def lake_table(tables: TableService, tx: Transaction, table: TableReference | No
     """A table that may have a timeline. Raises NoSuchObjectException, InvalidOperationException for a view."""
     named = table or TableReference()
     return _with_location(tables.row(tx, named.database, named.table, named.catalog))
+
+
+def written_lake_table(tables: TableService, tx: Transaction, table: TableReference | None) -> TableRow:
+    """The same for a writer who doesn't keep others from changing the table: not by a name that only readers use."""
+    named = table or TableReference()
+    given.table_name(named.database, named.table, named.catalog)
+    return lake_table(tables, tx, table)
 
 
 def held_lake_table(
