@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 PY=.venv/bin/python
 CACHE=build/test-cache # of each run its own
 FEW=3
-SECOND=(benchmarks cache cluster crash deploy events hudi readiness server store)
+SECOND=(benchmarks cache cluster crash deploy events hudi readiness server store timeline unit visibility)
 
 run() { # name, pytest's arguments …
     local cache=$CACHE-$1
