@@ -1,16 +1,13 @@
 """Calls of every kind on our server and on Hive's own, on the same Postgres, call by call in turn."""
 
-import logging
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
 from thrift.Thrift import TException
 
-from bench import java_client, operations, sides
+from bench import java_client, operations, sides, stage
 from bench.comparison import HIVE_CLIENT, PER_SECOND, RAW, Compared, Comparison, ComparisonReport
 from bench.figures import Report
 from bench.java_client import Call, CallFailed, Java
@@ -22,7 +19,7 @@ from bench.shapes import DATABASE
 from bench.sides import Side
 from bench.turns import Turns
 from tests.support import builders
-from tests.support.reference import pyspark_jars
+from tests.support.jvm import pyspark_jars
 
 
 @dataclass(frozen=True)
@@ -42,30 +39,22 @@ THROUGHPUT_TARGETS = {("get table", 16): 10.0}
 
 def run(options: Options) -> Report:
     """All of it. Raises UserError where something that it needs is missing."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     sizes = operations.QUICK if options.quick else operations.FULL
     effort = QUICK if options.quick else FULL
-    with ExitStack() as stack:
-        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        home.chmod(0o755)
-        postgres = LoopbackPostgres(home / "postgres")
-        stack.callback(postgres.close)
-        (home / "classes").mkdir()
-        classes = java_client.compiled(home / "classes")
-        java = stack.enter_context(java_client.running(classes, home / "client"))
+    with stage.opened() as on, ExitStack() as stack:
         with noted("starting both servers"):
-            both = [stack.enter_context(open_side) for open_side in _sides(options, java, home, postgres)]
+            both = [stack.enter_context(side) for side in _sides(options, on.java, on.home, on.postgres)]
         for side in both:
             with noted(f"filling the tables of {side.name}"):
                 side.thrift.create_database(builders.database(DATABASE))
                 operations.fill(side, sizes)
-        report = ComparisonReport("hive", versions=_versions(postgres, options), arguments=options.arguments)
+        report = ComparisonReport("hive", versions=_versions(on.postgres, options), arguments=options.arguments)
         measure = _Measure(report, both, effort, options)
         try:
             measure.each(operations.operations(sizes))
-            measure.together(java)
-            with java_client.running(classes, home / "echo", memory="2g") as other:
-                measure.floor(java, other, sizes)
+            measure.together(on.java)
+            with java_client.running(on.classes, on.home / "echo", memory="2g") as other:
+                measure.floor(on.java, other, sizes)
         except KeyboardInterrupt:
             say("interrupted: the report ends here")
     return report

@@ -4,7 +4,6 @@ What is timed is timed in Java: neither Python nor py4j is part of it.
 """
 
 import array
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -13,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
 from metastore.errors import UserError
 from metastore.wire.binary import CALL, STOP, encode, encode_fields, message_header
 from metastore.wire.services import METHODS
 from metastore.wire.struct import Struct
-from tests.support.reference import OPENED, missing, pyspark_jars
+from tests.support import jvm
+from tests.support.reference import missing
 
 SOURCES = Path(__file__).with_name("java")
 
@@ -147,7 +146,7 @@ def compiled(directory: Path) -> Path:
     """The classes of `bench/java`, compiled into `directory`. Raises UserError."""
     if (reason := why_not()) is not None:
         raise UserError(reason)
-    command = ["javac", "-d", str(directory), "-classpath", f"{pyspark_jars()}/*"]
+    command = ["javac", "-d", str(directory), "-classpath", str(jvm.pyspark_class_path())]
     run = subprocess.run([*command, *map(str, SOURCES.rglob("*.java"))], capture_output=True, text=True)
     if run.returncode != 0:
         raise UserError(f"javac can't compile {SOURCES}:\n{run.stderr}")
@@ -157,25 +156,7 @@ def compiled(directory: Path) -> Path:
 @contextmanager
 def running(classes: Path, directory: Path, *, memory: str = "3g") -> Iterator[Java]:
     """A virtual machine that works in `directory` and logs there."""
-    jars = pyspark_jars()
-    assert jars is not None, missing()
     directory.mkdir(exist_ok=True)
     (directory / "log4j2.properties").write_text("status = error\nrootLogger.level = error\n")
-    with (directory / "java.log").open("w", buffering=1) as log:
-        port, process = launch_gateway(
-            jarpath=str(next(jars.glob("py4j-*.jar"))),
-            classpath=os.pathsep.join((str(directory), str(classes), f"{jars}/*")),
-            javaopts=[*OPENED, f"-Xmx{memory}"],
-            die_on_exit=True,
-            redirect_stdout=log,
-            redirect_stderr=log,
-            cwd=str(directory),
-            return_proc=True,
-        )
-        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-        try:
-            yield Java(gateway.jvm)
-        finally:
-            gateway.shutdown()
-            process.terminate()
-            process.wait(timeout=60)
+    with jvm.running([directory, classes, jvm.pyspark_class_path()], directory, options=[f"-Xmx{memory}"]) as gateway:
+        yield Java(gateway.jvm)

@@ -1,25 +1,21 @@
 """What large tables, large databases and many connections cost beside small ones; our server alone."""
 
-import logging
 import resource
 import socket
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-import structlog
 from sqlalchemy import URL
 
-from bench import bulk, java_client, operations, sides
+from bench import bulk, operations, sides, stage
 from bench.comparison import PER_SECOND, RAW, Compared, Comparison
 from bench.figures import Figure, Report, Section
 from bench.java_client import Call, Java
 from bench.operations import ALL, Operation
 from bench.options import Options
-from bench.postgres import LoopbackPostgres
 from bench.progress import noted, say
 from bench.shapes import DATABASE, HOURS, Shape
 from bench.sides import Side
@@ -54,29 +50,21 @@ FEW, MANY = "few_tables", "many_tables"
 
 def run(options: Options) -> Report:
     """All of it. Raises UserError where something that it needs is missing."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     sizes = QUICK if options.quick else FULL
-    with ExitStack() as stack:
-        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        home.chmod(0o755)
-        postgres = LoopbackPostgres(home / "postgres")
-        stack.callback(postgres.close)
-        (home / "classes").mkdir()
-        classes = java_client.compiled(home / "classes")
-        java = stack.enter_context(java_client.running(classes, home / "client"))
-        url = postgres.create("ours")
-        report = Report("scale", versions={"Postgres": postgres.version}, arguments=options.arguments)
-        with sides.ours(java, home / "ours", url) as side:
+    with stage.opened() as on:
+        url = on.postgres.create("ours")
+        report = Report("scale", versions={"Postgres": on.postgres.version}, arguments=options.arguments)
+        with sides.ours(on.java, on.home / "ours", url) as side:
             _fill(side, sizes, url)
         # Started anew: nothing is in its caches, and its memory is not that of filling.
-        with sides.ours(java, home / "again", url, redis=options.redis) as side:
+        with sides.ours(on.java, on.home / "again", url, redis=options.redis) as side:
             turns = Turns(sizes.seconds, options)
             if options.wants("partitions"):
                 report.sections.append(_partitions(side, sizes, turns))
             if options.wants("tables"):
                 report.sections.append(_tables(side, sizes, turns))
             if options.wants("connections"):
-                report.sections += _connections(side, java, sizes, options.rounds or sizes.rounds)
+                report.sections += _connections(side, on.java, sizes, options.rounds or sizes.rounds)
             if options.wants("streaming"):
                 report.sections.append(_streaming(side, sizes))
     return report

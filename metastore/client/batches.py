@@ -14,9 +14,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
+from metastore.client.closing import Closing
 from metastore.client.reconnecting import Connect, ReconnectingClient, connect_to
 from metastore.client.staging import Directories, FsspecDirectories, clear_earlier
 from metastore.wire.hive import AddPartitionsRequest, GetTableRequest, Partition, Table
@@ -107,7 +106,7 @@ def partition_values(name: str) -> list[str]:
     return [_ESCAPED.sub(lambda match: chr(int(match[1], 16)), value) for value in escaped]
 
 
-class BatchWriter:
+class BatchWriter(Closing):
     """One writer of one table. Every call waits out a server or database that is away for a while. Not thread-safe."""
 
     def __init__(
@@ -183,14 +182,6 @@ class BatchWriter:
 
     def close(self) -> None:
         self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 @dataclass(frozen=True)

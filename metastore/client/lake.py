@@ -19,12 +19,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from thrift.Thrift import TException
 
 from metastore.client.batches import reference
+from metastore.client.closing import Closing
 from metastore.client.heartbeats import Heartbeats
 from metastore.client.lake_types import (
     AsOf,
@@ -59,7 +59,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class LakeClient:
+class LakeClient(Closing):
     """A connection to the metastore, for any number of tables. May be used from several threads, one at a time."""
 
     def __init__(self, connect: str | Connect, *, retry_seconds: float = 300.0) -> None:
@@ -94,14 +94,6 @@ class LakeClient:
 
     def close(self) -> None:
         self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class LakeTable:

@@ -3,13 +3,13 @@
 import itertools
 import logging
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 from thrift.Thrift import TException
 from thrift.transport.TTransport import TTransportException
 
+from metastore.client.closing import Closing
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import MetaException
 
@@ -31,7 +31,7 @@ def connect_to(uris: str, *, timeout: float | None = 60.0) -> Connect:
     return lambda: ThriftClient.from_uri(next(turns), timeout=timeout)
 
 
-class ReconnectingClient:
+class ReconnectingClient(Closing):
     """Repeats a call, over a new connection if need be, until the server answers it.
 
     An answer that was lost is asked for again: `call` is for calls that change nothing when they come twice, `change`
@@ -97,14 +97,6 @@ class ReconnectingClient:
         if self._client is not None:
             self._client.close()
             self._client = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _passes(error: BaseException) -> bool:

@@ -1,7 +1,6 @@
 """A plain Thrift client for every method that the metastore's port answers."""
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -10,11 +9,12 @@ from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
+from metastore.client.closing import Closing
 from metastore.wire.services import METHODS
 from metastore.wire.struct import ExceptionStruct
 
 
-class ThriftClient:
+class ThriftClient(Closing):
     """One connection. Every Thrift method is a method of this object: `client.get_table("db", "t")`.
 
     Arguments are positional in the order of the IDL, or by name; one that is left out is not sent. A declared
@@ -80,11 +80,3 @@ class ThriftClient:
 
     def close(self) -> None:
         self._transport.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -358,13 +358,13 @@ class Supervisor:
 
     def _stop(self) -> int:
         """Let workers finish what they do; 0 if they could, 1 if they had to be killed."""
+        signals = self._stop_signals  # one that comes after the line in the log is the second
         log.info("stopping", drain_seconds=self._settings.drain_seconds)
         for listener in self._listeners:
             listener.close()
         deadline = time.monotonic() + self._settings.drain_seconds + _KILL_AFTER
         http_child = self._http.child if self._http else None
         self._signal_children(signal.SIGTERM)
-        signals = self._stop_signals
         while remaining := [child for child in self._children if child is not http_child]:
             if self._stop_signals > signals or time.monotonic() > deadline:
                 log.warning("killing processes that still work", names=[child.name for child in remaining])

@@ -8,7 +8,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from metastore.services.hudi_schema import MAX_DEPTH, MAX_TYPES, META_COLUMNS
+from metastore.services.avro_types import AvroTypes, Field
+from metastore.services.hudi_schema import META_COLUMNS
 from metastore.services.lake_columns import SPARK_SCHEMA
 
 MAX_PROPERTY = 4_000
@@ -41,11 +42,8 @@ def spark_properties(schema: str, keys: Sequence[str], *, meta_columns: bool) ->
 
     Raises ValueError for what is no schema of a record.
     """
-    try:
-        found = _Types().fields(json.loads(schema))
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"no schema of a record: {type(error).__name__} {error}") from None
-    named = {field["name"].lower(): field for field in found}
+    found = _SparkTypes().columns(schema)
+    named = {each.name.lower(): _field(each.name, each.type, nullable=each.nullable) for each in found}
     own = [_field(name, "string", nullable=True) for name in META_COLUMNS if meta_columns and name not in named]
     partitioning = [named.get(key) or _field(key, "string", nullable=True) for key in keys]
     columns = [field for name, field in named.items() if name not in keys]
@@ -59,73 +57,28 @@ def spark_properties(schema: str, keys: Sequence[str], *, meta_columns: bool) ->
     return properties
 
 
-class _Types:
+class _SparkTypes(AvroTypes[Any]):
     """Spark's types, as its JSON has them."""
 
-    def __init__(self) -> None:
-        self._named: dict[str, Any] = {}
-        self._count = 0
+    def primitive(self, name: str) -> str | None:
+        return _PRIMITIVES.get(name)
 
-    def fields(self, record: Mapping[str, Any], depth: int = 0) -> list[dict[str, Any]]:
-        if record["type"] != "record":
-            raise ValueError(f"a table's schema is a record, not {str(record['type'])[:50]!r}")
-        return [
-            _field(str(field["name"]), self._type(field["type"], depth + 1), nullable=_nullable(field["type"]))
-            for field in record["fields"]
-        ]
-
-    def _type(self, schema: Any, depth: int) -> Any:
-        self._count += 1
-        if depth > MAX_DEPTH or self._count > MAX_TYPES:
-            raise ValueError("a schema that is nested too deeply, or too large")
-        if isinstance(schema, list):
-            return self._union([each for each in schema if each != "null"], depth)
-        if isinstance(schema, str):
-            found = _PRIMITIVES.get(schema) or self._named.get(schema.rpartition(".")[2])
-            if found is None:
-                raise ValueError(f"a schema with a type {schema[:50]!r} that contains itself, or is not there")
-            return found
-        found = self._complex(schema, depth)
-        if "name" in schema:
-            self._named[str(schema["name"])] = found
-        return found
-
-    def _union(self, members: list[Any], depth: int) -> Any:
-        if len(members) == 1:
-            return self._type(members[0], depth + 1)
-        if all(isinstance(each, str) for each in members) and (wider := _WIDER.get(frozenset(members))):
-            return wider
-        types = [self._type(each, depth + 1) for each in members]
-        return _struct([_field(f"member{number}", each, nullable=True) for number, each in enumerate(types)])
-
-    def _complex(self, schema: Mapping[str, Any], depth: int) -> Any:
-        kind, logical = schema["type"], schema.get("logicalType")
-        if logical == "decimal":
+    def logical(self, name: str, schema: Mapping[str, Any]) -> str | None:
+        if name == "decimal":
             return f"decimal({int(schema['precision'])},{int(schema.get('scale', 0))})"
-        if logical in _LOGICAL:
-            return _LOGICAL[logical]
-        match kind:
-            case "record":
-                return _struct(self.fields(schema, depth))
-            case "array":
-                items = schema["items"]
-                element = self._type(items, depth + 1)
-                return {"type": "array", "elementType": element, "containsNull": _nullable(items)}
-            case "map":
-                values = schema["values"]
-                value = self._type(values, depth + 1)
-                return {
-                    **{"type": "map", "keyType": "string"},
-                    **{"valueType": value, "valueContainsNull": _nullable(values)},
-                }
-            case str() if kind in _PRIMITIVES:
-                return _PRIMITIVES[kind]
-            case _:
-                return self._type(kind, depth + 1)
+        return _LOGICAL.get(name)
 
+    def union(self, names: frozenset[str]) -> str | None:
+        return _WIDER.get(names)
 
-def _nullable(schema: Any) -> bool:
-    return isinstance(schema, list) and "null" in schema
+    def record(self, fields: Sequence[Field[Any]]) -> dict[str, Any]:
+        return _struct([_field(field.name, field.type, nullable=field.nullable) for field in fields])
+
+    def array(self, items: Any, *, nullable: bool) -> dict[str, Any]:
+        return {"type": "array", "elementType": items, "containsNull": nullable}
+
+    def map(self, values: Any, *, nullable: bool) -> dict[str, Any]:
+        return {"type": "map", "keyType": "string", "valueType": values, "valueContainsNull": nullable}
 
 
 def _struct(fields: list[dict[str, Any]]) -> dict[str, Any]:

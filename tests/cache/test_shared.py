@@ -23,8 +23,10 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 
 @pytest.fixture
-def servers(redis: RedisServer) -> Iterator[list[SharedLevel]]:
-    """The level as two servers have it."""
+def servers(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SharedLevel]]:
+    """The level as two servers have it, patient with a Redis on a busy machine."""
+    monkeypatch.setattr(shared, "TIMEOUT_SECONDS", 30.0)
+    monkeypatch.setattr(shared, "SLOW_SECONDS", 30.0)
     with redis.client() as client:
         client.flushall()
     levels = [SharedLevel(redis.url, keep_seconds=60) for _ in range(2)]

@@ -16,8 +16,9 @@ from metastore.wire.hive import AlreadyExistsException, NoSuchObjectException, T
 from tests.cluster.conftest import Prepare
 from tests.crash import processes
 from tests.support import builders
+from tests.support.jvm import OPENED, pyspark_jars
 from tests.support.redis import RedisServer
-from tests.support.reference import OPENED, missing, pyspark_jars
+from tests.support.reference import missing
 from tests.support.server import MetastoreServer
 
 NUMBERS = itertools.count()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from py4j.java_collections import JavaList, JavaMap, JavaSet
-from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject, launch_gateway
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from thrift.Thrift import TException
 
@@ -20,7 +20,8 @@ from metastore.wire import hive
 from metastore.wire.binary import STOP, decode, encode_fields
 from metastore.wire.struct import Struct
 from tests.support.builders import database
-from tests.support.reference import OPENED, missing, pyspark_jars
+from tests.support.jvm import pyspark_class_path, running
+from tests.support.reference import missing
 from tests.support.target import Target
 
 API = "org.apache.hadoop.hive.metastore.api."
@@ -99,24 +100,13 @@ class HiveClient:
 
 
 @pytest.fixture(scope="session")
-def jvm() -> Iterator[Any]:
+def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A JVM with Hive's classes, shared by all tests; skips where it can't run."""
     if (reason := missing()) is not None:
         pytest.skip(reason)
-    jars = pyspark_jars()
-    assert jars is not None
-    port, process = launch_gateway(
-        jarpath=str(next(jars.glob("py4j-*.jar"))),
-        classpath=f"{jars}/*",
-        javaopts=[*OPENED, "-Xmx256m", "-XX:+UseSerialGC"],
-        die_on_exit=True,
-        return_proc=True,
-    )
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-    yield gateway.jvm
-    gateway.shutdown()
-    process.terminate()
-    process.wait(timeout=30)
+    options = ["-Xmx256m", "-XX:+UseSerialGC"]
+    with running([pyspark_class_path()], tmp_path_factory.mktemp("jvm"), options=options) as gateway:
+        yield gateway.jvm
 
 
 @pytest.fixture

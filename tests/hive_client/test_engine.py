@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from tests.support.reference import OPENED, missing, pyspark_jars
+from tests.support import jvm
+from tests.support.jvm import pyspark_jars
+from tests.support.reference import missing
 from tests.support.server import MetastoreServer
 
 pytestmark = pytest.mark.interop
@@ -91,26 +92,13 @@ def hive(
     jars: list[Path], metastore_server: MetastoreServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Hive]:
     directory = tmp_path_factory.mktemp("hive")
-    with (directory / "hive.log").open("w") as log:
-        port, process = launch_gateway(
-            jarpath=str(next(jar for jar in jars if jar.name.startswith("py4j-"))),
-            classpath=":".join(map(str, jars)),
-            javaopts=[*OPENED, *ALSO_OPENED, "-Xmx1g", "-XX:+UseSerialGC"],
-            die_on_exit=True,
-            redirect_stdout=log,
-            redirect_stderr=log,
-            cwd=str(directory),
-            return_proc=True,
-        )
-        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+    options = [*ALSO_OPENED, "-Xmx1g", "-XX:+UseSerialGC"]
+    with jvm.running(jars, directory, options=options) as gateway:
         session = Hive(gateway.jvm, metastore_server.uri, directory)
         session.run("create database engine")
         session.run("use engine")
         yield session
         session.run("drop database engine cascade")
-        gateway.shutdown()
-        process.terminate()
-        process.wait(timeout=30)
 
 
 @pytest.fixture(scope="module")

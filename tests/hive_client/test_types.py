@@ -11,7 +11,7 @@ from thrift.Thrift import TType
 from metastore.wire import hive
 from metastore.wire.services import METHODS
 from tests.hive_client.conftest import API
-from tests.support.reference import pyspark_jars
+from tests.support.jvm import pyspark_jars
 
 # Hive 4 gave these numbers to other fields, and has others under them. Each side skips what it doesn't expect.
 DIFFERENT_IN_HIVE_4 = {

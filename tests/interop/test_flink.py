@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import NoSuchObjectException
 from tests.interop import java
+from tests.support.jvm import SMALL, running
 from tests.support.target import Target, local_path
 
 NUMBERS = itertools.count(1)
@@ -98,7 +99,7 @@ def start(
         f"<configuration><property><name>hive.metastore.uris</name><value>{uri}</value></property></configuration>"
     )
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in PACKAGES.split()]
-    with java.running(jars, directory, java=program, options=opened) as gateway:
+    with running(jars, directory, java=program, options=["-Xmx1g", *SMALL, *opened]) as gateway:
         yield lambda mode: Flink(gateway.jvm, mode, site)
 
 

@@ -46,6 +46,7 @@ from tests.hive_client.conftest import HiveClient
 from tests.interop import java
 from tests.support.builders import columns, database, partition, table
 from tests.support.expressions import Planner, all_expressions, serialised
+from tests.support.jvm import SMALL, running
 from tests.support.reference import missing
 from tests.support.reference4 import HADOOP, NOT_OF_HADOOP, SERVER
 from tests.support.server import MetastoreServer
@@ -64,7 +65,8 @@ def jvm(class_path: Callable[..., list[Path]], tmp_path_factory: pytest.TempPath
     if program is None:
         pytest.skip("Hive 4's client needs Java 17 (Debian: apt-get install openjdk-17-jre-headless)")
     jars = [*class_path(*SERVER, exclusions=("*:*",)), *class_path(*HADOOP, exclusions=tuple(NOT_OF_HADOOP))]
-    with java.running(jars, tmp_path_factory.mktemp("hive4-client"), java=program) as gateway:
+    directory = tmp_path_factory.mktemp("hive4-client")
+    with running(jars, directory, java=program, options=["-Xmx1g", *SMALL]) as gateway:
         yield gateway.jvm
 
 

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JJavaError
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import HiveObjectRef, HiveObjectType, NoSuchObjectException, PrincipalType
 from tests.interop import java
+from tests.support.jvm import SMALL, running
 from tests.support.server import MetastoreServer
 
 NUMBERS = itertools.count(1)
@@ -137,7 +138,7 @@ def trino(
     jars = class_path(*JARS[release])
     options = ("--add-opens=java.base/java.nio=ALL-UNNAMED", *OPTIONS[release])
     directory = tmp_path_factory.mktemp(f"trino-{release}")
-    with java.running(jars, directory, java=program, options=options) as gateway:
+    with running(jars, directory, java=program, options=["-Xmx1g", *SMALL, *options]) as gateway:
         engine = Trino(gateway.jvm, release, server[1])
         yield engine
         engine.close()

@@ -6,8 +6,11 @@
 
 import base64
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
+
+from tests.support.jvm import pyspark_class_path, running
 
 FILE = Path(__file__).with_name("expressions.json")
 
@@ -86,21 +89,11 @@ def all_expressions(plan: Planner) -> dict[str, Any]:
 
 
 def main() -> None:
-    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-
-    from tests.support.reference import OPENED, missing, pyspark_jars
-
-    jars = pyspark_jars()
-    assert jars is not None, missing()
-    py4j = str(next(jars.glob("py4j-*.jar")))
-    port = launch_gateway(jarpath=py4j, classpath=f"{jars}/*", javaopts=OPENED, die_on_exit=True)
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-    planner = Planner(gateway.jvm)
-    encoded = {
-        text: base64.b64encode(planner.serialise(tree)).decode() for text, tree in all_expressions(planner).items()
-    }
+    with tempfile.TemporaryDirectory() as directory, running([pyspark_class_path()], Path(directory)) as gateway:
+        planner = Planner(gateway.jvm)
+        trees = all_expressions(planner)
+        encoded = {text: base64.b64encode(planner.serialise(tree)).decode() for text, tree in trees.items()}
     FILE.write_text(json.dumps(encoded, indent=1) + "\n")
-    gateway.shutdown()
 
 
 if __name__ == "__main__":

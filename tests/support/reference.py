@@ -6,16 +6,16 @@ binds every interface), and the tables for transactions and locks, which Hive ex
 made first. Being one process with one embedded database, both have to happen inside that JVM.
 """
 
-import importlib.util
 import shutil
-import subprocess
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 from xml.sax.saxutils import escape
 
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from tests.support import jvm
+from tests.support.jvm import pyspark_jars
 
 LOG_CONFIGURATION = """
 status = error
@@ -26,18 +26,6 @@ appender.out.name = out
 appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = %d{HH:mm:ss} %p %c{1} %m%n%ex
 """
-
-
-# Hive's classes look into the JDK's by reflection, which Java 17 allows only where told.
-OPENED = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.net", "java.util")]
-
-
-def pyspark_jars() -> Path | None:
-    """The directory of jars inside the installed PySpark, or None without PySpark."""
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    return Path(spec.submodule_search_locations[0]) / "jars"
 
 
 def missing() -> str | None:
@@ -56,8 +44,7 @@ class HiveReference:
     #: What this version is told beside what all are.
     own_settings: dict[str, str] = {}
     log_configuration = "hive-log4j2.properties"
-    #: It starts soon and stays small.
-    java_options: Sequence[str] = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    java_options: Sequence[str] = ("-Xmx512m", *jvm.SMALL)
     #: Fewest and most, one for each connection.
     threads = (8, 64)
 
@@ -71,8 +58,15 @@ class HiveReference:
         self.warehouse = directory / "warehouse"
         self.log = directory / "hive.log"
         self._write_configuration(directory / "conf", {k.replace("_", "."): v for k, v in settings.items()})
-        self._log_file = self.log.open("w", buffering=1)
-        self._gateway, self._process = self._start_jvm(directory, [directory / "conf", *jars, *self._class_path()])
+        class_path = [directory / "conf", *jars, *self._class_path()]
+        options = [
+            *self.java_options,
+            "-Dderby.system.durability=test",
+            "-Dderby.locks.waitTimeout=20",
+            f"-Dderby.stream.error.file={directory / 'derby.log'}",
+        ]
+        self._jvm = ExitStack()
+        self._gateway = self._jvm.enter_context(jvm.running(class_path, directory, options=options, log=self.log.name))
         self.port = self._serve()
 
     def _write_configuration(self, conf: Path, settings: dict[str, str]) -> None:
@@ -101,30 +95,7 @@ class HiveReference:
         (conf / self.log_configuration).write_text(LOG_CONFIGURATION)
 
     def _class_path(self) -> list[Path]:
-        jars = pyspark_jars()
-        assert jars is not None, missing()
-        return [jars / "*"]
-
-    def _start_jvm(self, directory: Path, class_path: list[Path]) -> tuple[JavaGateway, "subprocess.Popen[bytes]"]:
-        jars = pyspark_jars()
-        assert jars is not None, missing()
-        port, process = launch_gateway(
-            jarpath=str(next(jars.glob("py4j-*.jar"))),
-            classpath=":".join(map(str, class_path)),
-            javaopts=[
-                *OPENED,
-                *self.java_options,
-                "-Dderby.system.durability=test",
-                "-Dderby.locks.waitTimeout=20",
-                f"-Dderby.stream.error.file={directory / 'derby.log'}",
-            ],
-            die_on_exit=True,
-            redirect_stdout=self._log_file,
-            redirect_stderr=self._log_file,
-            cwd=str(directory),
-            return_proc=True,
-        )
-        return JavaGateway(gateway_parameters=GatewayParameters(port=port)), process
+        return [jvm.pyspark_class_path()]
 
     def _serve(self) -> int:
         """Starts to serve; the port."""
@@ -171,10 +142,7 @@ class HiveReference:
     def close(self) -> None:
         """Stops the server and its JVM."""
         self._stop_serving()
-        self._gateway.shutdown()
-        self._process.terminate()
-        self._process.wait(timeout=30)
-        self._log_file.close()
+        self._jvm.close()
 
     def __enter__(self) -> Self:
         return self

@@ -108,7 +108,8 @@ class Hive4Reference(HiveReference):
 
     def _listening(self) -> set[int]:
         """The ports on which the JVM listens, but for py4j's."""
-        connections = psutil.Process(self._process.pid).net_connections("tcp")
+        process = self._gateway.jvm.java.lang.ProcessHandle.current().pid()
+        connections = psutil.Process(process).net_connections("tcp")
         ports = {each.laddr.port for each in connections if each.status == psutil.CONN_LISTEN}
         return ports - {self._gateway.gateway_parameters.port}
 

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from metastore.services.partition_names import escape, make_name, parse_name, unescape, values_of
 from metastore.wire.hive import InvalidObjectException, MetaException
-from tests.support import reference
+from tests.support import jvm, reference
 
 # What Hive 2.3's FileUtils escapes of all characters up to U+0250, as it answered when asked.
 ESCAPED_BY_HIVE = {chr(code) for code in range(0x20)} | set("\"#%'*/:=?[\\]^{\x7f")
@@ -119,17 +118,12 @@ def test_keys_and_values_do_not_fit(keys: list[str], values: list[str], message:
 
 
 @pytest.fixture(scope="module")
-def hive() -> Iterator[Any]:
+def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A view of a JVM with Hive 2.3's classes."""
     if (reason := reference.missing()) is not None:
         pytest.skip(reason)
-    jars = reference.pyspark_jars()
-    assert jars is not None
-    (py4j,) = jars.glob("py4j-*.jar")
-    port = launch_gateway(classpath=f"{jars}/*", jarpath=str(py4j), die_on_exit=True)
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
-    yield gateway.jvm.org.apache.hadoop.hive
-    gateway.shutdown()
+    with jvm.running([jvm.pyspark_class_path()], tmp_path_factory.mktemp("jvm"), auto_convert=True) as gateway:
+        yield gateway.jvm.org.apache.hadoop.hive
 
 
 @pytest.mark.hive

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
 from metastore.services.timestamp_formats import FLINK_DEFAULT, TimestampFormat
-from tests.support import reference
+from tests.support import jvm, reference
 
 PATTERNS = [
     *("yyyy-MM-dd HH:mm:ss", "yyyyMMddHH", "yyyyMMdd", "uuuu-M-d H", "yy-M-d H:m", "MMddyy HH", "yMMdd"),
@@ -130,17 +129,12 @@ def test_writing_in_the_form_of_another(pattern: str | None, like: str, padded: 
 
 
 @pytest.fixture(scope="module")
-def java() -> Iterator[Any]:
+def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A view of a JVM."""
     if (reason := reference.missing()) is not None:
         pytest.skip(reason)
-    jars = reference.pyspark_jars()
-    assert jars is not None
-    (py4j,) = jars.glob("py4j-*.jar")
-    port = launch_gateway(classpath=str(py4j), jarpath=str(py4j), die_on_exit=True)
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-    yield gateway.jvm.java
-    gateway.shutdown()
+    with jvm.running([], tmp_path_factory.mktemp("jvm")) as gateway:
+        yield gateway.jvm.java
 
 
 def flinks_default(java: Any) -> Any:
