@@ -5,6 +5,7 @@ can't; the tests that end in an error are the evidence.
 """
 
 import itertools
+import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -126,6 +127,11 @@ def client(target: Target) -> Iterator[ThriftClient]:
         yield client
 
 
+def rows_of_hudi_rs(location: Path) -> list[list[Any]]:
+    batches = HudiTableBuilder.from_base_uri(str(location)).build().read()
+    return sorted([row[name] for name in COLUMNS] for batch in batches for row in batch.to_pylist())
+
+
 class HudiTable:
     """A table whose timeline is in our server: as Hudi writes and reads it, and as our snapshot tells it."""
 
@@ -168,11 +174,25 @@ class HudiTable:
             f".save({str(self.location)!r})"
         )
 
-    def rows(self, **options: str) -> list[list[Any]]:
+    def rows(self) -> list[list[Any]]:
         """What Hudi reads."""
-        settings = {**self.reading, **{f"hoodie.{key.replace('_', '.')}": value for key, value in options.items()}}
+        return self._rows(self.location, self.reading)
+
+    def rows_in_files(self, copy: Path) -> list[list[Any]]:
+        """What Hudi, and hudi-rs, read of a copy in which the completed instants that the server has are files."""
+        shutil.copytree(self.location, copy)
+        for each in self.client.listInstants(DATABASE, self.name, 24):
+            assert each.state == TState.COMPLETED
+            name = f"{each.timestamp}.{TAction(each.action).name.lower()}"
+            (copy / ".hoodie" / name).write_bytes(self.client.getInstantMetadata(DATABASE, self.name, each))
+        assert seen_by_hudi_rs(copy) == {file.path for file in self.files()}
+        rows = self._rows(copy, {"hoodie.metadata.enable": "false"})
+        assert rows == rows_of_hudi_rs(copy)
+        return rows
+
+    def _rows(self, location: Path, options: dict[str, str]) -> list[list[Any]]:
         return self.spark.python(
-            f"found = spark.read.format('hudi').options(**{settings!r}).load({str(self.location)!r})\n"
+            f"found = spark.read.format('hudi').options(**{options!r}).load({str(location)!r})\n"
             f"result = [list(row) for row in found.select({COLUMNS!r}).orderBy({COLUMNS!r}).collect()]"
         )
 
@@ -224,19 +244,11 @@ class TableInFiles(HudiTable):
         for step in hudi_timeline.history(hudi_timeline.instants(contents)):
             tell(self.client, DATABASE, self.name, step, contents, self._states)
 
-    def rows_of_hudi_rs(self) -> list[list[Any]]:
-        found = [
-            row
-            for batch in HudiTableBuilder.from_base_uri(str(self.location)).build().read()
-            for row in batch.to_pylist()
-        ]
-        return sorted([row[name] for name in COLUMNS] for row in found)
-
     def agreed_rows(self) -> list[list[Any]]:
         """The table's rows, once all agree on them, and on the files that hold them."""
         self.tell()
         rows = self.rows()
-        assert self.rows_of_hudi_rs() == rows
+        assert rows_of_hudi_rs(self.location) == rows
         assert {file.path for file in self.files()} == seen_by_hudi_rs(self.location)
         if all(file.kind == "base" for file in self.files()):
             assert self.rows_of_snapshot() == rows
@@ -279,12 +291,15 @@ def test_merge_on_read(spark: SparkSession, client: ThriftClient, tmp_path: Path
     table.write("SELECT 2 id, 3 ts, 'b' note, '2026-01-02' dt", "delete")
     assert table.slices() == table.slices_of_hudi()
     assert any(len(names) > 1 for _, _, names in table.slices())
-    # Hudi's reader passes over log files: it looks for their instants in a timeline of files.
+    # Its reader passes over log files, as the one with the delete: it looks for their instants in a timeline of files.
+    assert [2, 1, "b", "2026-01-02"] in table.rows()
     assert table.rows() == table.rows_of_snapshot()
+    assert table.rows_in_files(tmp_path / "deleted") == [[1, 2, "A", "2026-01-01"], [3, 2, "c", "2026-01-01"]]
 
     table.write("SELECT 9 id, 4 ts, 'z' note, '2026-01-01' dt", "insert_overwrite")
-    assert table.rows() == [[9, 4, "z", "2026-01-01"]]
+    assert table.rows() == [[2, 1, "b", "2026-01-02"], [9, 4, "z", "2026-01-01"]] == table.rows_of_snapshot()
     assert table.slices() == table.slices_of_hudi()
+    assert table.rows_in_files(tmp_path / "overwritten") == [[9, 4, "z", "2026-01-01"]]
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -306,8 +321,9 @@ def test_cleans_and_rollbacks(sending_plans: SparkSession, client: ThriftClient,
     table.write("SELECT 6 id, 6 ts, 'f' note, '2026-01-02' dt")
     assert ("ROLLBACK", "COMPLETED") in table.instants()
     assert {state for _, state in table.instants()} == {"COMPLETED"}
-    assert [6, 6, "f", "2026-01-02"] in table.rows()
     assert table.slices() == table.slices_of_hudi()
+    assert table.rows() == table.rows_of_snapshot() == table.rows_in_files(tmp_path / "copy")
+    assert table.rows() == [[2, 1, "b", "2026-01-02"], [2, 1, "n", "2026-01-01"], [6, 6, "f", "2026-01-02"]]
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
