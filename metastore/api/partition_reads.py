@@ -268,22 +268,23 @@ def get_num_partitions_by_filter(call: Call, database: str | None, table: str | 
 
 
 @answers("get_partition_names", cached=True)
-def get_partition_names(call: Call, database: str | None, table: str | None, limit: int | None) -> list[str]:
-    return call.metastore.partition_reads.names(call.scope, database, table, Wanted(limit=limit))
+def get_partition_names(call: Call, database: str | None, table: str | None, limit: int | None) -> Encoded:
+    return Encoded(call.metastore.partition_reads.names_listing(call.scope, database, table, Wanted(limit=limit)))
 
 
 @answers("fetch_partition_names_req", cached=True)
-def fetch_partition_names_req(call: Call, request: PartitionsRequest) -> list[str]:
+def fetch_partition_names_req(call: Call, request: PartitionsRequest) -> Encoded:
     wanted = Wanted(limit=request.maxParts)
-    return call.metastore.partition_reads.names(call.scope, request.dbName, request.tblName, wanted, request.catName)
+    reads = call.metastore.partition_reads
+    return Encoded(reads.names_listing(call.scope, request.dbName, request.tblName, wanted, request.catName))
 
 
 @answers("get_partition_names_ps", cached=True)
 def get_partition_names_ps(
     call: Call, database: str | None, table: str | None, values: list[str] | None, limit: int | None
-) -> list[str]:
+) -> Encoded:
     wanted = Wanted(values=values or [], limit=limit)
-    return call.metastore.partition_reads.names(call.scope, database, table, wanted)
+    return Encoded(call.metastore.partition_reads.names_listing(call.scope, database, table, wanted))
 
 
 @answers("get_partition_names_ps_req", cached=True)

@@ -21,7 +21,7 @@ from metastore.wire.hive import (
     Partition,
     PartitionSpec,
 )
-from metastore.wire.splice import StoredPartition, StoredRow
+from metastore.wire.splice import StoredPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +141,15 @@ class PartitionReads:
     ) -> Generator[bytes, None, None]:
         with self._database.read() as tx:
             row, selection = self._select(tx, scope, database, table, wanted, catalog)
-            count, found = partitions.scan(tx, selection, wanted.bounded)
             encoder = _encoder(tx, row, shown)
-            yield splice.list_of_structs(count)
             allowed = privileges.of_partitions(tx, row, *asker) if asker is not None else None
             if allowed is None and shown.change is None:
-                yield from encoder.pieces(found)
+                count, encoded = partitions.scan_encoded(tx, selection, row.location, wanted.bounded)
+                yield splice.list_of_structs(count)
+                yield from encoder.pieces(encoded)
                 return
+            count, found = partitions.scan(tx, selection, wanted.bounded)
+            yield splice.list_of_structs(count)
             for partition in _decoded(encoder, found):
                 if allowed is not None:
                     partition.privileges = allowed(partition.values or ())
@@ -237,6 +239,20 @@ class PartitionReads:
             _, selection = self._select(tx, scope, database, table, wanted, catalog)
             return partitions.names(tx, selection, wanted.bounded)
 
+    def names_listing(
+        self,
+        scope: Scope,
+        database: str | None,
+        table: str | None,
+        wanted: Wanted = EVERYTHING,
+        catalog: str | None = None,
+    ) -> Iterable[bytes]:
+        """The same as an encoded `list<string>`. Raises NoSuchObjectException, MetaException."""
+        with self._database.read() as tx:
+            _, selection = self._select(tx, scope, database, table, wanted, catalog)
+            count, names = partitions.names_encoded(tx, selection, wanted.bounded)
+        return iter((splice.list_of_strings(count), names))
+
     def count(
         self,
         scope: Scope,
@@ -306,10 +322,10 @@ def _encoder(tx: Transaction, row: TableRow, shown: Shown) -> splice.PartitionEn
     return splice.PartitionEncoder(*row.name, row.location, bodies)
 
 
-def _decoded(encoder: splice.PartitionEncoder, pages: Iterable[Sequence[StoredRow]]) -> Iterator[Partition]:
+def _decoded(encoder: splice.PartitionEncoder, pages: Iterable[Sequence[StoredPartition]]) -> Iterator[Partition]:
     for page in pages:
-        for body, path, location, number, _ in page:
-            yield encoder.decoded(StoredPartition(bytes(body), path, location, number))
+        for stored in page:
+            yield encoder.decoded(stored)
 
 
 def selection_of(row: TableRow, scope: Scope, wanted: Wanted) -> Selection:

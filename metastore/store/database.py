@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from metastore.store import footprint
+from metastore.store import binary_rows, footprint
 
 _RESTED_SECONDS = 1.0
 _AFTER_COMMIT = "after commit"
@@ -59,6 +59,7 @@ class Database:
             self.url,
             pool_size=pool_size,
             max_overflow=0,
+            pool_use_lifo=True,  # what was used last is what the caches of Postgres' process, and of the machine, hold
             pool_timeout=30,
             connect_args={
                 "application_name": application_name,
@@ -70,9 +71,12 @@ class Database:
                 "tcp_user_timeout": 60_000,  # milliseconds
                 # Postgres notices within a minute that this host vanished, and lets go of what it held.
                 "options": f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds} -c jit=off"
+                # What is read lies in memory: its order on a disk is of no account.
+                " -c random_page_cost=1.1"
                 " -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3",
             },
         )
+        binary_rows.prepare(self._engine)
         event.listen(self._engine, "checkout", _check_rested)
         event.listen(self._engine, "checkin", _note_use)
         self._reader = self._engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)

@@ -1,18 +1,39 @@
 """Partitions: many rows per table, so everything here works on many at once."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    LargeBinary,
+    Select,
+    and_,
+    case,
+    delete,
+    func,
+    literal,
+    select,
+    update,
+)
 
-from metastore.store import bulk, publications
+from metastore.store import binary_rows, bulk, publications
 from metastore.store.footprint import Kind, note
 from metastore.store.predicates import Predicate, to_sql
 from metastore.store.schema import column_statistics, partition_events, partitions
-from metastore.wire.splice import StoredPartition, StoredRow
+from metastore.wire.splice import LOCATION_BEGIN, NO_DESCRIPTOR, SD_BEGIN, StoredPage, StoredPartition
 
-PAGE = 20_000
+PAGE = 4_000
+"""Partitions in one answer of the database: while one page is sent to a client, the next is made."""
+
+Page = TypeVar("Page")
+
+_NUMBER = binary_rows.ROW_BEGIN + binary_rows.LENGTH
+_MIDDLE = _NUMBER + 8
+_NO_NAME = -binary_rows.LENGTH
+"""Where values lie in a row of `scan_encoded`."""
+
 _COLUMNS = (partitions.c.body, partitions.c.path, partitions.c.location, partitions.c.storage_descriptor_id)
 
 
@@ -84,37 +105,99 @@ def _stored(row: Any) -> StoredPartition:
     return StoredPartition(bytes(row[0]), row[1], row[2], row[3])
 
 
-def _page(tx: Connection, selection: Selection, limit: int | None, after: str | None) -> list[StoredRow]:
-    query = select(*_COLUMNS, partitions.c.name).where(selection.condition()).order_by(partitions.c.name).limit(limit)
-    if after is not None:
-        query = query.where(partitions.c.name > after)
-    result = tx.execute(query)
-    try:
-        # As the driver gives them: a row of SQLAlchemy's would cost more than the partition.
-        return list(result.cursor.fetchall())
-    finally:
-        result.close()
-
-
-def scan(tx: Connection, selection: Selection, limit: int | None = None) -> tuple[int, Iterator[Sequence[StoredRow]]]:
+def scan(
+    tx: Connection, selection: Selection, limit: int | None = None
+) -> tuple[int, Iterator[Sequence[StoredPartition]]]:
     """How many partitions are selected, and these, in the order of their names.
 
     They come in pages while they are consumed, so `tx` must see one snapshot and stay open until then.
     """
+
+    def page(size: int, after: str | None) -> tuple[list[StoredPartition], int, str]:
+        found = tx.execute(_ordered(selection, size, after, *_COLUMNS, partitions.c.name)).all()
+        return [_stored(row) for row in found], len(found), found[-1][4] if found else ""
+
+    return _paged(tx, selection, limit, page)
+
+
+def scan_encoded(
+    tx: Connection, selection: Selection, table_location: str | None, limit: int | None = None
+) -> tuple[int, Iterator[StoredPage]]:
+    """As `scan`, with as much of their encoding as the database can make of what is kept."""
+    number = func.int8send(partitions.c.storage_descriptor_id, type_=LargeBinary)
+    encoded = number.concat(partitions.c.body).concat(_descriptor_begin(table_location or ""))
+    place = func.row_number().over(order_by=partitions.c.name)
+
+    def page(size: int, after: str | None) -> tuple[StoredPage, int, str]:
+        # The name of the last one alone, and NULL with each other: so all values lie where those of the first do.
+        last = case((place == size, partitions.c.name))
+        found = binary_rows.fetch(tx, _ordered(selection, size, after, encoded, last))
+        name = b""
+        if len(found) == size and size:
+            name = binary_rows.values(found[-1])[1] or b""
+            found[-1] = found[-1][: -len(name)]
+        middles = [row[_MIDDLE:_NO_NAME] for row in found]
+        numbers = [row[_NUMBER:_MIDDLE] for row in found]
+        return StoredPage(middles, [int.from_bytes(each) for each in numbers]), len(found), name.decode()
+
+    return _paged(tx, selection, limit, page)
+
+
+def names_encoded(tx: Connection, selection: Selection, limit: int | None = None) -> tuple[int, bytes]:
+    """How many partitions are selected, and their names in order, each with its length before it in four bytes."""
+    some = select(partitions.c.name).where(selection.condition()).order_by(partitions.c.name).limit(limit).subquery()
+    encoded = _with_length(some.c.name)
+    joined = func.coalesce(func.string_agg(encoded, literal(b"")), literal(b""))
+    [row] = binary_rows.fetch(tx, select(func.count(), joined).select_from(some))
+    count, names = binary_rows.values(row)
+    assert count is not None and names is not None
+    return int.from_bytes(count), names
+
+
+def _ordered(selection: Selection, size: int, after: str | None, *columns: ColumnElement[Any]) -> Select[Any]:
+    query = select(*columns).where(selection.condition()).order_by(partitions.c.name).limit(size)
+    return query if after is None else query.where(partitions.c.name > after)
+
+
+def _paged(
+    tx: Connection, selection: Selection, limit: int | None, page: Callable[[int, str | None], tuple[Page, int, str]]
+) -> tuple[int, Iterator[Page]]:
+    """`page` reads so many partitions after a name; it tells how many these are, and the last one's name."""
     size = PAGE if limit is None else min(limit, PAGE)
-    first = _page(tx, selection, size, None)
-    total = len(first)
+    first = page(size, None)
+    total = first[1]
     if total == size and (limit is None or limit > size):
         total = count(tx, selection) if limit is None else min(limit, count(tx, selection))
 
-    def pages() -> Iterator[Sequence[StoredRow]]:
-        page, left = first, total
-        while page:
-            yield page
-            left -= len(page)
-            page = _page(tx, selection, min(left, PAGE), page[-1][4]) if left > 0 else []
+    def pages() -> Iterator[Page]:
+        (content, found, last), left = first, total
+        while found:
+            yield content
+            left -= found
+            if left <= 0:
+                return
+            content, found, last = page(min(left, PAGE), last)
 
     return total, pages()
+
+
+def _descriptor_begin(table_location: str) -> ColumnElement[Any]:
+    """The beginning of a partition's `sd`, up to its location."""
+    location = case(
+        (partitions.c.path == "", literal(table_location)),
+        (partitions.c.path.is_not(None), literal(table_location + "/").concat(partitions.c.path)),
+        else_=partitions.c.location,
+    )
+    return case(
+        (partitions.c.storage_descriptor_id == NO_DESCRIPTOR, literal(b"")),
+        (location.is_(None), literal(SD_BEGIN)),
+        else_=literal(SD_BEGIN + LOCATION_BEGIN).concat(_with_length(location)),
+    )
+
+
+def _with_length(value: ColumnElement[Any]) -> ColumnElement[Any]:
+    length = func.int4send(func.octet_length(value), type_=LargeBinary)
+    return length.concat(func.textsend(value, type_=LargeBinary))
 
 
 def rows(tx: Connection, selection: Selection, limit: int | None = None, *, lock: bool = False) -> list[PartitionRow]:

@@ -22,12 +22,10 @@ from metastore.wire.hive import Partition, PartitionSpec, StorageDescriptor, Tab
 PIECE_BYTES = 1 << 20
 NO_DESCRIPTOR = 0  # the id of what a partition of a view may lack
 
-_SD_BEGIN = b"\x0c\x00\x06"  # field 6 of Partition, a struct
-_LOCATION_BEGIN = b"\x0b\x00\x02"  # field 2 of StorageDescriptor, a string
+SD_BEGIN = b"\x0c\x00\x06"  # field 6 of Partition, a struct
+LOCATION_BEGIN = b"\x0b\x00\x02"  # field 2 of StorageDescriptor, a string
+_LIST_OF_STRINGS = b"\x0b"
 _LIST_OF_STRUCTS = b"\x0c"
-
-StoredRow = tuple[bytes, str | None, str | None, int, str]
-"""A `StoredPartition` and its name; the bytes may be a memoryview."""
 
 
 class StoredPartition(NamedTuple):
@@ -37,6 +35,13 @@ class StoredPartition(NamedTuple):
     path: str | None
     location: str | None
     storage_descriptor_id: int
+
+
+class StoredPage(NamedTuple):
+    """Of many partitions: what lies between their table's name and the rest of `sd`, and their descriptors' ids."""
+
+    middles: Sequence[bytes]
+    storage_descriptor_ids: Sequence[int]
 
 
 def descriptor_body(descriptor: StorageDescriptor) -> bytes:
@@ -102,21 +107,10 @@ class PartitionEncoder:
         """`descriptors` tells the kept bodies of storage descriptors by their ids; it is asked once for each."""
         self._names = database, table, catalog
         self._prefix = encode_fields(Partition(dbName=database, tableName=table, catName=catalog))
-        self._base = (table_location or "").encode() + b"/"
+        self._location = table_location or ""
         self._descriptors = descriptors
         self._tails: dict[int, bytes] = {}
         self._decoded: dict[int, StorageDescriptor] = {}
-
-    def partition(self, stored: StoredPartition) -> bytes:
-        """One Partition struct."""
-        body, path, location, descriptor_id = stored
-        if descriptor_id == NO_DESCRIPTOR:
-            return b"".join((self._prefix, body, STOP))
-        where, tail = self._where(path, location), self._tail(descriptor_id)
-        if where is None:
-            return b"".join((self._prefix, body, _SD_BEGIN, tail))
-        length = struct.pack(">i", len(where))
-        return b"".join((self._prefix, body, _SD_BEGIN, _LOCATION_BEGIN, length, where, tail))
 
     def _tail(self, number: int) -> bytes:
         if number not in self._tails:
@@ -128,10 +122,10 @@ class PartitionEncoder:
         if missing:
             self._tails |= {number: body + STOP + STOP for number, body in self._descriptors(missing).items()}
 
-    def _where(self, path: str | None, location: str | None) -> bytes | None:
+    def _where(self, path: str | None, location: str | None) -> str | None:
         if path is not None:
-            return self._base + path.encode() if path else self._base[:-1]
-        return None if location is None else location.encode()
+            return f"{self._location}/{path}" if path else self._location
+        return location
 
     def decoded(self, stored: StoredPartition) -> Partition:
         """One partition as an object. Descriptors of one id share their parts, which must not be changed."""
@@ -142,38 +136,40 @@ class PartitionEncoder:
             shared = self._decoded.get(number)
             if shared is None:
                 shared = self._decoded[number] = descriptor(self._tail(number)[:-2], None)
-            where = self._where(path, location)
-            value.sd = shared.replace(location=None if where is None else where.decode())
+            value.sd = shared.replace(location=self._where(path, location))
             if hasattr(shared, "unknown") and not hasattr(value, "unknown"):
                 value.unknown = b""  # contains such a struct, see Struct
         return value
 
-    def pieces(self, pages: Iterable[Sequence[StoredRow]]) -> Iterator[bytes]:
+    def pieces(self, pages: Iterable[StoredPage]) -> Iterator[bytes]:
         """The structs of many partitions, joined into pieces of about a megabyte."""
-        for page in pages:
-            self._learn({row[3] for row in page})
-            of_one = len(self.partition(StoredPartition(*page[0][:4])))
-            count = max(1, PIECE_BYTES // of_one)
-            for at in range(0, len(page), count):
-                yield self._joined(page[at : at + count])
+        for middles, numbers in pages:
+            different = set(numbers)
+            self._learn(different)
+            # What a large answer costs is this: where all have the same descriptor, what lies between two is, too.
+            one = different.pop() if len(different) == 1 else None
+            count = max(1, PIECE_BYTES // (len(self._prefix) + len(middles[0]) + len(self._end(numbers[0]))))
+            for at in range(0, len(middles), count):
+                some = middles[at : at + count]
+                if one is not None:
+                    end = self._end(one)
+                    yield b"".join((self._prefix, (end + self._prefix).join(some), end))
+                else:
+                    ends = map(self._end, numbers[at : at + count])
+                    yield b"".join([part for each in zip(some, ends, strict=True) for part in (self._prefix, *each)])
 
-    def _joined(self, rows: Sequence[StoredRow]) -> bytes:
-        # As `partition`, of many at once: this loop is what a large answer costs.
-        prefix, base, tails, pack = self._prefix, self._base, self._tails, struct.Struct(">i").pack
-        begin = _SD_BEGIN + _LOCATION_BEGIN
-        gathered: list[bytes] = []
-        for body, path, location, number, _ in rows:
-            if path and number in tails:
-                where = base + path.encode()
-                gathered += (prefix, body, begin, pack(len(where)), where, tails[number])
-            else:
-                gathered.append(self.partition(StoredPartition(body, path, location, number)))
-        return b"".join(gathered)
+    def _end(self, number: int) -> bytes:
+        return STOP if number == NO_DESCRIPTOR else self._tail(number)
 
 
 def list_of_structs(count: int) -> bytes:
     """The beginning of a list value of `count` structs."""
     return _LIST_OF_STRUCTS + struct.pack(">i", count)
+
+
+def list_of_strings(count: int) -> bytes:
+    """The beginning of a list value of `count` strings, each of which is its length in four bytes and its UTF-8."""
+    return _LIST_OF_STRINGS + struct.pack(">i", count)
 
 
 def in_struct(field: int, pieces: Iterable[bytes], *rest: bytes) -> Generator[bytes, None, None]:

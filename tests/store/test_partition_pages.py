@@ -1,0 +1,82 @@
+"""What the database encodes of partitions and their names, page by page, is what is decoded of them one by one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from metastore.services import Metastore
+from metastore.services.partition_reads import Wanted
+from metastore.services.visibility import Scope
+from metastore.settings import Settings
+from metastore.store import migrations, partitions
+from metastore.wire import binary, splice
+from metastore.wire.hive import Partition, PartitionListComposingSpec
+from tests.support import builders
+from tests.support.postgres import Postgres
+
+DB, TABLE, VIEW = "d", "t", "v"
+VALUES = ["1", "2", "a b/c", "%", "ä\U0001f40d", "\\x00", "'", "zz", "", "10"]
+PAGE = 3
+
+
+@pytest.fixture(scope="module")
+def metastore(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
+    warehouse: Path = tmp_path_factory.mktemp("warehouse")
+    with postgres.fresh_database() as url:
+        migrations.upgrade(url)
+        opened = Metastore.open(Settings(database_url=url, warehouse_dir=str(warehouse)))
+        opened.databases.create(builders.database(DB))
+        opened.tables.create(builders.table(DB, TABLE, keys=("ds",)), {})
+        opened.partitions.add(DB, TABLE, _partitions(opened.tables.get(DB, TABLE).sd.location or ""), {})
+        opened.tables.create(builders.view(DB, VIEW, keys=("ds",)), {})
+        views = [Partition(dbName=DB, tableName=VIEW, values=[str(number)]) for number in range(PAGE + 1)]
+        opened.partitions.add(DB, VIEW, views, {})
+        yield opened
+        opened.close()
+
+
+def _partitions(table_location: str) -> list[Partition]:
+    """In the table's directory, below it, at it, outside; of the table's columns and of others."""
+    new = [builders.partition(DB, TABLE, value or "empty") for value in VALUES]
+    new[1].sd.location = table_location
+    new[2].sd.location = f"{table_location}/other/place"
+    new[3].sd.location = f"{table_location}-beside/ds=%25"
+    for each in (new[4], new[6]):
+        each.sd = builders.storage("id:bigint", "another:struct<a:int>")
+    new[5].parameters = {"k" * 1_000: "v" * 4_000}
+    return new
+
+
+@pytest.mark.parametrize("limit", [None, -1, 0, 1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 3 * PAGE, len(VALUES), 100])
+@pytest.mark.parametrize("table", [TABLE, VIEW])
+def test_pages(metastore: Metastore, monkeypatch: pytest.MonkeyPatch, table: str, limit: int | None) -> None:
+    monkeypatch.setattr(partitions, "PAGE", PAGE)
+    reads, wanted = metastore.partition_reads, Wanted(limit=limit)
+    pieces = reads.listing(Scope.READY, DB, table, wanted)
+    listed = binary.decode_strict(PartitionListComposingSpec, b"".join(splice.in_struct(1, pieces))).partitions
+    _, decoded = reads.read(Scope.READY, DB, table, wanted)
+    assert listed == decoded
+    everything = len(VALUES) if table == TABLE else PAGE + 1
+    assert len(decoded) == (everything if limit is None or limit < 0 else min(limit, everything))
+
+
+@pytest.mark.parametrize("limit", [None, 0, 4, 100])
+def test_names(metastore: Metastore, limit: int | None) -> None:
+    reads, wanted = metastore.partition_reads, Wanted(limit=limit)
+    begin, encoded = reads.names_listing(Scope.READY, DB, TABLE, wanted)
+    names = reads.names(Scope.READY, DB, TABLE, wanted)
+    assert begin == splice.list_of_strings(len(names))
+    assert encoded == b"".join(len(name.encode()).to_bytes(4) + name.encode() for name in names)
+
+
+def test_where_they_lie(metastore: Metastore) -> None:
+    location = metastore.tables.get(DB, TABLE).sd.location
+    _, found = metastore.partition_reads.read(Scope.READY, DB, TABLE, Wanted())
+    lie = {each.values[0]: each.sd.location for each in found}
+    assert lie["1"] == f"{location}/ds=1"
+    assert lie["2"] == location
+    assert lie["a b/c"] == f"{location}/other/place"
+    assert lie["%"] == f"{location}-beside/ds=%25"
+    _, views = metastore.partition_reads.read(Scope.READY, DB, VIEW, Wanted())
+    assert all(each.sd is None or each.sd.location is None for each in views)
