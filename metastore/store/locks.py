@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    ARRAY,
+    BigInteger,
     ColumnElement,
     Connection,
     FromClause,
@@ -19,6 +21,7 @@ from sqlalchemy import (
     Select,
     and_,
     any_,
+    bindparam,
     cast,
     delete,
     func,
@@ -155,12 +158,19 @@ def find_blocker(tx: Connection, lock_id: int, conflicts: Collection[ConflictRul
     the smallest type is told.
     """
     codes = [_code(*rule) for rule in conflicts]
+    row = tx.execute(_BLOCKER, {"lock_id": lock_id, "codes": codes}).one_or_none()
+    return Blocker(*row) if row else None
+
+
+def _blocker() -> Select[Any]:
+    """Made once: to put it together takes longer than to execute it."""
+    lock_id, codes = bindparam("lock_id", type_=BigInteger), bindparam("codes", type_=ARRAY(Integer))
     on_database = and_(
         _held.c.catalog == _wanted.c.catalog,
         _held.c.database_name == _wanted.c.database_name,
         _held.c.lock_id < lock_id,
         or_(_wanted.c.transaction_id == NO_TRANSACTION, _held.c.transaction_id != _wanted.c.transaction_id),
-        _code(_wanted.c.type, _is_whole(_wanted), _held.c.type, _is_whole(_held)) == func.any(codes),
+        _code(_wanted.c.type, _is_whole(_wanted), _held.c.type, _is_whole(_held)) == any_(codes),
     )
     on_table = and_(on_database, _held.c.table_name == any_(array([WHOLE, _wanted.c.table_name])))
     on_partition = and_(on_table, _held.c.partition_name == any_(array([WHOLE, _wanted.c.partition_name])))
@@ -175,8 +185,7 @@ def find_blocker(tx: Connection, lock_id: int, conflicts: Collection[ConflictRul
         ),
     ).subquery()
     query = select(found).order_by(found.c.wanted_type, found.c.lock_id, found.c.number, found.c.wanted_number)
-    row = tx.execute(query.limit(1)).one_or_none()
-    return Blocker(*row) if row else None
+    return query.limit(1)
 
 
 def _first_held(condition: ColumnElement[bool]) -> Select[Any]:
@@ -200,6 +209,9 @@ def _code(wanted: Any, wanted_whole: Any, held: Any, held_whole: Any) -> Any:
 
 def _is_whole(component: FromClause) -> ColumnElement[int]:
     return cast(component.c.table_name == WHOLE, Integer)
+
+
+_BLOCKER = _blocker()
 
 
 def acquire(tx: Connection, lock_id: int) -> None:

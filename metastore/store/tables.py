@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, func, insert, or_, select, update
 
 from metastore.store import bulk, publications
 from metastore.store.databases import Hold, lock
@@ -87,6 +87,13 @@ _JOINED = (
     .join(storage_descriptors, storage_descriptors.c.id == tables.c.storage_descriptor_id)
 )
 
+# Made once: to put it together takes as long as to execute it.
+_NAMED = _JOINED.where(
+    catalogs.c.name == bindparam("catalog"),
+    databases.c.name == bindparam("database"),
+    tables.c.name == bindparam("table"),
+)
+
 
 def _row(row: Row[Any]) -> TableRow:
     note(Kind.TABLE, row.id)
@@ -114,8 +121,7 @@ def find(tx: Connection, name: TableName, hold: Hold = Hold.NOT) -> TableRow | N
     """The table of that name."""
     if hold is not Hold.NOT and not _take_hold(tx, name.of_database, hold, name.table):
         return None
-    query = _within(_JOINED, name.of_database).where(tables.c.name == name.table)
-    row = tx.execute(query).one_or_none()
+    row = tx.execute(_NAMED, name._asdict()).one_or_none()
     if row is None:
         spoil()  # nothing tells of a table that isn't there
         return None
