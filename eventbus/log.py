@@ -66,6 +66,9 @@ class Positions(NamedTuple):
     trimmed_notification: int
 
 
+_APPENDED = insert(events).returning(events.c.id, sort_by_parameter_order=True)
+
+
 def append(tx: Connection, new: Sequence[NewEvent]) -> list[int]:
     """Records events, in this order; they become some when `tx` commits. Their ids, which are not their numbers."""
     rows = [
@@ -84,7 +87,7 @@ def append(tx: Connection, new: Sequence[NewEvent]) -> list[int]:
     ]
     if not rows:
         return []
-    return list(tx.scalars(insert(events).returning(events.c.id, sort_by_parameter_order=True), rows))
+    return list(tx.scalars(_APPENDED, rows))
 
 
 def has_unnumbered(tx: Connection) -> bool:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
-from sqlalchemy import Connection, Select, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, exists, func, insert, or_, select, update
 
 from metastore.store.footprint import Kind, note, spoil
 from metastore.store.names import DatabaseName
@@ -37,22 +38,32 @@ class DatabaseRow:
     body: bytes
 
 
-def _held(query: Select[tuple[object, ...]], hold: Hold) -> Select[tuple[object, ...]]:
+def _held(query: Select[*tuple[Any, ...]], hold: Hold) -> Select[*tuple[Any, ...]]:
     if hold is Hold.NOT:
         return query
     return query.with_for_update(**lock(hold), of=databases)
 
 
-def find(tx: Connection, name: DatabaseName, hold: Hold = Hold.NOT) -> DatabaseRow | None:
-    """The database of that name."""
-    query = (
+# Statements that nearly every call needs are put together once: that takes as long as to execute them.
+_NAMED = {
+    hold: _held(
         select(databases)
         .join(catalogs, catalogs.c.id == databases.c.catalog_id)
-        .where(catalogs.c.name == name.catalog, databases.c.name == name.database)
+        .where(catalogs.c.name == bindparam("catalog"), databases.c.name == bindparam("database")),
+        hold,
     )
-    row = tx.execute(_held(query, hold)).one_or_none()
-    note(Kind.DATABASE, row.id) if row else note(Kind.DATABASES, 0)
-    return row and DatabaseRow(row.id, name, row.location, row.owner, bytes(row.body))
+    for hold in Hold
+}
+
+
+def find(tx: Connection, name: DatabaseName, hold: Hold = Hold.NOT) -> DatabaseRow | None:
+    """The database of that name."""
+    row = tx.execute(_NAMED[hold], name._asdict()).one_or_none()
+    if row is None:
+        note(Kind.DATABASES, 0)
+        return None
+    note(Kind.DATABASE, row.id)
+    return DatabaseRow(row.id, name, row.location, row.owner, bytes(row.body))
 
 
 def names(tx: Connection, catalog: str, patterns: Sequence[str] | None = None) -> list[str]:

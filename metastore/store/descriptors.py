@@ -8,6 +8,16 @@ from sqlalchemy.dialects.postgresql import insert
 
 from metastore.store.schema import partitions, storage_descriptors, tables
 
+_BY_NUMBER = select(storage_descriptors.c.id, storage_descriptors.c.body).where(
+    storage_descriptors.c.id.in_(bindparam("numbers", expanding=True))
+)
+_BY_DIGEST = (
+    select(storage_descriptors.c.digest, storage_descriptors.c.id)
+    .where(storage_descriptors.c.digest.in_(bindparam("digests", expanding=True)))
+    # FOR KEY SHARE: the housekeeper must not take away what this transaction is about to refer to.
+    .with_for_update(read=True, key_share=True)
+)
+
 
 def keep(tx: Connection, bodies: Iterable[bytes]) -> dict[bytes, int]:
     """The ids of descriptors, by body; those that are not kept yet are added."""
@@ -24,20 +34,12 @@ def keep(tx: Connection, bodies: Iterable[bytes]) -> dict[bytes, int]:
 
 
 def _find(tx: Connection, digests: Iterable[bytes]) -> dict[bytes, int]:
-    query = select(storage_descriptors.c.digest, storage_descriptors.c.id).where(
-        storage_descriptors.c.digest.in_(bindparam("digests", expanding=True))
-    )
-    # FOR KEY SHARE: the housekeeper must not take away what this transaction is about to refer to.
-    query = query.with_for_update(read=True, key_share=True)
-    return {bytes(row.digest): row.id for row in tx.execute(query, {"digests": list(digests)})}
+    return {bytes(row.digest): row.id for row in tx.execute(_BY_DIGEST, {"digests": list(digests)})}
 
 
 def bodies(tx: Connection, numbers: Iterable[int]) -> dict[int, bytes]:
     """The kept bodies of descriptors by id."""
-    query = select(storage_descriptors.c.id, storage_descriptors.c.body).where(
-        storage_descriptors.c.id.in_(bindparam("numbers", expanding=True))
-    )
-    return {row.id: bytes(row.body) for row in tx.execute(query, {"numbers": list(numbers)})}
+    return {row.id: bytes(row.body) for row in tx.execute(_BY_NUMBER, {"numbers": list(numbers)})}
 
 
 def bodies_of_table(tx: Connection, table_id: int) -> dict[int, bytes]:

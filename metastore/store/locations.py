@@ -2,7 +2,20 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Column, ColumnElement, Connection, String, and_, exists, func, or_, select
+from sqlalchemy import (
+    ARRAY,
+    Column,
+    ColumnElement,
+    Connection,
+    Select,
+    String,
+    and_,
+    bindparam,
+    exists,
+    func,
+    or_,
+    select,
+)
 
 from metastore.store.names import TableName
 from metastore.store.schema import catalogs, databases, partitions, tables
@@ -28,12 +41,19 @@ def unshared(tx: Connection, places: Sequence[str], *, besides: int | None = Non
     """Those of some locations at and below which no table, but for the one with id `besides`, and no database lies."""
     if not places:
         return []
-    place = func.unnest(list(places), type_=String(collation="C")).column_valued("place")
-    query = select(place).where(
-        ~exists().where(_at_or_below(tables.c.location, place), tables.c.id != (besides or 0)),
+    return list(tx.execute(_UNSHARED, {"places": list(places), "besides": besides or 0}).scalars())
+
+
+def _unshared() -> Select[str]:
+    places = bindparam("places", type_=ARRAY(String(collation="C")))
+    place = func.unnest(places, type_=String(collation="C")).column_valued("place")
+    return select(place).where(
+        ~exists().where(_at_or_below(tables.c.location, place), tables.c.id != bindparam("besides")),
         ~exists().where(_at_or_below(databases.c.location, place)),
     )
-    return list(tx.execute(query).scalars())
+
+
+_UNSHARED = _unshared()
 
 
 def unshared_within(tx: Connection, table_id: int, base: str | None, depth: int, places: Sequence[str]) -> list[str]:

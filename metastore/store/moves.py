@@ -3,9 +3,28 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, String, delete, exists, func, insert, select
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Connection,
+    Row,
+    String,
+    any_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+)
 
 from metastore.store.schema import moves
+
+# Every change that has to do with data needs these: they are put together once.
+_ALL = select(moves).order_by(moves.c.id)
+_THESE = moves.c.id == any_(bindparam("ids", type_=ARRAY(BigInteger)))
+_CLAIMED = _ALL.where(_THESE).with_for_update()
+_FORGOTTEN = delete(moves).where(_THESE)
 
 
 class Move(NamedTuple):
@@ -32,7 +51,7 @@ def add_deletions(tx: Connection, places: Sequence[str]) -> list[Move]:
 
 def pending(tx: Connection) -> list[Move]:
     """All that is recorded, in the order in which it was. Mostly nothing."""
-    return [_move(row) for row in tx.execute(select(moves).order_by(moves.c.id))]
+    return [_move(row) for row in tx.execute(_ALL)]
 
 
 def claim_next(tx: Connection, after: int) -> Move | None:
@@ -47,13 +66,12 @@ def claim_next(tx: Connection, after: int) -> Move | None:
 
 def claim(tx: Connection, ids: Sequence[int]) -> list[Move]:
     """Makes records this transaction's, waiting for whoever works on them; those that are done by then are left out."""
-    query = select(moves).where(moves.c.id == func.any(list(ids))).order_by(moves.c.id).with_for_update()
-    return [_move(row) for row in tx.execute(query)]
+    return [_move(row) for row in tx.execute(_CLAIMED, {"ids": list(ids)})]
 
 
 def forget(tx: Connection, ids: Sequence[int]) -> None:
     """Removes records of what is done."""
-    tx.execute(delete(moves).where(moves.c.id == func.any(list(ids))))
+    tx.execute(_FORGOTTEN, {"ids": list(ids)})
 
 
 def _move(row: Row[Any]) -> Move:

@@ -87,11 +87,27 @@ _JOINED = (
     .join(storage_descriptors, storage_descriptors.c.id == tables.c.storage_descriptor_id)
 )
 
-# Made once: to put it together takes as long as to execute it.
-_NAMED = _JOINED.where(
-    catalogs.c.name == bindparam("catalog"),
-    databases.c.name == bindparam("database"),
-    tables.c.name == bindparam("table"),
+# Statements that nearly every call needs are put together once: that takes as long as to execute them.
+_OF_DATABASE = (catalogs.c.name == bindparam("catalog"), databases.c.name == bindparam("database"))
+_OF_NAME = tables.c.name == bindparam("table")
+_NAMED = _JOINED.where(*_OF_DATABASE, _OF_NAME)
+_HELD = {
+    (hold, every): select(tables.c.id)
+    .join(databases, databases.c.id == tables.c.database_id)
+    .join(catalogs, catalogs.c.id == databases.c.catalog_id)
+    .where(*_OF_DATABASE, *([] if every else [_OF_NAME]))
+    .order_by(tables.c.name)
+    .with_for_update(**lock(hold), of=tables)
+    for hold in (Hold.SHARED, Hold.EXCLUSIVE)
+    for every in (True, False)
+}
+"""By hold, and whether all tables of the database are meant."""
+
+_TOUCHED = (
+    update(tables)
+    .where(tables.c.id == bindparam("table_id"))
+    .values(version=tables.c.version + 1)
+    .returning(tables.c.version)
 )
 
 
@@ -134,15 +150,8 @@ def _take_hold(tx: Connection, database: DatabaseName, hold: Hold, table: str | 
     A statement of its own, before rows are read: one that waited for another change looks at the changed row next to
     the descriptor it found before, and if the table has another descriptor by then, it finds nothing.
     """
-    query = _within(
-        select(tables.c.id)
-        .join(databases, databases.c.id == tables.c.database_id)
-        .join(catalogs, catalogs.c.id == databases.c.catalog_id),
-        database,
-    ).order_by(tables.c.name)
-    if table is not None:
-        query = query.where(tables.c.name == table)
-    return bool(tx.execute(query.with_for_update(**lock(hold), of=tables)).all())
+    values = {"catalog": database.catalog, "database": database.database, "table": table}
+    return bool(tx.execute(_HELD[hold, table is None], values).all())
 
 
 def find_by_id(tx: Connection, table_id: int, hold: Hold = Hold.NOT) -> TableRow | None:
@@ -264,8 +273,7 @@ def change(tx: Connection, table_id: int, database_id: int, values: TableValues)
 
 def touch(tx: Connection, table_id: int) -> int:
     """Gives a table a new version, the next number, and returns it: something that belongs to it has changed."""
-    statement = update(tables).where(tables.c.id == table_id).values(version=tables.c.version + 1)
-    return int(tx.execute(statement.returning(tables.c.version)).scalar_one())
+    return int(tx.execute(_TOUCHED, {"table_id": table_id}).scalar_one())
 
 
 def remove(tx: Connection, table_ids: Sequence[int]) -> None:

@@ -12,11 +12,14 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
+    CompoundSelect,
     Connection,
     FromClause,
     Row,
     and_,
+    bindparam,
     delete,
     exists,
     func,
@@ -100,27 +103,30 @@ class Conflict(NamedTuple):
 # --- the counter ----------------------------------------------------------------------------------------------
 
 
+# Statements of every transaction are put together once: that takes as long as to execute them.
+_NEXT = select(counters.c.next).where(counters.c.name == _COUNTER)
+_IDS_TAKEN = (
+    update(counters)
+    .where(counters.c.name == _COUNTER)
+    .values(next=counters.c.next + bindparam("count"))
+    .returning(counters.c.next)
+)
+
+
 def take_ids(tx: Connection, count: int) -> range:
     """The next ids; the counter is held from now on."""
-    statement = (
-        update(counters)
-        .where(counters.c.name == _COUNTER)
-        .values(next=counters.c.next + count)
-        .returning(counters.c.next)
-    )
-    end: int = tx.execute(statement).scalar_one()
+    end: int = tx.execute(_IDS_TAKEN, {"count": count}).scalar_one()
     return range(end - count, end)
 
 
 def hold_counter(tx: Connection) -> int:
     """Keeps others from opening transactions and from committing what they wrote; the highest id given so far."""
-    query = select(counters.c.next).where(counters.c.name == _COUNTER).with_for_update()
-    return int(tx.execute(query).scalar_one()) - 1
+    return int(tx.execute(_NEXT.with_for_update()).scalar_one()) - 1
 
 
 def highest_id(tx: Connection) -> int:
     """The highest id given so far."""
-    return int(tx.execute(select(counters.c.next).where(counters.c.name == _COUNTER)).scalar_one()) - 1
+    return int(tx.execute(_NEXT).scalar_one()) - 1
 
 
 def continue_at(tx: Connection, following: int) -> None:
@@ -137,10 +143,13 @@ def add(tx: Connection, ids: Iterable[int], *, type: int, user: str, host: str) 
     tx.execute(insert(transactions), rows)
 
 
+_BY_ID = select(transactions).where(transactions.c.id == bindparam("id"))
+_HELD = _BY_ID.with_for_update()
+
+
 def find(tx: Connection, transaction_id: int, *, hold: bool = False) -> TransactionRow | None:
     """A transaction, unless it never was or is forgotten; nobody else ends it while it is held."""
-    query = select(transactions).where(transactions.c.id == transaction_id)
-    row = tx.execute(query.with_for_update() if hold else query).one_or_none()
+    row = tx.execute(_HELD if hold else _BY_ID, {"id": transaction_id}).one_or_none()
     return _row(row) if row else None
 
 
@@ -266,6 +275,11 @@ def remove_written_whole(tx: Connection, transaction_id: int, name: TableName) -
 
 def wrote(tx: Connection, transaction_id: int) -> set[Operation]:
     """What a transaction did, compaction apart; INSERT also if it only took a write id."""
+    return {Operation(each) for each in tx.execute(_WROTE, {"id": transaction_id}).scalars()}
+
+
+def _wrote() -> CompoundSelect[*tuple[Any, ...]]:
+    transaction_id: BindParameter[int] = bindparam("id")
     done = (
         select(transaction_components.c.operation)
         .distinct()
@@ -275,8 +289,10 @@ def wrote(tx: Connection, transaction_id: int) -> set[Operation]:
         )
     )
     ids = exists().where(transaction_write_ids.c.transaction_id == transaction_id)
-    found = tx.execute(done.union_all(select(literal(Operation.INSERT.value)).where(ids)))
-    return {Operation(each) for each in found.scalars()}
+    return done.union_all(select(literal(Operation.INSERT.value)).where(ids))
+
+
+_WROTE = _wrote()
 
 
 _committed, _mine = write_sets.alias("committed"), transaction_components.alias("mine")
