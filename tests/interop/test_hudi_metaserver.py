@@ -25,6 +25,7 @@ from tests.spark.session import SparkError, SparkSession
 from tests.support.target import Target, local_path
 
 WORKS = "org.apache.hudi:hudi-spark3.5-bundle_2.12:0.15.0"
+MIDDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.0.2"
 NEWEST = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 DATABASE = "hudi_metaserver"
 NUMBERS = itertools.count(1)
@@ -112,6 +113,17 @@ def sending_plans(
 
 
 @pytest.fixture(scope="module")
+def middle(
+    class_path: Callable[..., list[Path]], target: Target, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
+    """The newest whose client calls the server."""
+    require("3.5")
+    (jar,) = class_path(MIDDLE, exclusions=("*:*",))
+    with session(jar, target, tmp_path_factory.mktemp("hudi")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
 def newest(
     class_path: Callable[..., list[Path]], target: Target, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
@@ -177,6 +189,13 @@ class HudiTable:
     def rows(self) -> list[list[Any]]:
         """What Hudi reads."""
         return self._rows(self.location, self.reading)
+
+    def agreed_rows(self) -> list[list[Any]]:
+        """The table's rows, once Hudi and our snapshot agree on them, and on the slices."""
+        rows = self.rows()
+        assert rows == self.rows_of_snapshot()
+        assert self.slices() == self.slices_of_hudi()
+        return rows
 
     def rows_in_files(self, copy: Path) -> list[list[Any]]:
         """What Hudi, and hudi-rs, read of a copy in which the completed instants that the server has are files."""
@@ -245,7 +264,7 @@ class TableInFiles(HudiTable):
             tell(self.client, DATABASE, self.name, step, contents, self._states)
 
     def agreed_rows(self) -> list[list[Any]]:
-        """The table's rows, once all agree on them, and on the files that hold them."""
+        """The table's rows, once Hudi, hudi-rs and our snapshot agree on them, and on the files that hold them."""
         self.tell()
         rows = self.rows()
         assert rows_of_hudi_rs(self.location) == rows
@@ -258,7 +277,7 @@ class TableInFiles(HudiTable):
 def test_copy_on_write(spark: SparkSession, client: ThriftClient, tmp_path: Path) -> None:
     table = HudiTable(spark, client, tmp_path / "table", "COPY_ON_WRITE")
     table.write("SELECT 1 id, 1 ts, 'a' note, '2026-01-01' dt UNION ALL SELECT 2, 1, 'b', '2026-01-02'", "insert")
-    assert table.rows() == [[1, 1, "a", "2026-01-01"], [2, 1, "b", "2026-01-02"]] == table.rows_of_snapshot()
+    assert table.agreed_rows() == [[1, 1, "a", "2026-01-01"], [2, 1, "b", "2026-01-02"]]
 
     seen = client.get_table(DATABASE, table.name)
     assert local_path(seen.sd.location) == table.location
@@ -269,36 +288,32 @@ def test_copy_on_write(spark: SparkSession, client: ThriftClient, tmp_path: Path
     assert (first.parameters["numFiles"], first.parameters["numRows"]) == ("1", "1")
 
     table.write("SELECT 1 id, 2 ts, 'A' note, '2026-01-01' dt UNION ALL SELECT 3, 2, 'c', '2026-01-01'")
-    assert len(table.rows()) == 3
-    assert table.rows() == table.rows_of_snapshot()
-    assert table.slices() == table.slices_of_hudi()
+    assert len(table.agreed_rows()) == 3
 
     table.write("SELECT 2 id, 3 ts, 'b' note, '2026-01-02' dt", "delete")
-    assert table.rows() == [[1, 2, "A", "2026-01-01"], [3, 2, "c", "2026-01-01"]] == table.rows_of_snapshot()
+    assert table.agreed_rows() == [[1, 2, "A", "2026-01-01"], [3, 2, "c", "2026-01-01"]]
 
     table.write("SELECT 9 id, 4 ts, 'z' note, '2026-01-01' dt", "insert_overwrite")
-    assert table.rows() == [[9, 4, "z", "2026-01-01"]] == table.rows_of_snapshot()
+    assert table.agreed_rows() == [[9, 4, "z", "2026-01-01"]]
     assert table.instants() == [("COMMIT", "COMPLETED")] * 3 + [("REPLACECOMMIT", "COMPLETED")]
 
 
 def test_merge_on_read(spark: SparkSession, client: ThriftClient, tmp_path: Path) -> None:
     table = HudiTable(spark, client, tmp_path / "table", "MERGE_ON_READ")
     table.write("SELECT 1 id, 1 ts, 'a' note, '2026-01-01' dt UNION ALL SELECT 2, 1, 'b', '2026-01-02'", "insert")
-    assert table.rows() == [[1, 1, "a", "2026-01-01"], [2, 1, "b", "2026-01-02"]] == table.rows_of_snapshot()
+    assert table.agreed_rows() == [[1, 1, "a", "2026-01-01"], [2, 1, "b", "2026-01-02"]]
     assert client.getTable(DATABASE, table.name).tableType == "MERGE_ON_READ"
 
     table.write("SELECT 1 id, 2 ts, 'A' note, '2026-01-01' dt UNION ALL SELECT 3, 2, 'c', '2026-01-01'")
+    assert len(table.agreed_rows()) == 3
     table.write("SELECT 2 id, 3 ts, 'b' note, '2026-01-02' dt", "delete")
-    assert table.slices() == table.slices_of_hudi()
     assert any(len(names) > 1 for _, _, names in table.slices())
     # Its reader passes over log files, as the one with the delete: it looks for their instants in a timeline of files.
-    assert [2, 1, "b", "2026-01-02"] in table.rows()
-    assert table.rows() == table.rows_of_snapshot()
+    assert [2, 1, "b", "2026-01-02"] in table.agreed_rows()
     assert table.rows_in_files(tmp_path / "deleted") == [[1, 2, "A", "2026-01-01"], [3, 2, "c", "2026-01-01"]]
 
     table.write("SELECT 9 id, 4 ts, 'z' note, '2026-01-01' dt", "insert_overwrite")
-    assert table.rows() == [[2, 1, "b", "2026-01-02"], [9, 4, "z", "2026-01-01"]] == table.rows_of_snapshot()
-    assert table.slices() == table.slices_of_hudi()
+    assert table.agreed_rows() == [[2, 1, "b", "2026-01-02"], [9, 4, "z", "2026-01-01"]]
     assert table.rows_in_files(tmp_path / "overwritten") == [[9, 4, "z", "2026-01-01"]]
 
 
@@ -310,9 +325,8 @@ def test_cleans_and_rollbacks(sending_plans: SparkSession, client: ThriftClient,
     for number in range(3):
         query = f"SELECT {number} id, 1 ts, 'n' note, '2026-01-01' dt"
         table.write(query, "insert_overwrite", **cleaning)
-        assert table.slices() == table.slices_of_hudi()
+        assert table.agreed_rows() == sorted([[2, 1, "b", "2026-01-02"], [number, 1, "n", "2026-01-01"]])
     assert ("CLEAN", "COMPLETED") in table.instants()
-    assert table.rows() == [[2, 1, "b", "2026-01-02"], [2, 1, "n", "2026-01-01"]] == table.rows_of_snapshot()
     kept = {file.path for file in table.files(allVersions=True)}
     assert kept == {str(path.relative_to(table.location)) for path in table.location.glob("dt=*/*.parquet")}
 
@@ -321,9 +335,8 @@ def test_cleans_and_rollbacks(sending_plans: SparkSession, client: ThriftClient,
     table.write("SELECT 6 id, 6 ts, 'f' note, '2026-01-02' dt")
     assert ("ROLLBACK", "COMPLETED") in table.instants()
     assert {state for _, state in table.instants()} == {"COMPLETED"}
-    assert table.slices() == table.slices_of_hudi()
-    assert table.rows() == table.rows_of_snapshot() == table.rows_in_files(tmp_path / "copy")
-    assert table.rows() == [[2, 1, "b", "2026-01-02"], [2, 1, "n", "2026-01-01"], [6, 6, "f", "2026-01-02"]]
+    expected = [[2, 1, "b", "2026-01-02"], [2, 1, "n", "2026-01-01"], [6, 6, "f", "2026-01-02"]]
+    assert table.agreed_rows() == expected == table.rows_in_files(tmp_path / "copy")
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -372,33 +385,63 @@ class TestWhatTheReleasedClientCannotDo:
         assert table.instants()[-1] == ("CLEAN", "REQUESTED")
         assert table.rows() == table.rows_of_snapshot()
 
-    def test_compaction(self, sending_plans: SparkSession, client: ThriftClient, tmp_path: Path) -> None:
-        """Its timeline of the metaserver has no function to read details with."""
-        table = HudiTable(sending_plans, client, tmp_path / "table", "MERGE_ON_READ")
+    @pytest.mark.parametrize(
+        ("session", "cause"),
+        [
+            ("spark", "No value present in Option"),  # the plan isn't sent
+            ("sending_plans", r"this\.details\b.* is null"),  # its timeline has no function to read details with
+        ],
+    )
+    def test_compaction(
+        self, session: str, cause: str, client: ThriftClient, tmp_path: Path, request: pytest.FixtureRequest
+    ) -> None:
+        table = HudiTable(request.getfixturevalue(session), client, tmp_path / "table", "MERGE_ON_READ")
         table.write("SELECT 1 id, 1 ts, 'a' note, '2026-01-01' dt", "insert")
         compacting = {"compact_inline": "true", "compact_inline_max_delta_commits": "1"}
-        with pytest.raises(SparkError, match="Could not compact"):
+        with pytest.raises(SparkError, match=f"(?s)Could not compact.*{cause}"):
             table.write("SELECT 1 id, 2 ts, 'A' note, '2026-01-01' dt", **compacting)
         assert table.instants()[-1] == ("COMPACTION", "REQUESTED")
+
+    def test_clustering(self, sending_plans: SparkSession, client: ThriftClient, tmp_path: Path) -> None:
+        table = HudiTable(sending_plans, client, tmp_path / "table", "COPY_ON_WRITE")
+        clustering = {"clustering_inline": "true", "clustering_inline_max_commits": "1"}
+        with pytest.raises(SparkError, match="Clustering plan produced 0 WriteStatus"):
+            table.write("SELECT 1 id, 1 ts, 'a' note, '2026-01-01' dt", "insert", **clustering)
+        assert table.instants()[0] == ("COMMIT", "COMPLETED")
+        assert table.rows() == [[1, 1, "a", "2026-01-01"]] == table.rows_of_snapshot()
 
     @pytest.mark.parametrize(
         ("call", "error"),
         [
             ("rollback({last!r})", "Unsupported now"),  # of what is completed: there is no way back to inflight
+            ("restoreToInstant({first!r}, False)", "Unsupported now"),
             ("savepoint({last!r}, 'me', 'why')", "IllegalArgumentException"),  # it begins as inflight
         ],
     )
-    def test_rollback_and_savepoint(
+    def test_rollback_restore_and_savepoint(
         self, sending_plans: SparkSession, client: ThriftClient, tmp_path: Path, call: str, error: str
     ) -> None:
         table = HudiTable(sending_plans, client, tmp_path / "table", "COPY_ON_WRITE")
-        table.write("SELECT 1 id, 1 ts, 'a' note, '2026-01-01' dt", "insert")
-        last = client.listInstants(DATABASE, table.name, 24)[-1].timestamp
-        program = CALL.format(options=table.writing, base=str(table.location), call=call.format(last=last))
+        for number in range(2):
+            table.write(f"SELECT 1 id, {number} ts, 'a' note, '2026-01-01' dt")
+        first, last = (each.timestamp for each in client.listInstants(DATABASE, table.name, 24))
+        program = CALL.format(options=table.writing, base=str(table.location), call=call.format(first=first, last=last))
         with pytest.raises(SparkError, match=error):
             table.spark.python(program)
         assert table.instants()[0] == ("COMMIT", "COMPLETED")
         assert table.rows() == table.rows_of_snapshot()
+
+    def test_what_follows_a_first_commit_in_1_0(
+        self, middle: SparkSession, client: ThriftClient, tmp_path: Path
+    ) -> None:
+        """Metadata is sent to the server, and looked for in a file."""
+        table = HudiTable(middle, client, tmp_path / "table", "COPY_ON_WRITE")
+        table.write("SELECT 1 id, 1 ts, 'a' note, '2026-01-01' dt", "insert")
+        assert table.instants() == [("COMMIT", "COMPLETED")]
+        with pytest.raises(SparkError, match="Could not read commit details from"):
+            table.write("SELECT 1 id, 2 ts, 'a' note, '2026-01-01' dt")
+        with pytest.raises(SparkError, match="Could not read commit details from"):
+            table.rows()
 
     def test_anything_in_1_2(self, newest: SparkSession, client: ThriftClient, tmp_path: Path) -> None:
         """What makes its client asks for a constructor that it doesn't have: nothing reaches the server."""
