@@ -1,6 +1,6 @@
 """Hudi's own client of its metaserver, out of its released bundles, and our server in the place of Hudi's.
 
-Hudi 0.15.0 is the newest release whose client gets as far as a commit. docs/hudi.md tells what it can't do, and why 1.x
+Hudi 0.15.0 is the newest release whose client can read what it wrote. docs/hudi.md tells what it can't do, and why 1.x
 can't; the tests that end in an error are the evidence.
 """
 
