@@ -191,8 +191,10 @@ def troubles(cluster: Cluster, chance: random.Random) -> list[Callable[[], None]
 
 
 def check(clients: Clients) -> None:
+    histories = clients.histories
+    print(f"{sum(len(each.reads) for each in histories)} reads of {len(histories)} registers")
     assert clients.failures == []
-    assert [error for history in clients.histories for error in history.errors()] == []
+    assert [error for history in histories for error in history.errors()] == []
 
 
 @pytest.fixture

@@ -150,6 +150,8 @@ def run(servers: list[MetastoreServer], seed: int, blows: int) -> None:
         for each in writing:
             each.result(120)
         positions = [each.result(120) for each in following]
+    refused = {str(each): count for each, count in storm.refused.items()}
+    print(f"{sum(storm.committed.values())} rewritten file groups, refused completions: {refused}")
     assert sum(storm.committed.values()) > 0
     with ThriftClient(servers[0].host, servers[0].port) as client:
         for table, seen in zip(TABLES, positions, strict=True):
