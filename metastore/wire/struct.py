@@ -1,6 +1,8 @@
 """The base of every generated Thrift struct."""
 
+from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 from thrift.Thrift import TException
@@ -62,10 +64,8 @@ class Struct:
 
     def replace(self, **changes: Any) -> Self:
         """A shallow copy with some attributes changed; unknown fields are kept."""
-        copy = type(self)()
         names = self.field_names()
-        for name in names:
-            setattr(copy, name, getattr(self, name))
+        copy = type(self)(*_values_of(type(self))(self))  # type: ignore[arg-type]  # mypy: unhashable instances
         for name, value in changes.items():
             if name not in names:
                 raise TypeError(f"{type(self).__name__} has no field {name}")
@@ -73,6 +73,15 @@ class Struct:
         if hasattr(self, "unknown"):
             copy.unknown = self.unknown  # type: ignore[misc]
         return copy
+
+
+@cache
+def _values_of(cls: type[Struct]) -> Callable[[Struct], tuple[Any, ...]]:
+    """What reads all fields of a struct in the order in which its class takes them."""
+    names = cls.field_names()
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: tuple(getattr(value, name) for name in names)
 
 
 class ExceptionStruct(Struct, TException):  # type: ignore[misc]

@@ -142,3 +142,14 @@ def test_generated_types_are_those_of_the_idl() -> None:
         [sys.executable, "-m", "tools.generate_types", "--check"], cwd=root, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_copy_has_all_fields() -> None:
+    for cls in ALL_STRUCTS:
+        names = cls.field_names()
+        value = cls(**{name: object() for name in names})
+        value.unknown = b"kept"
+        copy = value.replace()
+        assert copy is not value
+        assert all(getattr(copy, name) is getattr(value, name) for name in names), cls
+        assert copy.unknown == b"kept"
