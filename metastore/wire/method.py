@@ -1,6 +1,7 @@
 """One method of a Thrift service: its name and the structs its arguments and its result travel in."""
 
 from functools import cached_property
+from itertools import zip_longest
 
 from metastore.wire.struct import Spec, Struct, link
 
@@ -9,9 +10,9 @@ def _struct(name: str, spec: Spec) -> type[Struct]:
     link(spec)
     names = tuple(entry[2] for entry in spec if entry is not None)
 
-    def initialize(self: Struct, **values: object) -> None:
-        for field in names:
-            setattr(self, field, values.get(field))
+    def initialize(self: Struct, *given: object, **named: object) -> None:
+        for field, value in zip_longest(names, given):
+            setattr(self, field, named.get(field, value))
 
     return type(name, (Struct,), {"__slots__": (*names, "unknown"), "__init__": initialize, "thrift_spec": spec})
 
