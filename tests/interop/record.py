@@ -16,8 +16,9 @@ from tests.interop import maven
 INTRODUCTION = """\
 # With other systems
 
-Written by `make interop`, which runs other systems' released clients and servers, unchanged, with this server. It
-fetches their jars with the user's Maven; what is missing on a machine is skipped, and the run says why.
+Written by `make interop`, which runs other systems' released clients and servers with this server, unchanged where
+nothing else is said. It fetches their jars with the user's Maven; what is missing on a machine is skipped, and the run
+says why.
 """
 
 

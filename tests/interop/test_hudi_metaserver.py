@@ -1,4 +1,4 @@
-"""Hudi's own client of its metaserver, out of its released bundles, and our server in the place of Hudi's.
+"""Hudi's own client of its metaserver, as released and with one instruction changed, and our server for Hudi's.
 
 Hudi 0.15.0 is the newest release whose client can read what it wrote. docs/hudi.md tells what it can't do, and why 1.x
 can't; the tests that end in an error are the evidence.
