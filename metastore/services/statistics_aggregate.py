@@ -59,6 +59,10 @@ class ColumnAggregate:
     _counts: dict[str, int] = field(default_factory=dict)
     _extremes: dict[str, _Extremes] = field(default_factory=dict)
     _incomplete: set[str] = field(default_factory=set)
+    _kind: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._kind = kind_of(self.first).name
 
     def take(self, statistics: ColumnStatisticsObj, position: int) -> None:
         """Adds a partition's statistics; `position` is its place among the partitions that were asked for.
@@ -66,7 +70,7 @@ class ColumnAggregate:
         Statistics of another kind than the first ones' are passed over, as if they were missing.
         """
         kind, data = kind_of(statistics)
-        if kind != kind_of(self.first).name:
+        if kind != self._kind:
             return
         self.partitions += 1
         for name in data.field_names():

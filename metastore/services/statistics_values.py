@@ -5,6 +5,7 @@ same names wherever they mean the same, so the rules go by field.
 """
 
 import decimal
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from metastore.services.hyperloglog import HyperLogLog
@@ -28,6 +29,9 @@ LOW, HIGH, DISTINCT, SKETCH, HISTOGRAM = "lowValue", "highValue", "numDVs", "bit
 
 Number = int | float | decimal.Decimal
 
+_KINDS = ColumnStatisticsData.field_names()
+_kinds = attrgetter(*_KINDS)
+
 # Hive's decimals have 38 digits, which are 16 bytes, and as many behind the point. More is taken, but none so large
 # that a double could not hold it.
 _MAX_DECIMAL_BYTES = 64
@@ -44,11 +48,11 @@ class Kind(NamedTuple):
 
 def kind_of(statistics: ColumnStatisticsObj) -> Kind:
     """The one kind of data that there is. Raises InvalidObjectException if there is none, or more than one."""
-    value = statistics.statsData
-    found = [] if value is None else [Kind(n, d) for n in value.field_names() if (d := getattr(value, n)) is not None]
-    if len(found) != 1:
-        raise _invalid(statistics, f"{len(found)} kinds of statistics instead of one")
-    return found[0]
+    kinds = _kinds(statistics.statsData or ColumnStatisticsData())
+    given = len(kinds) - kinds.count(None)
+    if given != 1:
+        raise _invalid(statistics, f"{given} kinds of statistics instead of one")
+    return next(Kind(name, data) for name, data in zip(_KINDS, kinds, strict=True) if data is not None)
 
 
 def _invalid(statistics: ColumnStatisticsObj, why: str) -> InvalidObjectException:
