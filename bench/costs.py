@@ -3,7 +3,7 @@
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -128,8 +128,17 @@ class Meter:
             return int(connection.execute(query).scalar_one())
 
     def _cpu(self) -> float:
-        times = [process.cpu_times() for process in self._postmaster.children()]
-        return sum(each.user + each.system for each in times)
+        return cpu_seconds(self._postmaster.children())
+
+
+def cpu_seconds(processes: Iterable[psutil.Process]) -> float:
+    """What they have used so far, without those that have ended: autovacuum's come and go."""
+    seconds = 0.0
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            seconds += times.user + times.system
+    return seconds
 
 
 def run(options: Options) -> Report:

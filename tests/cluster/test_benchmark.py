@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
+
+from bench.costs import cpu_seconds
 
 
 @pytest.mark.long
@@ -17,3 +20,10 @@ def test_the_quick_form(tmp_path: Path) -> None:
     assert all(cost["round_trips"] >= 1 for section in calls for cost in section["costs"])
     assert all(cost["wal"] > 0 for section in calls if section["title"] == "Writes" for cost in section["costs"])
     assert all(size > 0 for size in kept["bytes_each"].values())
+
+
+def test_processes_that_end_cost_nothing() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as short:
+        ended = psutil.Process(short.pid)
+    assert cpu_seconds([ended]) == 0
+    assert cpu_seconds([ended, psutil.Process()]) > 0
