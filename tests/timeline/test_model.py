@@ -218,7 +218,7 @@ class Timelines(RuleBasedStateMachine):
         return path.rsplit("_", 1)[1].removesuffix(".parquet")
 
 
-def run(pair: tuple[Metastore, Metastore], examples: int, steps: int) -> None:
+def run(pair: tuple[Metastore, Metastore], examples: int, steps: int, *, always_the_same: bool) -> None:
     Timelines.pair = pair
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         Timelines,
@@ -227,17 +227,18 @@ def run(pair: tuple[Metastore, Metastore], examples: int, steps: int) -> None:
             stateful_step_count=steps,
             deadline=None,
             database=None,
-            derandomize=True,
+            derandomize=always_the_same,
+            print_blob=True,
             suppress_health_check=list(HealthCheck),
         ),
     )
 
 
 def test_a_few_histories(pair: tuple[Metastore, Metastore]) -> None:
-    run(pair, 12, 20)
+    run(pair, 12, 20, always_the_same=True)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
 def test_many_histories(pair: tuple[Metastore, Metastore]) -> None:
-    run(pair, 300, 40)
+    run(pair, 300, 40, always_the_same=False)
