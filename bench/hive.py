@@ -17,6 +17,7 @@ from bench.postgres import HOST, LoopbackPostgres
 from bench.progress import noted, say
 from bench.shapes import DATABASE
 from bench.sides import Side
+from bench.stage import Stage
 from bench.turns import Turns
 from tests.support import builders
 from tests.support.jvm import pyspark_jars
@@ -43,7 +44,7 @@ def run(options: Options) -> Report:
     effort = QUICK if options.quick else FULL
     with stage.opened() as on, ExitStack() as stack:
         with noted("starting both servers"):
-            both = [stack.enter_context(side) for side in _sides(options, on.java, on.home, on.postgres)]
+            both = [stack.enter_context(side) for side in _sides(options, on)]
         for side in both:
             with noted(f"filling the tables of {side.name}"):
                 side.thrift.create_database(builders.database(DATABASE))
@@ -60,15 +61,15 @@ def run(options: Options) -> Report:
     return report
 
 
-def _sides(
-    options: Options, java: Java, home: Path, postgres: LoopbackPostgres
-) -> Iterator[AbstractContextManager[Side]]:
+def _sides(options: Options, on: Stage) -> Iterator[AbstractContextManager[Side]]:
+    java, home, postgres, warehouses = on.java, on.home, on.postgres, on.warehouses
     if options.against == "hive":
-        yield sides.hive(java, home / "hive", postgres.create("hive"))
+        yield sides.hive(java, home / "hive", postgres.create("hive"), warehouses / "hive")
     else:
         source = None if options.against == "ours" else Path(options.against).absolute()
-        yield sides.ours(java, home / "other", postgres.create("other"), source=source, name="other")
-    yield sides.ours(java, home / "ours", postgres.create("ours"), redis=options.redis)
+        other = warehouses / "other"
+        yield sides.ours(java, home / "other", postgres.create("other"), other, source=source, name="other")
+    yield sides.ours(java, home / "ours", postgres.create("ours"), warehouses / "ours", redis=options.redis)
 
 
 class _Measure:
@@ -90,7 +91,8 @@ class _Measure:
             "One call at a time",
             "Until the last byte is read (client: raw) and until Hive's own Java client has decoded the result. The"
             " servers are called in turn; an aim is meant for the raw client. Cold: after a change of the table and of"
-            " one of its partitions. Partitions are by day and hour; there are many small tables, too.",
+            " one of its partitions. Partitions are by day and hour; there are many small tables, too. Both"
+            " servers make their directories in memory.",
             self._names,
         )
         self._report.sections.append(section)

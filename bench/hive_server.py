@@ -31,7 +31,7 @@ class HiveOnPostgres(HiveReference):
     java_options = ("-Xmx2g",)
     threads = (200, 1000)
 
-    def __init__(self, directory: Path, url: URL) -> None:
+    def __init__(self, directory: Path, url: URL, warehouse: Path) -> None:
         """Starts it on an empty database. Raises UserError without the driver."""
         if (reason := why_not()) is not None:
             raise UserError(reason)
@@ -45,6 +45,7 @@ class HiveOnPostgres(HiveReference):
             "javax_jdo_option_ConnectionDriverName": "org.postgresql.Driver",
             "javax_jdo_option_ConnectionUserName": url.username or "",
             "javax_jdo_option_ConnectionPassword": str(url.password),
+            "hive_metastore_warehouse_dir": str(warehouse),
         }
         super().__init__(directory, jars=[DRIVER], **settings)
 

@@ -54,10 +54,10 @@ def run(options: Options) -> Report:
     with stage.opened() as on:
         url = on.postgres.create("ours")
         report = Report("scale", versions={"Postgres": on.postgres.version}, arguments=options.arguments)
-        with sides.ours(on.java, on.home / "ours", url) as side:
+        with sides.ours(on.java, on.home / "ours", url, on.warehouses / "ours") as side:
             _fill(side, sizes, url)
         # Started anew: nothing is in its caches, and its memory is not that of filling.
-        with sides.ours(on.java, on.home / "again", url, redis=options.redis) as side:
+        with sides.ours(on.java, on.home / "again", url, on.warehouses / "ours", redis=options.redis) as side:
             turns = Turns(sizes.seconds, options)
             if options.wants("partitions"):
                 report.sections.append(_partitions(side, sizes, turns))

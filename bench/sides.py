@@ -43,16 +43,23 @@ class Side:
 
 
 @contextmanager
-def hive(java: Java, directory: Path, url: URL) -> Iterator[Side]:
+def hive(java: Java, directory: Path, url: URL, warehouse: Path) -> Iterator[Side]:
     """Hive's own server."""
     directory.mkdir()
-    with HiveOnPostgres(directory, url) as server:
+    with HiveOnPostgres(directory, url, warehouse) as server:
         yield from _side("Hive", java, server.host, server.port, None, server.multiply)
 
 
 @contextmanager
 def ours(
-    java: Java, directory: Path, url: URL, *, redis: bool = False, source: Path | None = None, name: str = "ours"
+    java: Java,
+    directory: Path,
+    url: URL,
+    warehouse: Path,
+    *,
+    redis: bool = False,
+    source: Path | None = None,
+    name: str = "ours",
 ) -> Iterator[Side]:
     """Our server with its default settings.
 
@@ -61,6 +68,7 @@ def ours(
     directory.mkdir()
     environment = {} if source is None else {"PYTHONPATH": str(source), "PYTHONSAFEPATH": "1"}
     options = ["--database-url", url.render_as_string(hide_password=False), "--log-level", "warning"]
+    options += ["--warehouse-dir", str(warehouse)]
     with ExitStack() as stack:
         if redis:
             options += ["--cache-redis-url", stack.enter_context(RedisServer(directory / "redis")).url]
