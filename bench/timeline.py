@@ -62,6 +62,7 @@ def _measure(metastore: Metastore, report: Report, files: int, rounds: int) -> N
         f"A table of {files:,} files",
         f"{PER_PARTITION:,} files to a partition; each commit rewrites a file group.",
     )
+    filled = -(-files // AT_ONCE)  # the position of the commit that filled it
     middle = f"dt={files // PER_PARTITION // 2:05d}"
 
     def timed(name: str, action: Callable[[], object]) -> None:
@@ -76,7 +77,7 @@ def _measure(metastore: Metastore, report: Report, files: int, rounds: int) -> N
     groups: Iterator[int] = iter(range(1 << 30))
     timed("begin and complete a commit", lambda: table.rewrite(middle, f"g{next(groups) % PER_PARTITION}"))
     timed("the latest files of a partition", lambda: table.read(partitions=[middle]))
-    timed("its files as of the first commit", lambda: table.read(partitions=[middle], asOfPosition=1))
+    timed("its files as they were before", lambda: table.read(partitions=[middle], asOfPosition=filled))
     timed("by filter", lambda: table.read(filter=f"dt = '{middle[3:]}'"))
     timed("changes of the last 10 commits", table.last_changes)
     timed("the last 100 instants", table.last_instants)

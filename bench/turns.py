@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from thrift.Thrift import TException
+
 from bench.comparison import RAW
-from bench.java_client import Call
+from bench.java_client import Call, CallFailed
 from bench.operations import Operation
 from bench.options import Options
 from bench.sides import Side
@@ -65,6 +67,8 @@ def _timing(side: Side, operation: Operation, client: str) -> Callable[[], float
         side.raw.walk(_WAKING)
         try:
             return read(call)
+        except (CallFailed, TException) as error:
+            raise CallFailed(f"{side.name}: {error}") from None
         finally:
             next(steps, None)  # tidies
 
