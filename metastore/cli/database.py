@@ -83,11 +83,11 @@ def schema_verdict(url: str) -> str:
 def _explained(url: str) -> Iterator[None]:
     from sqlalchemy.exc import DBAPIError
 
-    from metastore.store.migrations import SchemaInUse, SchemaTooNew, SchemaTooOld
+    from metastore.store.migrations import SchemaInUse, SchemaTooNew, SchemaTooOld, WrongEncoding
 
     try:
         yield
-    except (SchemaInUse, SchemaTooNew, SchemaTooOld) as error:
+    except (SchemaInUse, SchemaTooNew, SchemaTooOld, WrongEncoding) as error:
         raise UserError(str(error)) from None
     except DBAPIError as error:
         # libpq says which host and port, and why, in its first line.

@@ -63,6 +63,7 @@ class Database:
             pool_timeout=30,
             connect_args={
                 "application_name": application_name,
+                "client_encoding": "utf8",  # whatever else is set: texts leave as Postgres encodes them
                 "connect_timeout": 10,
                 # A database host that vanished is noticed within a minute.
                 "keepalives_idle": 30,

@@ -44,6 +44,10 @@ class SchemaTooOld(RuntimeError):
     """The database has to be upgraded before this server can work with it."""
 
 
+class WrongEncoding(RuntimeError):
+    """The database is in another encoding than UTF-8: it couldn't keep every text, or would send it otherwise."""
+
+
 class SchemaInUse(RuntimeError):
     """The schema can't be upgraded because of those who use it now."""
 
@@ -81,18 +85,18 @@ def application_name() -> str:
 
 
 def schema(url: str) -> Schema:
-    """The schema that a database has."""
+    """The schema that a database has. Raises WrongEncoding."""
     with create_engine(url, poolclass=NullPool).connect() as connection:
         return _schema(connection)
 
 
 def current(url: str) -> str | None:
-    """The database's revision, None where there is no schema yet."""
+    """The database's revision, None where there is no schema yet. Raises WrongEncoding."""
     return schema(url).revision
 
 
 def check(url: str) -> None:
-    """Raises SchemaTooOld or SchemaTooNew if this server can't work with the database."""
+    """Raises SchemaTooOld, SchemaTooNew or WrongEncoding if this server can't work with the database."""
     found = schema(url)
     if found.suits(known()):
         return
@@ -106,7 +110,7 @@ def upgrade(url: str) -> None:
     """Upgrades to `head()`, in one transaction; leaves a newer schema alone with which this server can work.
 
     Raises SchemaTooNew if it can't, SchemaInUse if servers are connected which the upgrade would break, or if somebody
-    uses a table for longer than `PATIENCE`.
+    uses a table for longer than `PATIENCE`; WrongEncoding.
     """
     engine = create_engine(url, poolclass=NullPool)
     retrying = Retrying(
@@ -161,6 +165,9 @@ def _check_nobody_breaks(connection: Connection) -> None:
 
 
 def _schema(connection: Connection) -> Schema:
+    encoding = connection.execute(text("SHOW server_encoding")).scalar_one()
+    if encoding != "UTF8":
+        raise WrongEncoding(f"the database is in {encoding}; make one with: CREATE DATABASE ... ENCODING 'UTF8'")
     revision = MigrationContext.configure(connection).get_current_revision()
     if revision is None:
         return Schema(None, None)
