@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, exists, func, inse
 
 from metastore.store.footprint import Kind, note, spoil
 from metastore.store.names import DatabaseName
+from metastore.store.prepared import Prepared
 from metastore.store.schema import catalogs, databases, functions, tables
 
 
@@ -44,13 +45,14 @@ def _held(query: Select[*tuple[Any, ...]], hold: Hold) -> Select[*tuple[Any, ...
     return query.with_for_update(**lock(hold), of=databases)
 
 
-# Statements that nearly every call needs are put together once: that takes as long as to execute them.
 _NAMED = {
-    hold: _held(
-        select(databases)
-        .join(catalogs, catalogs.c.id == databases.c.catalog_id)
-        .where(catalogs.c.name == bindparam("catalog"), databases.c.name == bindparam("database")),
-        hold,
+    hold: Prepared(
+        _held(
+            select(databases)
+            .join(catalogs, catalogs.c.id == databases.c.catalog_id)
+            .where(catalogs.c.name == bindparam("catalog"), databases.c.name == bindparam("database")),
+            hold,
+        )
     )
     for hold in Hold
 }
@@ -58,7 +60,7 @@ _NAMED = {
 
 def find(tx: Connection, name: DatabaseName, hold: Hold = Hold.NOT) -> DatabaseRow | None:
     """The database of that name."""
-    row = tx.execute(_NAMED[hold], name._asdict()).one_or_none()
+    row = _NAMED[hold].first(tx, name._asdict())
     if row is None:
         note(Kind.DATABASES, 0)
         return None

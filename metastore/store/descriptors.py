@@ -3,17 +3,20 @@
 import hashlib
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, bindparam, delete, exists, func, select
+from sqlalchemy import ARRAY, BigInteger, Connection, LargeBinary, any_, bindparam, delete, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
 
+from metastore.store.prepared import Prepared
 from metastore.store.schema import partitions, storage_descriptors, tables
 
-_BY_NUMBER = select(storage_descriptors.c.id, storage_descriptors.c.body).where(
-    storage_descriptors.c.id.in_(bindparam("numbers", expanding=True))
+_BY_ID = Prepared(
+    select(storage_descriptors.c.id, storage_descriptors.c.body).where(
+        storage_descriptors.c.id == any_(bindparam("ids", type_=ARRAY(BigInteger)))
+    )
 )
-_BY_DIGEST = (
+_BY_DIGEST = Prepared(
     select(storage_descriptors.c.digest, storage_descriptors.c.id)
-    .where(storage_descriptors.c.digest.in_(bindparam("digests", expanding=True)))
+    .where(storage_descriptors.c.digest == any_(bindparam("digests", type_=ARRAY(LargeBinary))))
     # FOR KEY SHARE: the housekeeper must not take away what this transaction is about to refer to.
     .with_for_update(read=True, key_share=True)
 )
@@ -34,12 +37,12 @@ def keep(tx: Connection, bodies: Iterable[bytes]) -> dict[bytes, int]:
 
 
 def _find(tx: Connection, digests: Iterable[bytes]) -> dict[bytes, int]:
-    return {bytes(row.digest): row.id for row in tx.execute(_BY_DIGEST, {"digests": list(digests)})}
+    return {bytes(row.digest): row.id for row in _BY_DIGEST.all(tx, {"digests": list(digests)})}
 
 
 def bodies(tx: Connection, numbers: Iterable[int]) -> dict[int, bytes]:
     """The kept bodies of descriptors by id."""
-    return {row.id: bytes(row.body) for row in tx.execute(_BY_NUMBER, {"numbers": list(numbers)})}
+    return {row.id: bytes(row.body) for row in _BY_ID.all(tx, {"ids": list(numbers)})}
 
 
 def bodies_of_table(tx: Connection, table_id: int) -> dict[int, bytes]:

@@ -11,6 +11,8 @@ from enum import StrEnum
 
 from sqlalchemy import Connection, text
 
+from metastore.store.prepared import Prepared
+
 
 class Kind(StrEnum):
     """What changes by itself, as the triggers of the database tell it."""
@@ -24,6 +26,8 @@ class Kind(StrEnum):
     """A table without what belongs to it."""
     PARTITIONS = "p"
     """The partitions of a table; by the table's id."""
+    STATISTICS = "c"
+    """The statistics of a table's columns, and of its partitions'; by the table's id."""
     TIMELINE = "l"
     """The instants and files of a table; by the table's id."""
 
@@ -51,7 +55,9 @@ INCARNATION = (
 )
 """What ends when ids of transactions may be given again. Also where a copy of the database is put back or elsewhere."""
 
-_STAMP = text(f"SELECT pg_current_snapshot()::text, (SELECT {INCARNATION} FROM cache_state)")
+_STAMP = Prepared(
+    text(f"SELECT pg_current_snapshot()::text AS snapshot, (SELECT {INCARNATION} FROM cache_state) AS incarnation")
+)
 
 
 @contextmanager
@@ -70,7 +76,7 @@ def begin(tx: Connection) -> None:
     footprint = _current.get()
     if footprint is not None and not footprint.begun:
         footprint.begun = True
-        footprint.snapshot, footprint.incarnation = tx.execute(_STAMP).one()
+        footprint.snapshot, footprint.incarnation = _STAMP.first(tx)
 
 
 def note(kind: Kind, number: int) -> None:

@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, and_, delete, exists, func, or_, select, update
+from sqlalchemy import Connection, Row, Select, and_, bindparam, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from metastore.store.footprint import Kind, note
+from metastore.store.prepared import Prepared
 from metastore.store.schema import (
     data_files,
     instant_metadata,
@@ -101,15 +102,16 @@ def _row(row: Row[Any]) -> InstantRow:
     )
 
 
-_LINE: Select[Any] = select(
+_LINE = select(
     timelines.c.last_timestamp, timelines.c.position, timelines.c.oldest_readable, timelines.c.forgotten
-)
+).where(timelines.c.table_id == bindparam("table_id"))
+_TIMELINE, _HOLD_TIMELINE = Prepared(_LINE), Prepared(_LINE.with_for_update())
 
 
 def timeline(tx: Connection, table_id: int) -> Timeline:
     """How far a table's timeline has come."""
     note(Kind.TIMELINE, table_id)
-    row = tx.execute(_LINE.where(timelines.c.table_id == table_id)).one_or_none()
+    row = _TIMELINE.first(tx, {"table_id": table_id})
     return Timeline(*row) if row else Timeline()
 
 
@@ -123,7 +125,7 @@ def hold_timeline(tx: Connection, table_id: int) -> Timeline | None:
 
     Everybody takes it last, and for a short while: whoever begins an instant waits here.
     """
-    row = tx.execute(_LINE.where(timelines.c.table_id == table_id).with_for_update()).one_or_none()
+    row = _HOLD_TIMELINE.first(tx, {"table_id": table_id})
     return Timeline(*row) if row else None
 
 
@@ -139,7 +141,7 @@ def hold_completions(tx: Connection, table_id: int) -> Timeline:
 
 def has_timeline(tx: Connection, table_id: int) -> bool:
     """Whether anything has ever begun on a table's timeline."""
-    return tx.execute(select(timelines.c.position).where(timelines.c.table_id == table_id)).first() is not None
+    return _TIMELINE.first(tx, {"table_id": table_id}) is not None
 
 
 def put_timeline(tx: Connection, table_id: int, new: Timeline) -> None:

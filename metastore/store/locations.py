@@ -18,6 +18,8 @@ from sqlalchemy import (
 )
 
 from metastore.store.names import TableName
+from metastore.store.partitions import elsewhere
+from metastore.store.prepared import Prepared
 from metastore.store.schema import catalogs, databases, partitions, tables
 
 
@@ -41,7 +43,7 @@ def unshared(tx: Connection, places: Sequence[str], *, besides: int | None = Non
     """Those of some locations at and below which no table, but for the one with id `besides`, and no database lies."""
     if not places:
         return []
-    return list(tx.execute(_UNSHARED, {"places": list(places), "besides": besides or 0}).scalars())
+    return _UNSHARED.scalars(tx, {"places": list(places), "besides": besides or 0})
 
 
 def _unshared() -> Select[str]:
@@ -53,7 +55,7 @@ def _unshared() -> Select[str]:
     )
 
 
-_UNSHARED = _unshared()
+_UNSHARED = Prepared(_unshared())
 
 
 def unshared_within(tx: Connection, table_id: int, base: str | None, depth: int, places: Sequence[str]) -> list[str]:
@@ -64,11 +66,8 @@ def unshared_within(tx: Connection, table_id: int, base: str | None, depth: int,
     """
     if not places:
         return []
-    elsewhere = select(partitions.c.path, partitions.c.location).where(
-        partitions.c.table_id == table_id, partitions.c.path.is_distinct_from(partitions.c.name)
-    )
     blocked: set[str] = set()
-    for path, location in tx.execute(elsewhere):
+    for path, location in elsewhere(tx, table_id):
         lived_in = location if path is None else f"{base}/{path}"
         while lived_in and lived_in not in blocked:
             blocked.add(lived_in)

@@ -28,6 +28,7 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    text,
     true,
     union_all,
     update,
@@ -36,6 +37,7 @@ from sqlalchemy.dialects.postgresql import array
 
 from metastore.store import bulk
 from metastore.store.names import DatabaseName, TableName
+from metastore.store.prepared import Prepared, execute_all
 from metastore.store.schema import lock_components, locks
 
 NO_TRANSACTION = 0
@@ -127,22 +129,23 @@ def add(
 ) -> int:
     """Adds a lock that waits, and returns its id. `enter_queue` comes first."""
     values = {"transaction_id": transaction_id, "user_name": user, "host": host, "agent": agent}
-    lock_id: int = tx.execute(insert(locks).returning(locks.c.id), values).scalar_one()
-    rows = [
-        {
-            "lock_id": lock_id,
-            "number": number,
-            "catalog": component.catalog,
-            "database_name": component.database,
-            "table_name": component.table,
-            "partition_name": component.partition,
-            "type": component.type,
-            "transaction_id": transaction_id,
-        }
-        for number, component in enumerate(components, 1)
-    ]
-    tx.execute(insert(lock_components), rows)
+    lock_id: int = _ADD.scalar(tx, values)
+    names = ("catalogs", "databases", "tables", "partitions", "types")
+    columns = dict(zip(names, map(list, zip(*components, strict=True)), strict=True))
+    _ADD_COMPONENTS.execute(tx, {"lock_id": lock_id, "transaction_id": transaction_id, **columns})
     return lock_id
+
+
+_ADD = Prepared(insert(locks).returning(locks.c.id), ["transaction_id", "user_name", "host", "agent"])
+_ADD_COMPONENTS = Prepared(
+    text(
+        "INSERT INTO lock_components"
+        " (lock_id, transaction_id, catalog, database_name, table_name, partition_name, type, number)"
+        " SELECT :lock_id, :transaction_id, component.* FROM unnest(CAST(:catalogs AS text[]),"
+        " CAST(:databases AS text[]), CAST(:tables AS text[]), CAST(:partitions AS text[]), CAST(:types AS int[]))"
+        " WITH ORDINALITY AS component"
+    )
+)
 
 
 # --- deciding -------------------------------------------------------------------------------------------------
@@ -158,12 +161,11 @@ def find_blocker(tx: Connection, lock_id: int, conflicts: Collection[ConflictRul
     the smallest type is told.
     """
     codes = [_code(*rule) for rule in conflicts]
-    row = tx.execute(_BLOCKER, {"lock_id": lock_id, "codes": codes}).one_or_none()
+    row = _BLOCKER.first(tx, {"lock_id": lock_id, "codes": codes})
     return Blocker(*row) if row else None
 
 
 def _blocker() -> Select[Any]:
-    """Made once: to put it together takes longer than to execute it."""
     lock_id, codes = bindparam("lock_id", type_=BigInteger), bindparam("codes", type_=ARRAY(Integer))
     on_database = and_(
         _held.c.catalog == _wanted.c.catalog,
@@ -211,18 +213,24 @@ def _is_whole(component: FromClause) -> ColumnElement[int]:
     return cast(component.c.table_name == WHOLE, Integer)
 
 
-_BLOCKER = _blocker()
+_BLOCKER = Prepared(_blocker())
 
 
 def acquire(tx: Connection, lock_id: int) -> None:
     """A waiting lock is had from now on."""
-    bulk.execute_all(tx, _ACQUISITION, {"lock_id": lock_id})
+    execute_all(tx, _ACQUISITION, {"lock_id": lock_id})
 
 
 _ACQUISITION = (
-    "UPDATE locks SET acquired_at = clock_timestamp(), heartbeat_at = clock_timestamp() WHERE id = %(lock_id)s",
-    "UPDATE lock_components SET blocked_by_lock = NULL, blocked_by_number = NULL"
-    " WHERE lock_id = %(lock_id)s AND blocked_by_lock IS NOT NULL",
+    Prepared(
+        text("UPDATE locks SET acquired_at = clock_timestamp(), heartbeat_at = clock_timestamp() WHERE id = :lock_id")
+    ),
+    Prepared(
+        text(
+            "UPDATE lock_components SET blocked_by_lock = NULL, blocked_by_number = NULL"
+            " WHERE lock_id = :lock_id AND blocked_by_lock IS NOT NULL"
+        )
+    ),
 )
 
 
@@ -237,19 +245,23 @@ def note_blocker(tx: Connection, lock_id: int, blocker: Blocker) -> None:
 
 def transaction_of(tx: Connection, lock_id: int) -> int | None:
     """The transaction that has a lock, NO_TRANSACTION for none; None if there is no such lock."""
-    return tx.execute(select(locks.c.transaction_id).where(locks.c.id == lock_id)).scalar_one_or_none()
+    transaction_id: int | None = _TRANSACTION.scalar(tx, {"lock_id": lock_id})
+    return transaction_id
+
+
+_THIS = locks.c.id == bindparam("lock_id")
+_TRANSACTION = Prepared(select(locks.c.transaction_id).where(_THIS))
 
 
 def heartbeat(tx: Connection, lock_id: int) -> Heartbeat | None:
     """Notes that a lock's holder is alive, and holds the lock's row; None if there is no such lock."""
-    statement = (
-        update(locks)
-        .where(locks.c.id == lock_id)
-        .values(heartbeat_at=func.clock_timestamp())
-        .returning(locks.c.acquired_at)
-    )
-    row = tx.execute(statement).one_or_none()
+    row = _HEARTBEAT.first(tx, {"lock_id": lock_id})
     return Heartbeat(row.acquired_at is not None) if row else None
+
+
+_HEARTBEAT = Prepared(
+    update(locks).where(_THIS).values(heartbeat_at=func.clock_timestamp()).returning(locks.c.acquired_at)
+)
 
 
 # --- removing -------------------------------------------------------------------------------------------------
@@ -257,8 +269,12 @@ def heartbeat(tx: Connection, lock_id: int) -> Heartbeat | None:
 
 def release(tx: Connection, lock_id: int) -> bool:
     """Removes a lock; one of a transaction only while it waits. Whether it was removed."""
-    free = or_(locks.c.transaction_id == NO_TRANSACTION, locks.c.acquired_at.is_(None))
-    return tx.execute(delete(locks).where(locks.c.id == lock_id, free)).rowcount > 0
+    return _RELEASE.execute(tx, {"lock_id": lock_id}) > 0
+
+
+_RELEASE = Prepared(
+    delete(locks).where(_THIS, or_(locks.c.transaction_id == NO_TRANSACTION, locks.c.acquired_at.is_(None)))
+)
 
 
 def remove_expired(tx: Connection, timeout: timedelta) -> int:

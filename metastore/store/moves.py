@@ -7,7 +7,6 @@ from sqlalchemy import (
     ARRAY,
     BigInteger,
     Connection,
-    Row,
     String,
     any_,
     bindparam,
@@ -18,13 +17,18 @@ from sqlalchemy import (
     select,
 )
 
+from metastore.store.prepared import Prepared
 from metastore.store.schema import moves
 
-# Every change that has to do with data needs these: they are put together once.
 _ALL = select(moves).order_by(moves.c.id)
 _THESE = moves.c.id == any_(bindparam("ids", type_=ARRAY(BigInteger)))
-_CLAIMED = _ALL.where(_THESE).with_for_update()
-_FORGOTTEN = delete(moves).where(_THESE)
+_PLACE = func.unnest(bindparam("places", type_=ARRAY(String)), type_=String).column_valued("place")
+
+_PENDING = Prepared(_ALL)
+_CLAIM = Prepared(_ALL.where(_THESE).with_for_update())
+_FORGET = Prepared(delete(moves).where(_THESE))
+_ADD = Prepared(insert(moves).returning(moves), ["source", "target"])
+_ADD_DELETIONS = Prepared(insert(moves).from_select(["source"], select(_PLACE)).returning(moves))
 
 
 class Move(NamedTuple):
@@ -37,21 +41,19 @@ class Move(NamedTuple):
 
 def add(tx: Connection, source: str, target: str) -> Move:
     """Records a move that is to be done once the transaction has committed."""
-    statement = insert(moves).returning(moves)
-    return _move(tx.execute(statement, {"source": source, "target": target}).one())
+    return _move(_ADD.first(tx, {"source": source, "target": target}))
 
 
 def add_deletions(tx: Connection, places: Sequence[str]) -> list[Move]:
     """Records that directories are to be deleted once the transaction has committed."""
     if not places:
         return []
-    place = func.unnest(list(places), type_=String).column_valued("place")
-    return [_move(row) for row in tx.execute(insert(moves).from_select(["source"], select(place)).returning(moves))]
+    return [_move(row) for row in _ADD_DELETIONS.all(tx, {"places": list(places)})]
 
 
 def pending(tx: Connection) -> list[Move]:
     """All that is recorded, in the order in which it was. Mostly nothing."""
-    return [_move(row) for row in tx.execute(_ALL)]
+    return [_move(row) for row in _PENDING.all(tx)]
 
 
 def claim_next(tx: Connection, after: int) -> Move | None:
@@ -66,13 +68,13 @@ def claim_next(tx: Connection, after: int) -> Move | None:
 
 def claim(tx: Connection, ids: Sequence[int]) -> list[Move]:
     """Makes records this transaction's, waiting for whoever works on them; those that are done by then are left out."""
-    return [_move(row) for row in tx.execute(_CLAIMED, {"ids": list(ids)})]
+    return [_move(row) for row in _CLAIM.all(tx, {"ids": list(ids)})]
 
 
 def forget(tx: Connection, ids: Sequence[int]) -> None:
     """Removes records of what is done."""
-    tx.execute(_FORGOTTEN, {"ids": list(ids)})
+    _FORGET.execute(tx, {"ids": list(ids)})
 
 
-def _move(row: Row[Any]) -> Move:
+def _move(row: Any) -> Move:
     return Move(row.id, row.source, row.target)

@@ -5,11 +5,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    BindParameter,
     ColumnElement,
     Connection,
     LargeBinary,
     Select,
+    Text,
     and_,
+    any_,
+    bindparam,
     case,
     delete,
     func,
@@ -21,6 +27,7 @@ from sqlalchemy import (
 from metastore.store import binary_rows, bulk, publications
 from metastore.store.footprint import Kind, note
 from metastore.store.predicates import Predicate, to_sql
+from metastore.store.prepared import Prepared, execute_all
 from metastore.store.schema import column_statistics, partition_events, partitions
 from metastore.wire.splice import LOCATION_BEGIN, NO_DESCRIPTOR, SD_BEGIN, StoredPage, StoredPartition
 
@@ -238,8 +245,12 @@ def count(tx: Connection, selection: Selection) -> int:
 
 def has_more(tx: Connection, table_id: int, than: int) -> bool:
     """Whether a table has more partitions than so many."""
-    query = select(partitions.c.id).where(partitions.c.table_id == table_id).offset(than).limit(1)
-    return tx.execute(query).first() is not None
+    return _MORE.first(tx, {"table_id": table_id, "than": than}) is not None
+
+
+_MORE = Prepared(
+    select(partitions.c.id).where(partitions.c.table_id == bindparam("table_id")).offset(bindparam("than")).limit(1)
+)
 
 
 def count_all(tx: Connection) -> int:
@@ -263,7 +274,13 @@ def add(tx: Connection, table_id: int, new: Iterable[NewPartition]) -> None:
 
 def existing(tx: Connection, table_id: int, some: Sequence[str]) -> set[str]:
     """Those of some names that partitions of the table bear already, uncommitted ones included."""
-    return set(names(tx, Selection(table_id, names=some)))
+    return set(_EXISTING.scalars(tx, {"table_id": table_id, "names": list(some)}))
+
+
+_NAMES = any_(bindparam("names", type_=ARRAY(Text)))
+_EXISTING = Prepared(
+    select(partitions.c.name).where(partitions.c.table_id == bindparam("table_id"), partitions.c.name == _NAMES)
+)
 
 
 def change(tx: Connection, partition_id: int, new: NewPartition) -> None:
@@ -303,23 +320,44 @@ def move(tx: Connection, partition_ids: Sequence[int], table_id: int) -> None:
 def remove(tx: Connection, table_id: int, rows: Sequence[PartitionRow]) -> None:
     """Removes partitions of a table with what belongs to them."""
     values = {"table_id": table_id, "partition_ids": [row.id for row in rows], "names": [row.name for row in rows]}
-    bulk.execute_all(tx, _REMOVAL, values)
+    execute_all(tx, _REMOVAL, values)
 
 
+_TABLE: BindParameter[int] = bindparam("table_id")
+_IDS = any_(bindparam("partition_ids", type_=ARRAY(BigInteger)))
 _REMOVAL = (
-    "DELETE FROM partitions WHERE id = ANY(%(partition_ids)s)",
+    Prepared(delete(partitions).where(partitions.c.id == _IDS)),
     *publications.DISCARD_OF_PARTITIONS,
-    "DELETE FROM column_statistics WHERE table_id = %(table_id)s AND partition_id = ANY(%(partition_ids)s)",
-    "DELETE FROM partition_events WHERE table_id = %(table_id)s AND partition_name = ANY(%(names)s)",
+    Prepared(
+        delete(column_statistics).where(
+            column_statistics.c.table_id == _TABLE, column_statistics.c.partition_id == _IDS
+        )
+    ),
+    Prepared(
+        delete(partition_events).where(
+            partition_events.c.table_id == _TABLE,
+            partition_events.c.partition_name == _NAMES,
+        )
+    ),
 )
 
 
 def foreign_locations(tx: Connection, table_ids: Sequence[int]) -> list[str]:
     """Locations of partitions that don't lie below their table's."""
-    query = select(partitions.c.location).where(
-        partitions.c.table_id == func.any(list(table_ids)), partitions.c.location.is_not(None)
+    return [row.location for row in _ELSEWHERE.all(tx, {"table_ids": list(table_ids)}) if row.location is not None]
+
+
+def elsewhere(tx: Connection, table_id: int) -> list[tuple[str | None, str | None]]:
+    """Path and location of those partitions of a table that aren't in their default place."""
+    return _ELSEWHERE.all(tx, {"table_ids": [table_id]})
+
+
+_ELSEWHERE = Prepared(
+    select(partitions.c.path, partitions.c.location).where(
+        partitions.c.table_id == any_(bindparam("table_ids", type_=ARRAY(BigInteger))),
+        partitions.c.path.is_distinct_from(partitions.c.name),  # as in the partial index
     )
-    return [location for location in tx.execute(query).scalars() if location is not None]
+)
 
 
 def mark_event(tx: Connection, table_id: int, name: str, event_type: int, event_time: int) -> None:

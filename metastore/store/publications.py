@@ -3,8 +3,23 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, insert, select
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    and_,
+    any_,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    select,
+)
 
+from metastore.store.prepared import Prepared
 from metastore.store.schema import partitions, publications, tables
 
 WHOLE_TABLE = 0
@@ -94,15 +109,14 @@ def forget(tx: Connection, ids: Sequence[int]) -> None:
         tx.execute(delete(publications).where(publications.c.id == func.any(list(ids))))
 
 
-def _discarding(condition: str) -> tuple[str, str]:
+def _discarding(owner: Column[int], ids: str) -> tuple[Prepared, Prepared]:
+    these = owner == any_(bindparam(ids, type_=ARRAY(BigInteger)))
     # Held in the order in which all take hold of them; a DELETE has its own.
-    return (
-        f"SELECT id FROM publications WHERE {condition} ORDER BY id FOR UPDATE",
-        f"DELETE FROM publications WHERE {condition}",
-    )
+    held = select(publications.c.id).where(these).order_by(publications.c.id).with_for_update()
+    return Prepared(held), Prepared(delete(publications).where(these))
 
 
-DISCARD_OF_TABLES = _discarding("table_id = ANY(%(table_ids)s)")
-"""For `bulk.execute_all`: removes what is recorded for tables that go, whoever is at it first having finished."""
-DISCARD_OF_PARTITIONS = _discarding("partition_id = ANY(%(partition_ids)s)")
+DISCARD_OF_TABLES = _discarding(publications.c.table_id, "table_ids")
+"""Removes what is recorded for tables that go, whoever is at it first having finished."""
+DISCARD_OF_PARTITIONS = _discarding(publications.c.partition_id, "partition_ids")
 """The same for partitions."""

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, exists, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
 
+from metastore.store.prepared import Prepared
 from metastore.store.schema import databases, table_indexes, tables
 
 
@@ -37,7 +38,10 @@ def of_table(tx: Connection, table_id: int, name: str | None = None) -> list[Ind
 
 def holds_index(tx: Connection, table_id: int) -> bool:
     """Whether a table holds the data of another's index."""
-    return bool(tx.execute(select(exists().where(table_indexes.c.index_table_id == table_id))).scalar())
+    return bool(_HOLDS_INDEX.scalar(tx, {"table_id": table_id}))
+
+
+_HOLDS_INDEX = Prepared(select(exists().where(table_indexes.c.index_table_id == bindparam("table_id"))))
 
 
 def add(tx: Connection, table_id: int, name: str, index_table_id: int, body: bytes) -> None:

@@ -4,12 +4,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, func, insert, or_, select, update
+from psycopg2.extras import Json
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    any_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
-from metastore.store import bulk, publications
+from metastore.store import publications
 from metastore.store.databases import Hold, lock
 from metastore.store.footprint import Kind, note, recorded, spoil
 from metastore.store.names import DatabaseName, TableName
+from metastore.store.prepared import Prepared, execute_all
 from metastore.store.schema import (
     catalogs,
     column_statistics,
@@ -70,7 +86,7 @@ class TableValues:
             "last_access_time": self.last_access_time,
             "location": self.location,
             "storage_descriptor_id": self.descriptor_id,
-            "parameters": dict(self.parameters),
+            "parameters": Json(dict(self.parameters)),
             "body": self.body,
         }
 
@@ -87,23 +103,25 @@ _JOINED = (
     .join(storage_descriptors, storage_descriptors.c.id == tables.c.storage_descriptor_id)
 )
 
-# Statements that nearly every call needs are put together once: that takes as long as to execute them.
 _OF_DATABASE = (catalogs.c.name == bindparam("catalog"), databases.c.name == bindparam("database"))
 _OF_NAME = tables.c.name == bindparam("table")
-_NAMED = _JOINED.where(*_OF_DATABASE, _OF_NAME)
-_HELD = {
-    (hold, every): select(tables.c.id)
-    .join(databases, databases.c.id == tables.c.database_id)
-    .join(catalogs, catalogs.c.id == databases.c.catalog_id)
-    .where(*_OF_DATABASE, *([] if every else [_OF_NAME]))
-    .order_by(tables.c.name)
-    .with_for_update(**lock(hold), of=tables)
+_NAMED = Prepared(_JOINED.where(*_OF_DATABASE, _OF_NAME))
+_BY_ID = Prepared(_JOINED.where(tables.c.id == bindparam("table_id")))
+_HOLD = {
+    (hold, every): Prepared(
+        select(tables.c.id)
+        .join(databases, databases.c.id == tables.c.database_id)
+        .join(catalogs, catalogs.c.id == databases.c.catalog_id)
+        .where(*_OF_DATABASE, *([] if every else [_OF_NAME]))
+        .order_by(tables.c.name)
+        .with_for_update(**lock(hold), of=tables)
+    )
     for hold in (Hold.SHARED, Hold.EXCLUSIVE)
     for every in (True, False)
 }
 """By hold, and whether all tables of the database are meant."""
 
-_TOUCHED = (
+_TOUCH = Prepared(
     update(tables)
     .where(tables.c.id == bindparam("table_id"))
     .values(version=tables.c.version + 1)
@@ -111,7 +129,7 @@ _TOUCHED = (
 )
 
 
-def _row(row: Row[Any]) -> TableRow:
+def _row(row: Any) -> TableRow:
     note(Kind.TABLE, row.id)
     return TableRow(
         row.id,
@@ -137,7 +155,7 @@ def find(tx: Connection, name: TableName, hold: Hold = Hold.NOT) -> TableRow | N
     """The table of that name."""
     if hold is not Hold.NOT and not _take_hold(tx, name.of_database, hold, name.table):
         return None
-    row = tx.execute(_NAMED, name._asdict()).one_or_none()
+    row = _NAMED.first(tx, name._asdict())
     if row is None:
         spoil()  # nothing tells of a table that isn't there
         return None
@@ -151,14 +169,14 @@ def _take_hold(tx: Connection, database: DatabaseName, hold: Hold, table: str | 
     the descriptor it found before, and if the table has another descriptor by then, it finds nothing.
     """
     values = {"catalog": database.catalog, "database": database.database, "table": table}
-    return bool(tx.execute(_HELD[hold, table is None], values).all())
+    return _HOLD[hold, table is None].execute(tx, values) > 0
 
 
 def find_by_id(tx: Connection, table_id: int, hold: Hold = Hold.NOT) -> TableRow | None:
     """The table with that id, whatever its name is by now."""
     if hold is not Hold.NOT:
         tx.execute(select(tables.c.id).where(tables.c.id == table_id).with_for_update(**lock(hold), of=tables))
-    row = tx.execute(_JOINED.where(tables.c.id == table_id)).one_or_none()
+    row = _BY_ID.first(tx, {"table_id": table_id})
     return _row(row) if row else None
 
 
@@ -258,27 +276,39 @@ def summaries(
 
 def add(tx: Connection, database_id: int, values: TableValues) -> int:
     """Adds a table and returns its id. Raises store.Conflict if the name is taken."""
-    statement = insert(tables).returning(tables.c.id)
-    return int(tx.execute(statement, {"database_id": database_id, **values.columns()}).scalar_one())
+    return int(_ADD.scalar(tx, {"database_id": database_id, **values.columns()}))
 
 
 def change(tx: Connection, table_id: int, database_id: int, values: TableValues) -> None:
     """Replaces what is kept of a table. Raises store.Conflict if its new name is taken."""
-    tx.execute(
-        update(tables)
-        .where(tables.c.id == table_id)
-        .values(database_id=database_id, version=tables.c.version + 1, **values.columns())
-    )
+    _CHANGE.execute(tx, {"table_id": table_id, "database_id": database_id, **values.columns()})
+
+
+_WRITTEN = (
+    "database_id",
+    "name",
+    "type",
+    "owner",
+    "last_access_time",
+    "location",
+    "storage_descriptor_id",
+    "parameters",
+    "body",
+)
+_ADD = Prepared(insert(tables).returning(tables.c.id), _WRITTEN)
+_CHANGE = Prepared(
+    update(tables).where(tables.c.id == bindparam("table_id")).values(version=tables.c.version + 1), _WRITTEN
+)
 
 
 def touch(tx: Connection, table_id: int) -> int:
     """Gives a table a new version, the next number, and returns it: something that belongs to it has changed."""
-    return int(tx.execute(_TOUCHED, {"table_id": table_id}).scalar_one())
+    return int(_TOUCH.scalar(tx, {"table_id": table_id}))
 
 
 def remove(tx: Connection, table_ids: Sequence[int]) -> None:
     """Removes tables with all that belongs to them."""
-    bulk.execute_all(tx, _REMOVAL, {"table_ids": list(table_ids)})
+    execute_all(tx, _REMOVAL, {"table_ids": list(table_ids)})
 
 
 _BELONGING = (
@@ -296,10 +326,11 @@ _BELONGING = (
     instants,
     refusals,
 )
+_THESE = any_(bindparam("table_ids", type_=ARRAY(BigInteger)))
 _REMOVAL = [
-    *(f"DELETE FROM {each.name} WHERE table_id = ANY(%(table_ids)s)" for each in _BELONGING),
+    *(Prepared(delete(each).where(each.c.table_id == _THESE)) for each in _BELONGING),
     *publications.DISCARD_OF_TABLES,
-    "DELETE FROM tables WHERE id = ANY(%(table_ids)s)",
+    Prepared(delete(tables).where(tables.c.id == _THESE)),
 ]
 
 

@@ -12,13 +12,15 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    ARRAY,
+    BigInteger,
     BindParameter,
     ColumnElement,
     CompoundSelect,
     Connection,
     FromClause,
-    Row,
     and_,
+    any_,
     bindparam,
     delete,
     exists,
@@ -27,11 +29,12 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    text,
     update,
 )
 
-from metastore.store import bulk
 from metastore.store.names import TableName
+from metastore.store.prepared import Prepared, execute_all
 from metastore.store.schema import (
     completed_components,
     counters,
@@ -103,9 +106,10 @@ class Conflict(NamedTuple):
 # --- the counter ----------------------------------------------------------------------------------------------
 
 
-# Statements of every transaction are put together once: that takes as long as to execute them.
 _NEXT = select(counters.c.next).where(counters.c.name == _COUNTER)
-_IDS_TAKEN = (
+_HIGHEST = Prepared(_NEXT)
+_HOLD_COUNTER = Prepared(_NEXT.with_for_update())
+_TAKE_IDS = Prepared(
     update(counters)
     .where(counters.c.name == _COUNTER)
     .values(next=counters.c.next + bindparam("count"))
@@ -115,18 +119,18 @@ _IDS_TAKEN = (
 
 def take_ids(tx: Connection, count: int) -> range:
     """The next ids; the counter is held from now on."""
-    end: int = tx.execute(_IDS_TAKEN, {"count": count}).scalar_one()
+    end: int = _TAKE_IDS.scalar(tx, {"count": count})
     return range(end - count, end)
 
 
 def hold_counter(tx: Connection) -> int:
     """Keeps others from opening transactions and from committing what they wrote; the highest id given so far."""
-    return int(tx.execute(_NEXT.with_for_update()).scalar_one()) - 1
+    return int(_HOLD_COUNTER.scalar(tx)) - 1
 
 
 def highest_id(tx: Connection) -> int:
     """The highest id given so far."""
-    return int(tx.execute(_NEXT).scalar_one()) - 1
+    return int(_HIGHEST.scalar(tx)) - 1
 
 
 def continue_at(tx: Connection, following: int) -> None:
@@ -139,17 +143,24 @@ def continue_at(tx: Connection, following: int) -> None:
 
 def add(tx: Connection, ids: Iterable[int], *, type: int, user: str, host: str) -> None:
     """Adds open transactions."""
-    rows = [{"id": each, "state": State.OPEN, "type": type, "user_name": user, "host": host} for each in ids]
-    tx.execute(insert(transactions), rows)
+    _ADD.execute(tx, {"ids": list(ids), "state": State.OPEN.value, "type": type, "user_name": user, "host": host})
 
 
-_BY_ID = select(transactions).where(transactions.c.id == bindparam("id"))
-_HELD = _BY_ID.with_for_update()
+_ADD = Prepared(
+    text(
+        "INSERT INTO transactions (id, state, type, user_name, host)"
+        " SELECT id, :state, :type, :user_name, :host FROM unnest(CAST(:ids AS bigint[])) AS id"
+    )
+)
+
+
+_BY_ID = select(transactions).where(transactions.c.id == bindparam("transaction_id"))
+_FIND, _HOLD = Prepared(_BY_ID), Prepared(_BY_ID.with_for_update())
 
 
 def find(tx: Connection, transaction_id: int, *, hold: bool = False) -> TransactionRow | None:
     """A transaction, unless it never was or is forgotten; nobody else ends it while it is held."""
-    row = tx.execute(_HELD if hold else _BY_ID, {"id": transaction_id}).one_or_none()
+    row = (_HOLD if hold else _FIND).first(tx, {"transaction_id": transaction_id})
     return _row(row) if row else None
 
 
@@ -166,26 +177,30 @@ def uncommitted(tx: Connection) -> list[TransactionRow]:
     return [_row(row) for row in tx.execute(query.order_by(transactions.c.id))]
 
 
-def _row(row: Row[Any]) -> TransactionRow:
+def _row(row: Any) -> TransactionRow:
     return TransactionRow(row.id, State(row.state), row.type, row.user_name, row.host, row.started_at, row.heartbeat_at)
 
 
 def heartbeat(tx: Connection, ids: Iterable[int]) -> set[int]:
     """Notes that the holder of transactions is alive; those of them that are open. They are held."""
-    held = (
-        select(transactions.c.id)
-        .where(transactions.c.id == func.any(list(ids)), transactions.c.state == State.OPEN)
-        .order_by(transactions.c.id)
-        .with_for_update()
-        .cte("held")
+    return set(_HEARTBEAT.scalars(tx, {"ids": list(ids)}))
+
+
+_ALIVE = (
+    select(transactions.c.id)
+    .where(
+        transactions.c.id == any_(bindparam("ids", type_=ARRAY(BigInteger))), transactions.c.state == State.OPEN.value
     )
-    statement = (
-        update(transactions)
-        .where(transactions.c.id == held.c.id)
-        .values(heartbeat_at=func.clock_timestamp())
-        .returning(transactions.c.id)
-    )
-    return set(tx.execute(statement).scalars())
+    .order_by(transactions.c.id)
+    .with_for_update()
+    .cte("alive")
+)
+_HEARTBEAT = Prepared(
+    update(transactions)
+    .where(transactions.c.id == _ALIVE.c.id)
+    .values(heartbeat_at=func.clock_timestamp())
+    .returning(transactions.c.id)
+)
 
 
 def expired(tx: Connection, timeout: timedelta, slow_types: Collection[int], slow_timeout: timedelta) -> list[int]:
@@ -217,18 +232,23 @@ def end(tx: Connection, ids: Iterable[int], state: State, *, commit_id: int | No
     Of one that is committed it is forgotten what it writes and rebuilds, of an aborted one not.
     """
     values = {"ids": list(ids), "state": state.value, "open": State.OPEN.value, "commit_id": commit_id}
-    bulk.execute_all(tx, (*(_FINISHED if state is State.COMMITTED else ()), *_ENDED), values)
+    execute_all(tx, (*(_FINISHED if state is State.COMMITTED else ()), *_ENDED), values)
 
 
 _FINISHED = (
-    "DELETE FROM transaction_components WHERE transaction_id = ANY(%(ids)s)",
-    "DELETE FROM materialization_rebuilds WHERE transaction_id = ANY(%(ids)s)",
+    Prepared(text("DELETE FROM transaction_components WHERE transaction_id = ANY(:ids)")),
+    Prepared(text("DELETE FROM materialization_rebuilds WHERE transaction_id = ANY(:ids)")),
 )
 _ENDED = (
-    "DELETE FROM locks WHERE transaction_id = ANY(%(ids)s)",
-    "DELETE FROM replicated_transactions WHERE target_id = ANY(%(ids)s)",
-    "UPDATE transactions SET state = %(state)s, ended_at = clock_timestamp(), commit_id = %(commit_id)s"
-    " WHERE id = ANY(%(ids)s) AND state = %(open)s",
+    # Locks without a transaction have the number 0, and no place in the index.
+    Prepared(text("DELETE FROM locks WHERE transaction_id = ANY(:ids) AND transaction_id <> 0")),
+    Prepared(text("DELETE FROM replicated_transactions WHERE target_id = ANY(:ids)")),
+    Prepared(
+        text(
+            "UPDATE transactions SET state = :state, ended_at = clock_timestamp(), commit_id = :commit_id"
+            " WHERE id = ANY(:ids) AND state = :open"
+        )
+    ),
 )
 
 
@@ -275,11 +295,11 @@ def remove_written_whole(tx: Connection, transaction_id: int, name: TableName) -
 
 def wrote(tx: Connection, transaction_id: int) -> set[Operation]:
     """What a transaction did, compaction apart; INSERT also if it only took a write id."""
-    return {Operation(each) for each in tx.execute(_WROTE, {"id": transaction_id}).scalars()}
+    return {Operation(each) for each in _WROTE.scalars(tx, {"transaction_id": transaction_id})}
 
 
 def _wrote() -> CompoundSelect[*tuple[Any, ...]]:
-    transaction_id: BindParameter[int] = bindparam("id")
+    transaction_id: BindParameter[int] = bindparam("transaction_id")
     done = (
         select(transaction_components.c.operation)
         .distinct()
@@ -292,7 +312,7 @@ def _wrote() -> CompoundSelect[*tuple[Any, ...]]:
     return done.union_all(select(literal(Operation.INSERT.value)).where(ids))
 
 
-_WROTE = _wrote()
+_WROTE = Prepared(_wrote())
 
 
 _committed, _mine = write_sets.alias("committed"), transaction_components.alias("mine")
