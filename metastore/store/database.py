@@ -158,6 +158,8 @@ def _meaning(cause: BaseException | None, error: Exception) -> Exception:
         return Unstorable(_NUL)
     if isinstance(cause, psycopg2.errors.UntranslatableCharacter):  # Postgres's own check, of a text within JSON
         return Unstorable(_NUL)
+    if isinstance(cause, psycopg2.errors.ProgramLimitExceeded):  # of an index's entries
+        return Unstorable(f"a name is too long: {str(cause).splitlines()[0]}")
     if isinstance(cause, psycopg2.DataError):
         return Unstorable(str(cause).splitlines()[0])
     # The general class, where a crash of Postgres cut the connection before an answer that has a code.

@@ -1,6 +1,8 @@
 """Calls that are sound Thrift and make no sense: each gets an answer that says so, and none is the server's fault."""
 
+import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from thrift.Thrift import TApplicationException, TException
@@ -60,6 +62,16 @@ def test_nul_in_parameters(client: ThriftClient, database: str, parameters: dict
     with pytest.raises(MetaException, match="must not contain the NUL character"):
         client.create_table(builders.table(database, "nul", parameters=parameters))
     assert client.get_tables(database, "nul") == []
+
+
+def test_partition_whose_name_is_too_long_to_be_kept(client: ThriftClient, database: str, tmp_path: Path) -> None:
+    """To try it again would be of no use."""
+    client.create_table(builders.external_table(database, "long", keys=("ds",)))
+    name = random.Random(1).randbytes(2000).hex()  # Postgres compresses others
+    with pytest.raises(MetaException, match="a name is too long"):
+        client.add_partition(builders.partition(database, "long", name, location=str(tmp_path / "long")))
+    assert not (tmp_path / "long").exists()
+    assert client.get_partition_names(database, "long", -1) == []
 
 
 def test_grantor_of_no_known_type(client: ThriftClient) -> None:
