@@ -10,8 +10,8 @@ from metastore.cache.stamp import Stamp
 Object = tuple[str, int]
 """What changes by itself: its kind (`metastore.store.footprint.Kind`) and number."""
 
-_FORMAT = b"\x01"
-_length = struct.Struct(">I")
+_FORMAT = b"\x02"
+_lengths = struct.Struct(">IQ")  # of what follows: the header, and the body
 
 
 class Entry:
@@ -36,7 +36,7 @@ class Entry:
     def to_bytes(self) -> bytes:
         """As other servers read it."""
         header = json.dumps([self.stamp.incarnation, str(self.stamp), self.objects], separators=(",", ":")).encode()
-        return b"".join((_FORMAT, _length.pack(len(header)), header, self.body))
+        return b"".join((_FORMAT, _lengths.pack(len(header), len(self.body)), header, self.body))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -44,10 +44,13 @@ class Entry:
         try:
             if data[:1] != _FORMAT:
                 raise ValueError("another format")
-            (length,) = _length.unpack_from(data, 1)
-            begin = 1 + _length.size
-            incarnation, snapshot, objects = json.loads(data[begin : begin + length])
+            of_header, of_body = _lengths.unpack_from(data, 1)
+            begin = 1 + _lengths.size
+            body = begin + of_header
+            if len(data) != body + of_body:
+                raise ValueError("cut short")
+            incarnation, snapshot, objects = json.loads(data[begin:body])
             stamp = Stamp.of(str(incarnation), snapshot)
-            return cls(data[begin + length :], stamp, [(str(kind), int(number)) for kind, number in objects])
+            return cls(data[body:], stamp, [(str(kind), int(number)) for kind, number in objects])
         except (struct.error, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"no entry of a cache: {error}") from None

@@ -198,12 +198,18 @@ def test_with_more_changes_than_are_told_or_kept_it_begins_anew(limit, monkeypat
     assert changes.holds(entry(snapshot("20:20:"), ("t", 1)))
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"\x02", b"\x01\x00\x00\x00\x09{}", b"\x01\x00\x00\x00\x02[]", b'\x01\x00\x00\x00\x09["a","1"]']
-)
-def test_what_is_no_entry_is_told(data):
+@pytest.mark.parametrize("header", [b"", b"{}", b"[]", b"7", b"\xff", b'["a","1"]', b'["a","1",[]]', b'["a",1,[]]'])
+def test_what_is_no_entry_is_told(header):
     with pytest.raises(ValueError):
-        Entry.from_bytes(data)
+        Entry.from_bytes(b"\x02" + len(header).to_bytes(4) + (0).to_bytes(8) + header)
+
+
+def test_what_is_cut_short_or_goes_on_is_no_entry():
+    whole = entry(snapshot("1:1:"), ("t", 1), size=5).to_bytes()
+    assert len(Entry.from_bytes(whole)) == 5
+    for wrong in (*(whole[:length] for length in range(len(whole))), whole + b"\0"):
+        with pytest.raises(ValueError):
+            Entry.from_bytes(wrong)
 
 
 def test_memory_keeps_what_was_asked_for_last():

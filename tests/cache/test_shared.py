@@ -87,7 +87,7 @@ def test_nobody_waits_for_long(servers: list[SharedLevel]) -> None:
 def test_what_somebody_else_put_there_is_nothing(redis: RedisServer, servers: list[SharedLevel]) -> None:
     name = shared._name(HERE, b"key")
     with redis.client() as client:
-        for value in ("", "\x01", "\x01\x00\x00\x00\x02[]", "x" * 10_000, "[" * 10_000):
+        for value in ("", "\x01", "\x02\x00\x00\x00\x02" + "\x00" * 8 + "[]", "x" * 10_000, "[" * 10_000):
             client.set(name, value)
             assert servers[0].get(HERE, b"key") is None
 
