@@ -3,9 +3,10 @@
 Hive 2.3 and 4 call the same methods for most of this; 4 names an engine in its requests, 2.3 knows none.
 """
 
-from metastore.api.registry import Call, answers
+from metastore.api.registry import Call, Encoded, answers
 from metastore.services.statistics import Merging
 from metastore.services.statistics_values import as_of_2_3
+from metastore.wire import kept_statistics
 from metastore.wire.hive import (
     AggrStats,
     ColumnStatistics,
@@ -14,7 +15,6 @@ from metastore.wire.hive import (
     InvalidInputException,
     InvalidObjectException,
     PartitionsStatsRequest,
-    PartitionsStatsResult,
     SetPartitionsStatsRequest,
     SetPartitionsStatsResponse,
     TableStatsRequest,
@@ -24,8 +24,12 @@ from metastore.wire.hive import (
 
 def _understood(call: Call, values: list[ColumnStatisticsObj] | None, engine: str | None) -> list[ColumnStatisticsObj]:
     """Statistics of the kinds that the client knows."""
-    newer = call.session.hive4 or engine is not None
-    return [value if newer else as_of_2_3(value) for value in values or ()]
+    return list(map(as_of_2_3, values or ())) if _is_2_3(call, engine) else values or []
+
+
+def _is_2_3(call: Call, engine: str | None) -> bool:
+    """Whether the client may be of Hive 2.3."""
+    return not call.session.hive4 and engine is None
 
 
 def _answer(call: Call, value: ColumnStatistics | None) -> ColumnStatistics | None:
@@ -89,7 +93,7 @@ def set_aggr_stats_for(call: Call, request: SetPartitionsStatsRequest | None) ->
     return True
 
 
-@answers("get_table_column_statistics")
+@answers("get_table_column_statistics", cached=True)
 def get_table_column_statistics(
     call: Call, database: str | None, table: str | None, column: str | None
 ) -> ColumnStatistics | None:
@@ -97,7 +101,7 @@ def get_table_column_statistics(
     return _answer(call, call.metastore.statistics.of_table(database, table, columns))
 
 
-@answers("get_partition_column_statistics")
+@answers("get_partition_column_statistics", cached=True)
 def get_partition_column_statistics(
     call: Call, database: str | None, table: str | None, partition: str | None, column: str | None
 ) -> ColumnStatistics | None:
@@ -106,7 +110,7 @@ def get_partition_column_statistics(
     return _answer(call, next(iter(found.values()), None))
 
 
-@answers("get_table_statistics_req")
+@answers("get_table_statistics_req", cached=True)
 def get_table_statistics_req(call: Call, request: TableStatsRequest) -> TableStatsResult:
     found = call.metastore.statistics.of_table(
         request.dbName, request.tblName, request.colNames, request.engine, request.catName
@@ -114,9 +118,9 @@ def get_table_statistics_req(call: Call, request: TableStatsRequest) -> TableSta
     return TableStatsResult(tableStats=_understood(call, found.statsObj if found else None, request.engine))
 
 
-@answers("get_partitions_statistics_req")
-def get_partitions_statistics_req(call: Call, request: PartitionsStatsRequest) -> PartitionsStatsResult:
-    found = call.metastore.statistics.of_partitions(
+@answers("get_partitions_statistics_req", cached=True)
+def get_partitions_statistics_req(call: Call, request: PartitionsStatsRequest) -> Encoded:
+    found = call.metastore.statistics.encoded_of_partitions(
         call.scope,
         request.dbName,
         request.tblName,
@@ -124,13 +128,12 @@ def get_partitions_statistics_req(call: Call, request: PartitionsStatsRequest) -
         request.colNames,
         request.engine,
         request.catName,
+        of_2_3=_is_2_3(call, request.engine),
     )
-    return PartitionsStatsResult(
-        partStats={name: _understood(call, value.statsObj, request.engine) for name, value in found.items()}
-    )
+    return Encoded(kept_statistics.of_partitions(found))
 
 
-@answers("get_aggr_stats_for")
+@answers("get_aggr_stats_for", cached=True)
 def get_aggr_stats_for(call: Call, request: PartitionsStatsRequest) -> AggrStats:
     found = call.metastore.statistics.aggregated(
         call.scope,

@@ -18,7 +18,7 @@ from metastore.store.names import TableName
 from metastore.store.partitions import PartitionRow, Selection
 from metastore.store.statistics import KeptStatistics, NewStatistics
 from metastore.store.tables import TableRow
-from metastore.wire import binary, splice
+from metastore.wire import binary, kept_statistics, splice
 from metastore.wire.hive import (
     AggrStats,
     ColumnStatistics,
@@ -76,8 +76,8 @@ class StatisticsService:
             _check_columns(row, columns)
             value = objects.table_of(row)
             assert value.parameters is not None
-            old = _decoded(statistics.of_table(tx, row.id, list(columns), engine))
-            kept = _combined(columns, old.get("", {}), value.parameters, merging)
+            old = statistics.of_table(tx, row.id, list(columns), engine)
+            kept = _combined(columns, _by_column(old), value.parameters, merging)
             if not kept:
                 return
             statistics.put(tx, row.id, _encoded(statistics.OF_TABLE, kept, engine))
@@ -122,12 +122,13 @@ class StatisticsService:
     ) -> None:
         columns = sorted({column for of_partition in wanted.values() for column in of_partition})
         _check_columns(row, columns)
-        old = _decoded(statistics.of_partitions(tx, Selection(row.id, names=list(wanted)), columns, engine))
+        selection = Selection(row.id, names=list(wanted))
+        old = {kept.partition: kept for kept in statistics.of_partitions(tx, selection, columns, engine)}
         rows: list[NewStatistics] = []
         changed: list[tuple[int, bytes]] = []
         for name, new in wanted.items():
             partition = found[name]
-            kept = _combined(new, old.get(name, {}), partition.parameters, merging)
+            kept = _combined(new, _by_column(old.get(name)), partition.parameters, merging)
             if kept:
                 rows += _encoded(partition.id, kept, engine)
                 changed += partition.marked(kept)
@@ -292,7 +293,7 @@ class StatisticsService:
         with self._database.read() as tx:
             row = self._row(tx, database, table, catalog)
             kept = statistics.of_table(tx, row.id, wanted, engine)
-        return _answers(row.name, kept, wanted, engine).get("")
+        return kept and _answer(row.name, kept, engine)
 
     def of_partitions(
         self,
@@ -308,12 +309,34 @@ class StatisticsService:
 
         Raises NoSuchObjectException if there is no such table, MetaException for an empty name.
         """
-        wanted, engine = _lowered(columns), engine or DEFAULT_ENGINE
+        engine = engine or DEFAULT_ENGINE
         with self._database.read() as tx:
             row = self._row(tx, database, table, catalog)
             selection = readable(row, scope, names=_partition_names(names, row))
-            kept = list(statistics.of_partitions(tx, selection, wanted, engine))
-        return _answers(row.name, kept, wanted, engine)
+            kept = list(statistics.of_partitions(tx, selection, _lowered(columns), engine))
+        return {one.partition: _answer(row.name, one, engine) for one in kept}
+
+    def encoded_of_partitions(
+        self,
+        scope: Scope,
+        database: str | None,
+        table: str | None,
+        names: Sequence[str] | None,
+        columns: Sequence[str] | None,
+        engine: str | None = None,
+        catalog: str | None = None,
+        *,
+        of_2_3: bool = False,
+    ) -> list[tuple[str, int, bytes]]:
+        """As `of_partitions`: of each partition the name, how many columns' statistics, and these, encoded.
+
+        With `of_2_3` they are such as Hive 2.3 knows. Most are as they are kept, and aren't decoded.
+        """
+        with self._database.read() as tx:
+            row = self._row(tx, database, table, catalog)
+            selection = readable(row, scope, names=_partition_names(names, row))
+            kept = statistics.of_partitions(tx, selection, _lowered(columns), engine or DEFAULT_ENGINE)
+            return [(one.partition, one.columns, _encoded_answer(one, of_2_3=of_2_3)) for one in kept]
 
     def aggregated(
         self,
@@ -337,12 +360,14 @@ class StatisticsService:
             row = self._row(tx, database, table, catalog)
             places = {name: place for place, name in enumerate(_partition_names(names, row))}
             selection = readable(row, scope, names=list(places))
-            current, seen = "", 0
             for kept in statistics.of_partitions(tx, selection, wanted, engine or DEFAULT_ENGINE):
-                current, seen = kept.partition, seen + 1 if kept.partition == current else 1
-                complete += seen == len(wanted)
-                value = binary.decode(ColumnStatisticsObj, kept.body)
-                gathered.setdefault(kept.column, ColumnAggregate(value)).take(value, places[kept.partition])
+                complete += kept.columns == len(wanted)
+                place = places[kept.partition]
+                for value in kept_statistics.decoded_in_part(kept.columns, kept.bodies):
+                    column = value.colName or ""
+                    if column not in gathered:
+                        gathered[column] = ColumnAggregate(value)
+                    gathered[column].take(value, place)
         results = [gathered[column].result(len(places)) for column in wanted if column in gathered]
         return AggrStats(colStats=results, partsFound=complete)
 
@@ -493,34 +518,36 @@ def _encoded(partition_id: int, columns: _Columns, engine: str) -> list[NewStati
     return [NewStatistics(partition_id, column, engine, now, binary.encode(value)) for column, value in columns.items()]
 
 
-def _decoded(kept: Iterable[KeptStatistics]) -> dict[str, _Columns]:
-    """Statistics by partition ("" for the table itself) and column."""
-    found: dict[str, _Columns] = {}
-    for one in kept:
-        found.setdefault(one.partition, {})[one.column] = binary.decode_preserving(ColumnStatisticsObj, one.body)
-    return found
+def _by_column(kept: KeptStatistics | None) -> _Columns:
+    if kept is None:
+        return {}
+    return {value.colName or "": value for value in kept_statistics.decoded(kept.columns, kept.bodies)}
 
 
-def _answers(
-    name: TableName, kept: Iterable[KeptStatistics], columns: Sequence[str], engine: str
-) -> dict[str, ColumnStatistics]:
-    """Statistics as clients get them, by partition, the columns in the order asked for."""
-    kept = list(kept)
-    analyzed: dict[str, int] = {}
-    for one in kept:
-        analyzed[one.partition] = min(one.last_analyzed, analyzed.get(one.partition, one.last_analyzed))
-    return {
-        partition: ColumnStatistics(
-            statsDesc=ColumnStatisticsDesc(
-                isTblLevel=not partition,
-                dbName=name.database,
-                tableName=name.table,
-                partName=partition or None,
-                lastAnalyzed=analyzed[partition],
-                catName=name.catalog,
-            ),
-            statsObj=[statistics_values.without_sketch(found[column]) for column in columns if column in found],
-            engine=engine,
-        )
-        for partition, found in _decoded(kept).items()
-    }
+def _answer(name: TableName, kept: KeptStatistics, engine: str) -> ColumnStatistics:
+    """Statistics as clients get them."""
+    return ColumnStatistics(
+        statsDesc=ColumnStatisticsDesc(
+            isTblLevel=not kept.partition,
+            dbName=name.database,
+            tableName=name.table,
+            partName=kept.partition or None,
+            lastAnalyzed=kept.last_analyzed,
+            catName=name.catalog,
+        ),
+        statsObj=_without_sketches(kept),
+        engine=engine,
+    )
+
+
+def _encoded_answer(kept: KeptStatistics, *, of_2_3: bool) -> bytes:
+    """Statistics as clients get them, encoded."""
+    changes = kept_statistics.may_hold_sketches(kept.bodies)
+    if not changes and not (of_2_3 and kept_statistics.may_hold_timestamps(kept.bodies)):
+        return kept.bodies
+    values = _without_sketches(kept)
+    return b"".join([binary.encode(statistics_values.as_of_2_3(value) if of_2_3 else value) for value in values])
+
+
+def _without_sketches(kept: KeptStatistics) -> list[ColumnStatisticsObj]:
+    return list(map(statistics_values.without_sketch, kept_statistics.decoded(kept.columns, kept.bodies)))

@@ -60,31 +60,33 @@ class ColumnAggregate:
     _extremes: dict[str, _Extremes] = field(default_factory=dict)
     _incomplete: set[str] = field(default_factory=set)
     _kind: str = field(init=False)
+    _added: tuple[str, ...] = field(init=False)
+    _compared: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._kind = kind_of(self.first).name
+        self._kind, data = kind_of(self.first)
+        self._added = tuple(name for name in data.field_names() if name in COUNTS)
+        self._compared = tuple(name for name in data.field_names() if name == LOW or name in LARGEST)
 
     def take(self, statistics: ColumnStatisticsObj, position: int) -> None:
         """Adds a partition's statistics; `position` is its place among the partitions that were asked for.
 
         Statistics of another kind than the first ones' are passed over, as if they were missing.
         """
-        kind, data = kind_of(statistics)
-        if kind != self._kind:
+        data = getattr(statistics.statsData, self._kind)
+        if data is None:
             return
         self.partitions += 1
-        for name in data.field_names():
-            value = getattr(data, name)
-            if name in COUNTS:
-                self._counts[name] = self._counts.get(name, 0) + (value or 0)
-            elif name == LOW or name in LARGEST:
-                self._take_extreme(name, value, position)
+        for name in self._added:
+            self._counts[name] = self._counts.get(name, 0) + (getattr(data, name) or 0)
+        for name in self._compared:
+            self._take_extreme(name, getattr(data, name), position)
 
     def _take_extreme(self, name: str, value: Any, position: int) -> None:
         if value is None:
             self._incomplete.add(name)
             return
-        comparable = number(value)
+        comparable = value if isinstance(value, int | float) else number(value)
         extremes = self._extremes.get(name)
         if extremes is None:
             self._extremes[name] = _Extremes(comparable, position, comparable, position)

@@ -49,10 +49,10 @@ class Kind(NamedTuple):
 def kind_of(statistics: ColumnStatisticsObj) -> Kind:
     """The one kind of data that there is. Raises InvalidObjectException if there is none, or more than one."""
     kinds = _kinds(statistics.statsData or ColumnStatisticsData())
-    given = len(kinds) - kinds.count(None)
-    if given != 1:
-        raise _invalid(statistics, f"{given} kinds of statistics instead of one")
-    return next(Kind(name, data) for name, data in zip(_KINDS, kinds, strict=True) if data is not None)
+    given = [Kind(name, data) for name, data in zip(_KINDS, kinds, strict=True) if data is not None]
+    if len(given) != 1:
+        raise _invalid(statistics, f"{len(given)} kinds of statistics instead of one")
+    return given[0]
 
 
 def _invalid(statistics: ColumnStatisticsObj, why: str) -> InvalidObjectException:

@@ -1,13 +1,15 @@
 """Column statistics of tables and partitions."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from sqlalchemy import Connection, Select, delete, func, select
+from sqlalchemy import Connection, delete, func, literal, select
+from sqlalchemy.dialects.postgresql import ARRAY
 
-from metastore.store import bulk
+from metastore.store import binary_rows, bulk
+from metastore.store.footprint import Kind, note
 from metastore.store.partitions import Selection
-from metastore.store.schema import column_statistics, partitions
+from metastore.store.schema import NAME, column_statistics, partitions
 
 OF_TABLE = 0  # the partition id under which a table's own statistics are kept
 _PAGE = 1_000  # partitions
@@ -24,50 +26,68 @@ class NewStatistics(NamedTuple):
 
 
 class KeptStatistics(NamedTuple):
-    """Statistics of one column as they are kept; `partition` is the partition's name, empty for the table's own."""
+    """Statistics of some columns of one partition as they are kept, encoded one after the other.
+
+    `partition` is the partition's name, empty for the table's own; `last_analyzed` when the oldest of them were made.
+    """
 
     partition: str
-    column: str
+    columns: int
     last_analyzed: int
-    body: bytes
+    bodies: bytes
 
 
-_KEPT = (column_statistics.c.column_name, column_statistics.c.last_analyzed, column_statistics.c.body)
-
-
-def _of_columns(query: Select[Any], columns: Sequence[str], engine: str) -> Select[Any]:
-    return query.where(column_statistics.c.column_name == func.any(list(columns)), column_statistics.c.engine == engine)
-
-
-def of_table(tx: Connection, table_id: int, columns: Sequence[str], engine: str) -> list[KeptStatistics]:
-    """The table's own statistics of some columns, in no particular order."""
-    query = _of_columns(select(*_KEPT), columns, engine).where(
-        column_statistics.c.table_id == table_id, column_statistics.c.partition_id == OF_TABLE
-    )
-    return [KeptStatistics("", row[0], row[1], bytes(row[2])) for row in tx.execute(query)]
+def of_table(tx: Connection, table_id: int, columns: Sequence[str], engine: str) -> KeptStatistics | None:
+    """The table's own statistics of some columns, in the order asked for; None if it has none."""
+    return _kept(tx, table_id, {OF_TABLE: ""}, columns, engine)[OF_TABLE]
 
 
 def of_partitions(
     tx: Connection, selection: Selection, columns: Sequence[str], engine: str
 ) -> Iterator[KeptStatistics]:
-    """The selected partitions' statistics of some columns, in the order of the partitions' names.
+    """The selected partitions' statistics of some columns, for each in the order asked for.
 
-    They are fetched while they are consumed, those of so many partitions at a time that many need no more memory
-    than few. Not as a join: the planner, misled about a table that has just grown, would make it slow.
+    Those of partitions that have any, in the order of the partitions' names. They are fetched while they are consumed,
+    those of so many partitions at a time that many need no more memory than few. Not as a join: the planner, misled
+    about a table that has just grown, would make it slow.
     """
     query = select(partitions.c.id, partitions.c.name).where(selection.condition()).order_by(partitions.c.name)
     selected = [(row[0], row[1]) for row in tx.execute(query)]
     for start in range(0, len(selected), _PAGE):
-        names = dict(selected[start : start + _PAGE])
-        found: dict[int, list[KeptStatistics]] = {number: [] for number in names}
-        page = _of_columns(select(column_statistics.c.partition_id, *_KEPT), columns, engine).where(
-            column_statistics.c.table_id == selection.table_id,
-            column_statistics.c.partition_id == func.any(list(names)),
+        page = dict(selected[start : start + _PAGE])
+        yield from filter(None, _kept(tx, selection.table_id, page, columns, engine).values())
+
+
+def _kept(
+    tx: Connection, table_id: int, names: Mapping[int, str], columns: Sequence[str], engine: str
+) -> dict[int, KeptStatistics | None]:
+    """What is kept for partitions, by their ids and in the order of these, None where nothing is."""
+    note(Kind.STATISTICS, table_id)
+    kept = column_statistics.c
+    wanted = literal(list(columns), ARRAY(NAME))
+    place = func.array_position(wanted, kept.column_name)
+    query = (
+        select(
+            kept.partition_id,
+            func.count(),
+            func.min(kept.last_analyzed),
+            func.string_agg(kept.body, literal(b"")).aggregate_order_by(place),
         )
-        for row in tx.execute(page):
-            found[row[0]].append(KeptStatistics(names[row[0]], row[1], row[2], bytes(row[3])))
-        for of_partition in found.values():
-            yield from of_partition
+        .where(
+            kept.table_id == table_id,
+            kept.partition_id == func.any(list(names)),
+            kept.column_name == func.any(wanted),
+            kept.engine == engine,
+        )
+        .group_by(kept.partition_id)
+    )
+    found: dict[int, KeptStatistics | None] = dict.fromkeys(names)
+    for row in binary_rows.fetch(tx, query):
+        partition, count, last_analyzed, bodies = (value or b"" for value in binary_rows.values(row))
+        number = int.from_bytes(partition)
+        analyzed = int.from_bytes(last_analyzed, signed=True)
+        found[number] = KeptStatistics(names[number], int.from_bytes(count), analyzed, bodies)
+    return found
 
 
 def put(tx: Connection, table_id: int, new: Iterable[NewStatistics]) -> None:

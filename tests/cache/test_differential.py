@@ -22,12 +22,22 @@ from metastore.api import load
 from metastore.api.registry import HANDLERS
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import (
+    ColumnStatistics,
+    ColumnStatisticsData,
+    ColumnStatisticsDesc,
+    ColumnStatisticsObj,
+    DeleteColumnStatisticsRequest,
     GetDatabaseRequest,
     GetFieldsRequest,
     GetPartitionsByNamesRequest,
     GetSchemaRequest,
     GetTableRequest,
     GetTablesRequest,
+    LongColumnStatsData,
+    PartitionsStatsRequest,
+    SetPartitionsStatsRequest,
+    StringColumnStatsData,
+    TableStatsRequest,
 )
 from metastore.wire.lake import (
     BeginInstantRequest,
@@ -67,7 +77,18 @@ def request(method: str, make: Callable[[Reader], Any]) -> tuple[str, Ask]:
     return method, lambda reader: reader.client.call(method, make(reader))
 
 
-DAY = writers.HIDDEN_NAME
+DAY, OTHER_DAY, NEW_DAY = writers.HIDDEN_NAME, "ds=2020-01-01/hr=2", "ds=2020-01-02/hr=1"
+
+
+def of_columns(method: str, name: str, engine: str | None = None) -> tuple[str, Ask]:
+    """Statistics of columns of a table, or of partitions."""
+    columns = ["id", "name", "id2"]
+    if method == "get_table_statistics_req":
+        return request(method, lambda r: TableStatsRequest(r.db, r.table(name), columns, engine=engine))
+    days = [DAY, OTHER_DAY, NEW_DAY]
+    return request(method, lambda r: PartitionsStatsRequest(r.db, r.table(name), columns, days, engine=engine))
+
+
 READS: list[tuple[str, Ask]] = [
     *((each.method, each.ask) for each in recipes.RECIPES if each.method in CACHED),
     *(
@@ -80,11 +101,24 @@ READS: list[tuple[str, Ask]] = [
             of_table("get_partition", name, writers.READY),
             of_table("get_partition_names", name, -1),
             of_table("get_partitions", name, -1),
+            of_columns("get_table_statistics_req", name),
+            of_columns("get_partitions_statistics_req", name),
+            of_columns("get_aggr_stats_for", name),
         )
     ),
+    *(
+        of_columns(method, "t", engine)
+        for method in ("get_table_statistics_req", "get_partitions_statistics_req", "get_aggr_stats_for")
+        for engine in ("hive", "impala")
+    ),
+    of_table("get_table_column_statistics", "t", "id"),
+    of_table("get_table_column_statistics", "t", "name"),
+    of_table("get_partition_column_statistics", "t", DAY, "name"),
+    of_table("get_partition_column_statistics", "t", OTHER_DAY, "id"),
+    of_table("get_partition_column_statistics", "t", NEW_DAY, "id"),
     of_table("get_partition_with_auth", "t", writers.HIDDEN, "me", ["us"]),
     of_table("get_partition_by_name", "t", DAY),
-    of_table("get_partition_by_name", "t", "ds=2020-01-02/hr=1"),
+    of_table("get_partition_by_name", "t", NEW_DAY),
     of_table("get_partitions_with_auth", "t", -1, "you", []),
     of_table("get_fields_with_environment_context", "t", None),
     of_table("get_schema", "t"),
@@ -111,6 +145,11 @@ READS: list[tuple[str, Ask]] = [
     ("get_all_tables", lambda reader: reader.client.get_all_tables(reader.db + "b")),
     ("get_table", lambda reader: reader.client.get_table(reader.db + "b", "t")),
     ("get_partitions", lambda reader: reader.client.get_partitions(reader.db + "b", "t", -1)),
+    ("get_table_column_statistics", lambda r: r.client.get_table_column_statistics(r.db + "b", "t", "id")),
+    (
+        "get_partitions_statistics_req",
+        lambda r: r.client.get_partitions_statistics_req(PartitionsStatsRequest(r.db + "b", "t", ["id"], [DAY])),
+    ),
     request("lake_timeline_position", lambda r: r.reference),
     request("lake_list_instants", lambda r: ListInstantsRequest(r.reference)),
     request(
@@ -167,6 +206,35 @@ def external(client: ThriftClient, db: str) -> None:
     client.alter_table(db, "k", value.replace(tableType="EXTERNAL_TABLE", parameters={"EXTERNAL": "TRUE"}))
 
 
+def statistics(
+    client: ThriftClient, db: str, engine: str | None = None, merged: bool = False, sketch: bytes | None = None
+) -> None:
+    """Of a table and two of its partitions, each time others."""
+    for part in (None, DAY, OTHER_DAY):
+        description = ColumnStatisticsDesc(isTblLevel=part is None, dbName=db, tableName="t", partName=part)
+        count = next(NUMBERS)
+        longs = ColumnStatisticsData(longStats=LongColumnStatsData(-count, count, count, count, sketch))
+        strings = ColumnStatisticsData(stringStats=StringColumnStatsData(count, count / 2, count, count, sketch))
+        given = [ColumnStatisticsObj("id", "bigint", longs), ColumnStatisticsObj("name", "string", strings)]
+        client.set_aggr_stats_for(
+            SetPartitionsStatsRequest([ColumnStatistics(description, given)], needMerge=merged, engine=engine)
+        )
+
+
+def renamed_column(client: ThriftClient, db: str) -> None:
+    """A column gets another name: the statistics of the old one are dropped."""
+    value = client.get_table(db, "t")
+    value.sd.cols = [each.replace(name="id2") if each.name == "id" else each for each in value.sd.cols]
+    client.alter_table_with_cascade(db, "t", value, True)
+
+
+def dropped_column(client: ThriftClient, db: str) -> None:
+    """Of the table alone; its partitions keep theirs."""
+    value = client.get_table(db, "t")
+    value.sd.cols = [each for each in value.sd.cols if each.name != "name"]
+    client.alter_table(db, "t", value)
+
+
 def owner(client: ThriftClient, db: str) -> None:
     client.alter_database(db, client.get_database(db).replace(description=str(next(NUMBERS))))
 
@@ -178,6 +246,18 @@ OTHERS: dict[str, Write] = {
     "back": back,
     "external": external,
     "alter_database": owner,
+    "statistics": statistics,
+    "statistics-merged": lambda client, db: statistics(client, db, merged=True),
+    "statistics-sketched": lambda client, db: statistics(client, db, sketch=b"\xff sketch"),
+    "statistics-engine": lambda client, db: statistics(client, db, "impala"),
+    "statistics-column": lambda client, db: client.delete_partition_column_statistics(db, "t", DAY, "name", "hive"),
+    "statistics-dropped": lambda client, db: client.delete_table_column_statistics(db, "t", None, None),
+    "statistics-engine-dropped": lambda client, db: client.delete_column_statistics_req(
+        DeleteColumnStatisticsRequest(db_name=db, tbl_name="t", part_names=[DAY, OTHER_DAY], engine="impala")
+    ),
+    "column-renamed": renamed_column,
+    "column-dropped": dropped_column,
+    "rename": lambda client, db: client.alter_table(db, "t", client.get_table(db, "t").replace(tableName="fresh")),
     "create_database": lambda client, db: client.create_database(database(db + "b")),
     "drop_database": lambda client, db: client.drop_database(db + "b", True, True),
     "drop_database-own": lambda client, db: client.drop_database(db, True, True),
@@ -202,7 +282,18 @@ BEFORE = {
     "drop_database": ["create_database", "moved"],
     "drop_view": ["create_view"],
     "moved": ["create_database"],
+    "rename": ["statistics"],
     "rename_back": ["alter_table-rename"],
+    "rename_partition": ["statistics"],
+    "statistics-column": ["statistics"],
+    "statistics-dropped": ["statistics"],
+    "statistics-engine-dropped": ["statistics-engine"],
+    "statistics-merged": ["statistics-sketched"],
+    "column-renamed": ["statistics"],
+    "column-dropped": ["statistics"],
+    "lake_commit_partitions": ["statistics"],
+    "truncate_table": ["statistics"],
+    "drop_partition": ["statistics"],
 }
 """What has to be written first, else a write is refused."""
 

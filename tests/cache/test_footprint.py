@@ -30,7 +30,7 @@ TOLD_BY = {
     "databases": {Kind.DATABASES, Kind.DATABASE, Kind.TABLES, Kind.TABLE},  # a database with tables stays, too
     "tables": {Kind.TABLES, Kind.TABLE, Kind.DATABASES},  # the last where there is no such database
     "storage_descriptors": ANY,  # what has a number never changes
-    "column_statistics": {Kind.TABLE},  # whoever changes them changes the table's row
+    "column_statistics": {Kind.STATISTICS},
     "partitions": {Kind.PARTITIONS},
     "timelines": {Kind.TIMELINE},
     "instants": {Kind.TIMELINE},

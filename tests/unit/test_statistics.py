@@ -17,10 +17,11 @@ from metastore.api.session import Session
 from metastore.services import Metastore
 from metastore.services.hyperloglog import HyperLogLog
 from metastore.services.statistics import Merging, StatisticsService
+from metastore.services.statistics_values import as_of_2_3, kind_of
 from metastore.services.visibility import Scope
 from metastore.settings import Settings
 from metastore.store import DatabaseUnavailable, migrations, schema
-from metastore.wire import binary
+from metastore.wire import binary, kept_statistics
 from metastore.wire.hive import (
     BinaryColumnStatsData,
     BooleanColumnStatsData,
@@ -42,6 +43,7 @@ from metastore.wire.hive import (
     NoSuchObjectException,
     Partition,
     PartitionsStatsRequest,
+    PartitionsStatsResult,
     SerDeInfo,
     SetPartitionsStatsRequest,
     StorageDescriptor,
@@ -384,6 +386,43 @@ def test_uncommitted_partitions_are_hidden_from_readers_only(
     assert list(statistics.of_partitions(Scope.READY, db, "p", [hour(1), hour(2)], ["i"])) == [hour(1), hour(2)]
 
 
+UNKNOWN = b"\x0b\x00\x09\x00\x00\x00\x02\xffa"
+EXTRAS: dict[str, dict[str, Any]] = {
+    "as given": {},
+    "sketches": {"bitVectors": b"\xff sketch"},
+    "histograms": {"histogram": b"\xff histogram"},
+    "unknown": {"unknown": UNKNOWN},
+    "bounds that look like sketches": {"lowValue": 0x0B0004, "highValue": 0x0B0005},
+    "bounds that look like timestamps": {"lowValue": 0x0C0008},
+}
+
+
+@pytest.mark.parametrize("of_2_3", [False, True])
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_encoded_ones_are_the_same_as_decoded_ones(
+    statistics: StatisticsService, db: str, extra: str, of_2_3: bool
+) -> None:
+    given = [column(name) for name, (_, value) in COLUMNS.items() if value is not None]
+    for each in given:
+        data = kind_of(each).data
+        for field, value in EXTRAS[extra].items():
+            if field == "unknown":
+                data.unknown, each.statsData.unknown, each.unknown = value, b"", b""
+            elif isinstance(getattr(data, field, None), int) or (isinstance(value, bytes) and hasattr(data, field)):
+                setattr(data, field, value)
+    hours = [hour(1), hour(3)]
+    statistics.update_partitions([of(db, "p", *given, partition=each) for each in hours])
+    asked = (Scope.READY, db, "p", [hour(number) for number in range(1, 5)], [name.upper() for name in COLUMNS])
+    decoded = statistics.of_partitions(*asked)
+    understood = {
+        name: [as_of_2_3(each) if of_2_3 else each for each in values.statsObj or ()]
+        for name, values in decoded.items()
+    }
+    assert list(understood) == hours
+    encoded = b"".join(kept_statistics.of_partitions(statistics.encoded_of_partitions(*asked, of_2_3=of_2_3)))
+    assert binary.decode_preserving(PartitionsStatsResult, encoded).partStats == understood
+
+
 # --- merging --------------------------------------------------------------------------------------------------
 
 
@@ -498,6 +537,12 @@ def call(statistics: StatisticsService) -> Call:
     return Call(Session("1", "test"), SimpleNamespace(statistics=statistics))  # type: ignore[arg-type]
 
 
+def of_partitions(call: Call, request: PartitionsStatsRequest) -> dict[str, list[ColumnStatisticsObj]]:
+    """What get_partitions_statistics_req answers."""
+    encoded = b"".join(api.get_partitions_statistics_req(call, request).pieces)
+    return binary.decode_preserving(PartitionsStatsResult, encoded).partStats or {}
+
+
 AS_LONGS = LongColumnStatsData(1000, 2000, 1, 3)
 AS_TIMESTAMPS = TimestampColumnStatsData(Timestamp(1000), Timestamp(2000), 1, 3)
 
@@ -514,12 +559,7 @@ def test_each_client_gets_timestamps_as_it_knows_them(call: Call, db: str, hive4
         api.get_partition_column_statistics(call, db, "p", hour(1), "ts"),
         api.get_table_statistics_req(call, TableStatsRequest(db, "t", ["ts"], engine=engine)).tableStats,
         api.get_aggr_stats_for(call, PartitionsStatsRequest(db, "p", ["ts"], [hour(1)], engine=engine)).colStats,
-        (
-            api.get_partitions_statistics_req(
-                call, PartitionsStatsRequest(db, "p", ["ts"], [hour(1)], engine=engine)
-            ).partStats
-            or {}
-        )[hour(1)],
+        of_partitions(call, PartitionsStatsRequest(db, "p", ["ts"], [hour(1)], engine=engine))[hour(1)],
     ]
     for answer in answers:
         found = answer if isinstance(answer, ColumnStatistics) else ColumnStatistics(statsObj=answer)
@@ -531,7 +571,7 @@ def test_there_may_be_no_result(call: Call, db: str) -> None:
     assert api.get_table_column_statistics(call, db, "t", None) is None
     assert api.get_partition_column_statistics(call, db, "p", hour(9), "i") is None
     assert api.get_table_statistics_req(call, TableStatsRequest(db, "t", ["i"])).tableStats == []
-    assert api.get_partitions_statistics_req(call, PartitionsStatsRequest(db, "p", ["i"], [hour(1)])).partStats == {}
+    assert of_partitions(call, PartitionsStatsRequest(db, "p", ["i"], [hour(1)])) == {}
     with pytest.raises(MetaException, match="Partition name is invalid"):
         api.get_partition_column_statistics(call, db, "p", None, "i")
 
