@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
-from thrift.Thrift import TException
+from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
 from metastore.client.closing import Closing
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import MetaException
+from metastore.wire.struct import ExceptionStruct
 
 logger = logging.getLogger(__name__)
 
@@ -87,9 +88,10 @@ class ReconnectingClient(Closing):
             self._client = self._connect()
         try:
             return request(self._client)
-        except MetaException:
+        except (ExceptionStruct, TApplicationException):
             raise  # an answer: the connection is in order
-        except (TTransportException, OSError):
+        except BaseException:
+            # After Ctrl-C, for example, the answer may still come, and would be taken for that of the next call.
             self.close()
             raise
 

@@ -45,10 +45,12 @@ class ThriftClient(Closing):
         arguments = method.args()
         for field, value in (*zip(method.argument_names, args, strict=False), *named.items()):
             setattr(arguments, field, value)
+        # First, for arguments that can't be written must leave no half of a call behind.
+        encoded = self._protocol._fast_encode(arguments, [method.args, method.args_spec])
         self._sequence += 1
         kind = TMessageType.ONEWAY if method.oneway else TMessageType.CALL
         self._protocol.writeMessageBegin(name, kind, self._sequence)
-        self._transport.write(self._protocol._fast_encode(arguments, [method.args, method.args_spec]))
+        self._transport.write(encoded)
         self._protocol.writeMessageEnd()
         self._transport.flush()
         if method.oneway:

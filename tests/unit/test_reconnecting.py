@@ -16,7 +16,7 @@ DONE = AlreadyExistsException("it exists")
 class Server:
     """Answers one call after the other as it was told to: None, or an exception."""
 
-    def __init__(self, *answers: Exception | None) -> None:
+    def __init__(self, *answers: BaseException | None) -> None:
         self.answers = list(answers)
 
     def create(self) -> None:
@@ -48,3 +48,13 @@ def test_what_somebody_else_did_before_is_refused() -> None:
 def test_other_refusals_stay() -> None:
     with pytest.raises(InvalidOperationException):
         change(LOST, InvalidOperationException("no"))
+
+
+def test_a_late_answer_is_nobodys() -> None:
+    """An answer that is not waited for any more would be taken for that of the next call on the connection."""
+    servers: list[Any] = [Server(KeyboardInterrupt()), Server(None)]
+    with ReconnectingClient(lambda: servers.pop(0)) as client:
+        with pytest.raises(KeyboardInterrupt):
+            client.call(lambda each: each.create())
+        client.call(lambda each: each.create())
+    assert servers == []
