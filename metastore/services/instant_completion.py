@@ -19,7 +19,7 @@ from metastore.services.events import Events
 from metastore.services.instant_changes import Planner, undone
 from metastore.services.instant_conflicts import PROPERTY, Strategy, overlap
 from metastore.services.instant_files import InstantFiles
-from metastore.services.instant_sealing import Changes, change_snapshot, seal
+from metastore.services.instant_sealing import Changes, change_snapshot, common_time, seal
 from metastore.services.lake_columns import change_columns
 from metastore.services.lake_partitions import HiveView, lake_partition
 from metastore.services.publishing import Publisher
@@ -149,7 +149,8 @@ class InstantCompletion:
                 raise InvalidOperationException("some of the instants are completed already, others are not")
             return done
         changed = [self._change(tx, each, *held[id(each)], meaning) for each in requests]
-        done = [self._seal(tx, each) for each in changed]
+        now = common_time(tx, [each.row.id for each in changed]) if len(changed) > 1 else None
+        done = [self._seal(tx, each, now) for each in changed]
         # One moment for all of them, so that no reader sees some without the others.
         instants.put_event(tx, [each.instant_id for each in done], max(each.event or 0 for each in done))
         return done
@@ -207,7 +208,7 @@ class InstantCompletion:
         self._files.record(tx, row, instant, joined)
         return _Changed(request, digest, row, line, instant, action, changes)
 
-    def _seal(self, tx: Transaction, changed: "_Changed") -> "_Done":
+    def _seal(self, tx: Transaction, changed: "_Changed", now: int | None) -> "_Done":
         request, digest, row, line, instant, action, changes = changed
         sealed = seal(
             tx,
@@ -219,6 +220,7 @@ class InstantCompletion:
             position=line.position + 1,
             oldest_readable=line.oldest_readable,
             digest=digest,
+            now=now,
         )
         answer = CompletedInstant(request.table, told(sealed.instant), False, sealed.version)
         return _Done(answer, row.id, instant.id, sealed.event, has_event_times=bool(request.eventTimes))

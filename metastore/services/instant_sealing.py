@@ -57,6 +57,15 @@ def change_snapshot(tx: Transaction, row: TableRow, position: int, changes: Chan
     return data_files.count_changes(tx, row.id, position, changes.counts())
 
 
+def common_time(tx: Transaction, table_ids: Sequence[int]) -> int:
+    """The time at which instants of several tables are completed together, in milliseconds: who reads the tables as of
+    a time reads all or none. From here on nobody begins an instant of these tables until the transaction ends.
+    """
+    for each in table_ids:
+        instants.hold_timeline(tx, each)
+    return now_ms()
+
+
 def seal(
     tx: Transaction,
     row: TableRow,
@@ -68,14 +77,17 @@ def seal(
     position: int,
     oldest_readable: int,
     digest: bytes = b"",
+    now: int | None = None,
 ) -> Sealed:
     """Completes an instant whose changes have been made. The caller keeps other completions away.
+
+    `now` is what `common_time` said, for one of several.
 
     It comes last, since from here on nobody begins an instant of the table until the transaction ends: who begins has
     read this completion if, and only if, its timestamp is later than the completion time. Raises store.Conflict if
     there is an instant with that timestamp and action already.
     """
-    now = now_ms()
+    now = now_ms() if now is None else now
     line = instants.hold_timeline(tx, row.id)
     assert line is not None, "an instant without a timeline"
     completion_time = rules.next_timestamp(line.last_timestamp, now)

@@ -1,7 +1,10 @@
 """What a completion does to the snapshot, to Hive's view, to readiness and the log, all at once or not at all."""
 
+import itertools
+
 import pytest
 
+from metastore.clock import now_ms
 from metastore.services import Metastore
 from metastore.services.visibility import Scope
 from metastore.wire.hive import InvalidOperationException, NoSuchObjectException, Partition
@@ -252,6 +255,17 @@ def test_several_tables_complete_together(metastore: Metastore, db: str) -> None
         assert len(each.paths(asOfMoment=moment)) == 1
         assert each.paths(asOfMoment=moment - 1) == []
     assert [each.repeated for each in metastore.instant_completion.complete(requests)] == [True, True]
+
+
+def test_several_tables_are_read_together_as_of_any_time(
+    metastore: Metastore, db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = LakeTable(metastore, db, "one"), LakeTable(metastore, db, "two")
+    requests = [each.request(each.begin()) for each in (one, two)]
+    ticking = itertools.count(now_ms() + 1000, 1000)
+    monkeypatch.setattr("metastore.services.instant_sealing.now_ms", lambda: next(ticking))
+    metastore.instant_completion.complete(requests)
+    assert one.instants()[0].completionTime == two.instants()[0].completionTime
 
 
 def test_several_tables_or_none(metastore: Metastore, db: str) -> None:
