@@ -125,18 +125,39 @@ class LakeTable:
     ) -> Iterator["Writing"]:
         """Begins an instant and sends heartbeats while the block runs; gives it up unless the block completes it.
 
-        The server gives an instant up whose heartbeats stay away for longer than its `instant_heartbeat_seconds`.
+        The server gives an instant up whose heartbeats stay away for longer than its `instant_heartbeat_seconds`. What
+        is raised then, by whatever missed the files first, has a note that says so. Raises ValueError unless
+        `heartbeat_seconds` is positive.
         """
+        if heartbeat_seconds <= 0:
+            raise ValueError(f"heartbeats are sent every so many seconds, not every {heartbeat_seconds}")
         begun = self.begin(action, metadata=metadata, read_position=read_position, heartbeat=True)
         writing = Writing(self, begun)
         try:
             with Heartbeats(self._client.connect, self.reference, begun.instant, heartbeat_seconds):
                 yield writing
+        except Exception as error:
+            if self._is_gone(begun.instant):
+                error.add_note(
+                    f"The instant {begun.instant.timestamp} {action} of {self.name} had been given up: no heartbeat had"
+                    f" come for the server's instant_heartbeat_seconds, and one was sent every {heartbeat_seconds:g} s"
+                )
+            raise
         finally:
             if writing.completed is None:
                 # A completion that was done although nobody heard of it is refused to be given up.
                 with suppress(ExceptionStruct, TException, OSError):
                     self.give_up(begun.instant)
+
+    def _is_gone(self, instant: Instant) -> bool:
+        """Whether the timeline doesn't have it any more; False if that can't be found out."""
+        try:
+            self.heartbeat(instant)
+        except NoSuchObjectException:
+            return True
+        except (ExceptionStruct, TException, OSError):
+            pass
+        return False
 
     def begin(
         self,
@@ -318,7 +339,7 @@ class LakeTable:
 
         Of some `partitions`, by their names, or those that a `filter` in Hive's grammar holds for. `read_optimized`:
         base files only; `all_versions`: those too that others have superseded. Raises SnapshotGone for a snapshot that
-        has lost files to a clean.
+        has lost files to a clean, TypeError if `as_of` is nothing of the kind.
         """
         request = wire.SnapshotRequest(
             table=self.reference,
@@ -330,14 +351,18 @@ class LakeTable:
             limit=page,
         )
         match as_of:
+            case None:
+                pass
             case str():
                 request.asOf = as_of
-            case Moment():
-                request.asOfMoment = as_of.number
+            case Moment(int(number)):
+                request.asOfMoment = number
             case datetime():
                 request.asOfTime = to_millis(as_of)
             case int():
                 request.asOfPosition = as_of
+            case _:
+                raise TypeError(f"{as_of!r} is no timestamp of an instant, position, datetime, or Moment of a number")
         return Snapshot(self._client, request)
 
     def changes(
@@ -351,8 +376,14 @@ class LakeTable:
         page: int | None = None,
     ) -> Iterator[Changes]:
         """What was added and removed after a position up to another, or up to now; by instant, in the order of their
-        completions."""
+        completions.
+
+        Raises, when the first is asked for, ValueError if `after` is greater than the other, SnapshotGone if files of
+        the snapshot at `after` have been cleaned.
+        """
         last = self.position().position if up_to is None else up_to
+        if after > last:
+            raise ValueError(f"{self.name}: position {after} is not before position {last}, up to which is asked")
         request = wire.ReadChangesRequest(
             table=self.reference,
             after=after,

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -120,6 +120,32 @@ def test_a_table_is_read_as_of(table: LakeTable) -> None:
         table.timestamp_of(before)
 
 
+@pytest.mark.parametrize("as_of", [1.5, date(2026, 1, 1), Moment(None)])  # type: ignore[arg-type]
+def test_what_is_no_moment_is_not_the_latest(table: LakeTable, as_of: Any) -> None:
+    """`Moment(None)`: the instant that a completion returns has no moment yet."""
+    commit(table, "a")
+    with pytest.raises(TypeError, match="is no timestamp of an instant"):
+        table.snapshot(as_of)
+    with pytest.raises(TypeError):
+        table.position_of(as_of)
+
+
+def test_changes_are_asked_for_forwards(table: LakeTable) -> None:
+    commit(table, "a")
+    assert list(table.changes(1)) == []
+    for after, up_to in ((2, None), (1, 0)):
+        with pytest.raises(ValueError, match=f"position {after} is not before"):
+            list(table.changes(after, up_to))
+
+
+def test_a_call_that_can_not_be_written_disturbs_no_other(table: LakeTable, calls: Calls) -> None:
+    with pytest.raises(OverflowError):
+        table.snapshot(1 << 70)
+    del calls.names[:]
+    assert table.position().position == 0
+    assert calls.names == ["lake_timeline_position"]
+
+
 def test_pages_are_put_together(table: LakeTable) -> None:
     stamps = [commit(table, f"a{number}", f"b{number}") for number in range(25)]
     snapshot = table.snapshot(page=7)
@@ -174,6 +200,19 @@ def test_heartbeats_are_sent_while_it_lasts(table: LakeTable) -> None:
         assert first is not None
         wait_until(lambda: (table.details(*key).instant.heartbeat_at or first) > first, 30, "another heartbeat")
         table.heartbeat(writing.instant)
+
+
+def test_whose_heartbeats_stayed_away_is_told(table: LakeTable) -> None:
+    with pytest.raises(FileNotFoundError) as failed, table.writing() as writing:
+        table.give_up(writing.instant)
+        raise FileNotFoundError
+    assert "had been given up" in "".join(failed.value.__notes__)
+    with pytest.raises(KeyError) as other, table.writing():
+        raise KeyError
+    assert not hasattr(other.value, "__notes__")
+    with pytest.raises(ValueError, match="every 0"), table.writing(heartbeat_seconds=0):
+        pass
+    assert list(table.instants()) == []
 
 
 def test_a_loser_is_told_who_won(client: LakeClient, new_table: Callable[[], LakeTable]) -> None:
