@@ -5,10 +5,26 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from psycopg2.extras import execute_values
-from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, literal, or_, select, text, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    tuple_,
+    update,
+)
 from sqlalchemy.dialects.postgresql import aggregate_order_by, insert
 
 from metastore.store.predicates import Predicate, to_sql
+from metastore.store.prepared import Prepared
 from metastore.store.schema import data_files, lake_partitions, leftover_files
 
 WHOLE_TABLE = ""
@@ -446,7 +462,10 @@ def leave_over(tx: Connection, table_id: int, paths: Iterable[str], instant_id: 
 
 def forget_leftovers_of(tx: Connection, instant_id: int) -> None:
     """Keeps the files of an instant after all."""
-    tx.execute(delete(leftover_files).where(leftover_files.c.instant_id == instant_id))
+    _FORGET.execute(tx, {"instant_id": instant_id})
+
+
+_FORGET = Prepared(delete(leftover_files).where(leftover_files.c.instant_id == bindparam("instant_id")))
 
 
 class Leftover(NamedTuple):
@@ -459,9 +478,16 @@ class Leftover(NamedTuple):
 
 def leftovers(tx: Connection, limit: int) -> list[Leftover]:
     """Files to be deleted, held until the transaction ends."""
-    query = select(leftover_files.c.id, leftover_files.c.table_id, leftover_files.c.path)
-    query = query.where(leftover_files.c.instant_id.is_(None)).order_by(leftover_files.c.id).limit(limit)
-    return [Leftover(*row) for row in tx.execute(query.with_for_update(skip_locked=True))]
+    return [Leftover(*row) for row in _LEFTOVERS.all(tx, {"limit": limit})]
+
+
+_LEFTOVERS = Prepared(
+    select(leftover_files.c.id, leftover_files.c.table_id, leftover_files.c.path)
+    .where(leftover_files.c.instant_id.is_(None))
+    .order_by(leftover_files.c.id)
+    .limit(bindparam("limit", type_=Integer))
+    .with_for_update(skip_locked=True)
+)
 
 
 def forget_leftover(tx: Connection, table_id: int, path: str) -> bool:

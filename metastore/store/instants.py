@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, and_, bindparam, delete, exists, func, or_, select, update
+from sqlalchemy import Connection, Row, Select, Text, and_, bindparam, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from metastore.store.footprint import Kind, note
@@ -72,7 +72,7 @@ class Touch(NamedTuple):
 _WRITES = ("commit", "deltacommit", "replacecommit", "compaction", "logcompaction", "clustering")
 _REPLACING = ("replacecommit", "clustering")
 
-_ROW: Select[Any] = select(
+_COLUMNS = (
     instants.c.id,
     instants.c.table_id,
     instants.c.timestamp,
@@ -92,6 +92,7 @@ _ROW: Select[Any] = select(
     instants.c.undone_by,
     instants.c.archived,
 )
+_ROW: Select[Any] = select(*_COLUMNS)
 
 
 def _row(row: Row[Any]) -> InstantRow:
@@ -146,18 +147,26 @@ def has_timeline(tx: Connection, table_id: int) -> bool:
 
 def put_timeline(tx: Connection, table_id: int, new: Timeline) -> None:
     """Replaces what is kept of a timeline that is held."""
-    tx.execute(update(timelines).where(timelines.c.table_id == table_id).values(**new._asdict()))
+    _PUT_TIMELINE.execute(tx, {"of_table": table_id, **new._asdict()})
+
+
+_PUT_TIMELINE = Prepared(update(timelines).where(timelines.c.table_id == bindparam("of_table")), Timeline._fields)
 
 
 def find(tx: Connection, table_id: int, timestamp: str, action: str, *, lock: bool = False) -> InstantRow | None:
     """The instant with that key; one whose action its completion changed is found by either."""
-    query = _ROW.where(
-        instants.c.table_id == table_id,
-        instants.c.timestamp == timestamp,
-        or_(instants.c.action == action, instants.c.begun_as == action),
-    ).order_by(instants.c.action != action)
-    row = tx.execute(query.with_for_update() if lock else query).first()
+    values = {"table_id": table_id, "timestamp": timestamp, "action": action}
+    row = (_HOLD if lock else _FIND).first(tx, values)
     return _row(row) if row else None
+
+
+_ACTION = bindparam("action", type_=Text)
+_WITH_KEY = _ROW.where(
+    instants.c.table_id == bindparam("table_id"),
+    instants.c.timestamp == bindparam("timestamp"),
+    or_(instants.c.action == _ACTION, instants.c.begun_as == _ACTION),
+).order_by(instants.c.action != _ACTION)
+_FIND, _HOLD = Prepared(_WITH_KEY), Prepared(_WITH_KEY.with_for_update())
 
 
 def completed_at(tx: Connection, table_id: int, timestamp: str) -> InstantRow | None:
@@ -257,18 +266,23 @@ def add(
     tx: Connection, table_id: int, timestamp: str, action: str, state: str, now: int, read_position: int
 ) -> InstantRow:
     """Adds an instant. Raises store.Conflict if there is one with that key."""
-    statement = insert(instants).values(
-        table_id=table_id,
-        timestamp=timestamp,
-        action=action,
-        begun_as=action,
-        state=state,
-        requested_at=now,
-        changed_at=now,
-        read_position=read_position,
-    )
-    number = tx.execute(statement.returning(instants.c.id)).scalar_one()
-    return _row(tx.execute(_ROW.where(instants.c.id == number)).one())
+    values = {
+        "table_id": table_id,
+        "timestamp": timestamp,
+        "action": action,
+        "begun_as": action,
+        "state": state,
+        "requested_at": now,
+        "changed_at": now,
+        "read_position": read_position,
+    }
+    return _row(_ADD.first(tx, values))
+
+
+_ADD = Prepared(
+    insert(instants).returning(*_COLUMNS),
+    ("table_id", "timestamp", "action", "begun_as", "state", "requested_at", "changed_at", "read_position"),
+)
 
 
 def change_state(tx: Connection, instant_id: int, state: str, now: int) -> None:
@@ -278,19 +292,13 @@ def change_state(tx: Connection, instant_id: int, state: str, now: int) -> None:
 
 def complete(tx: Connection, completed: InstantRow) -> None:
     """Keeps what has become of an instant by its completion. Raises store.Conflict if its new action's key is taken."""
-    tx.execute(
-        update(instants)
-        .where(instants.c.id == completed.id)
-        .values(
-            action=completed.action,
-            state=completed.state,
-            changed_at=completed.changed_at,
-            completion_time=completed.completion_time,
-            position=completed.position,
-            digest=completed.digest,
-            conflict=completed.conflict,
-        )
-    )
+    _COMPLETE.execute(tx, {"instant_id": completed.id, **completed._asdict()})
+
+
+_COMPLETE = Prepared(
+    update(instants).where(instants.c.id == bindparam("instant_id")),
+    ("action", "state", "changed_at", "completion_time", "position", "digest", "conflict"),
+)
 
 
 def put_event(tx: Connection, instant_ids: Sequence[int], event_id: int) -> None:

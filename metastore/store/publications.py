@@ -1,7 +1,7 @@
 """Staged files of accepted batches that are on their way into partitions."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ARRAY,
@@ -9,6 +9,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Select,
     and_,
     any_,
     bindparam,
@@ -49,21 +50,23 @@ def add(tx: Connection, table_id: int, files: Iterable[tuple[int, str, str]]) ->
 
 def of_table(tx: Connection, table_id: int, *, skip_held: bool = False) -> list[Publication]:
     """What is recorded for a table, held until the transaction ends; with `skip_held` without what others hold."""
-    return _held(tx, publications.c.table_id == table_id, skip_held=skip_held)
+    found = (_OF_TABLE_FREE if skip_held else _OF_TABLE).all(tx, {"table_id": table_id})
+    return [Publication(*row) for row in found]
 
 
 def of_partitions(tx: Connection, partition_ids: Sequence[int]) -> list[Publication]:
     """What is recorded for partitions, held until the transaction ends."""
-    return _held(tx, publications.c.partition_id == func.any(list(partition_ids)))
+    return [Publication(*row) for row in _OF_PARTITIONS.all(tx, {"partition_ids": list(partition_ids)})]
 
 
 def below(tx: Connection, table_id: int, place: str) -> list[Publication]:
     """What is recorded for files below a place, held until the transaction ends."""
-    return _held(tx, and_(publications.c.table_id == table_id, _lies_below(place)))
+    query = _held(and_(publications.c.table_id == table_id, _lies_below(place)))
+    return [Publication(*row) for row in tx.execute(query)]
 
 
-def _held(tx: Connection, condition: ColumnElement[bool], *, skip_held: bool = False) -> list[Publication]:
-    query = (
+def _held(condition: ColumnElement[bool], *, skip_held: bool = False) -> Select[*tuple[Any, ...]]:
+    return (
         select(
             publications.c.id,
             publications.c.source,
@@ -76,8 +79,15 @@ def _held(tx: Connection, condition: ColumnElement[bool], *, skip_held: bool = F
         .outerjoin(partitions, partitions.c.id == publications.c.partition_id)
         .where(condition)
         .order_by(publications.c.id)
+        .with_for_update(of=publications, skip_locked=skip_held)
     )
-    return [Publication(*row) for row in tx.execute(query.with_for_update(of=publications, skip_locked=skip_held))]
+
+
+_TABLE = publications.c.table_id == bindparam("table_id")
+_OF_TABLE, _OF_TABLE_FREE = Prepared(_held(_TABLE)), Prepared(_held(_TABLE, skip_held=True))
+_OF_PARTITIONS = Prepared(
+    _held(publications.c.partition_id == any_(bindparam("partition_ids", type_=ARRAY(BigInteger))))
+)
 
 
 def names(tx: Connection, partition_ids: Sequence[int]) -> set[tuple[int, str]]:
@@ -90,8 +100,17 @@ def names(tx: Connection, partition_ids: Sequence[int]) -> set[tuple[int, str]]:
 
 def has_any_below(tx: Connection, table_id: int, place: str) -> bool:
     """Whether files that lie below a place are still to join a table's partitions."""
-    query = select(publications.c.id).where(publications.c.table_id == table_id, _lies_below(place))
-    return tx.execute(query.limit(1)).first() is not None
+    return _BELOW.first(tx, {"table_id": table_id, "begin": f"{place}/"}) is not None
+
+
+_BELOW = Prepared(
+    select(publications.c.id)
+    .where(
+        publications.c.table_id == bindparam("table_id"),
+        func.starts_with(publications.c.source, bindparam("begin")),
+    )
+    .limit(1)
+)
 
 
 def _lies_below(place: str) -> ColumnElement[bool]:

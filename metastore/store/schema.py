@@ -116,6 +116,7 @@ partitions = Table(
     UniqueConstraint("table_id", "name"),
     Index("partitions_first_value_idx", "table_id", text('("values"[1])')),
     Index("partitions_uncommitted_idx", "table_id", postgresql_where=text("NOT ready")),
+    Index("partitions_elsewhere_idx", "table_id", postgresql_where=text("path IS DISTINCT FROM name")),
     Index(None, "storage_descriptor_id"),
 )
 

@@ -19,20 +19,22 @@ class IndexRow(NamedTuple):
     body: bytes
 
 
+_OF_TABLE = (
+    select(table_indexes, tables.c.name.label("index_table"), databases.c.name.label("index_database"))
+    .join(tables, tables.c.id == table_indexes.c.index_table_id)
+    .join(databases, databases.c.id == tables.c.database_id)
+    .where(table_indexes.c.table_id == bindparam("table_id"))
+)
+_ALL = Prepared(_OF_TABLE.order_by(table_indexes.c.name))
+_NAMED = Prepared(_OF_TABLE.where(table_indexes.c.name == bindparam("name")))
+
+
 def of_table(tx: Connection, table_id: int, name: str | None = None) -> list[IndexRow]:
     """A table's indexes by name, or the one of that name."""
-    query = (
-        select(table_indexes, tables.c.name.label("index_table"), databases.c.name.label("index_database"))
-        .join(tables, tables.c.id == table_indexes.c.index_table_id)
-        .join(databases, databases.c.id == tables.c.database_id)
-        .where(table_indexes.c.table_id == table_id)
-        .order_by(table_indexes.c.name)
-    )
-    if name is not None:
-        query = query.where(table_indexes.c.name == name)
+    values = {"table_id": table_id, "name": name}
     return [
         IndexRow(row.id, row.name, row.index_table_id, row.index_database, row.index_table, bytes(row.body))
-        for row in tx.execute(query)
+        for row in (_ALL if name is None else _NAMED).all(tx, values)
     ]
 
 
