@@ -61,12 +61,14 @@ def read(
     Which files are read is decided by this call: the DataFrame doesn't change with the table. Raises
     NoSuchObjectException without the table or the instant, SnapshotGone for what has been cleaned, MetaException for a
     bad filter, UnreadableFiles, HudiMissing if Hudi's classes aren't there, ValueError for arguments that don't go
-    together.
+    together, TypeError for an `as_of` that is nothing of the kind.
     """
     if view not in ("snapshot", "read_optimized"):
         raise ValueError(f"{view!r} is no view: snapshot or read_optimized")
     if as_of is not None and incremental is not None:
         raise ValueError("a table is read either as of a moment or incrementally")
+    if incremental is not None and (isinstance(incremental, str) or len(incremental) != 2 or incremental[0] is None):
+        raise ValueError("incremental is a pair: after what (0 for all), and up to what (None for now)")
     if with_removed and incremental is None:
         raise ValueError("what was removed is told by incremental reads alone")
     lake = lake_table(spark, table, uri)

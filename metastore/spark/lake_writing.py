@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import DateType, StructField, StructType, TimestampNTZType, TimestampType
 
 from metastore.client.lake import LakeTable, Writing
 from metastore.client.lake_types import AsOf, Completion, DataFile, Instant, Schema, from_millis
@@ -80,9 +80,10 @@ def write(
     `based_on` is what the rows were made from, where that is this table: what the table was read as of. If somebody has
     changed since then what is replaced, that is a conflict; by default only if it happens while this call runs.
 
-    `event_time` is a column of times: their least and greatest are kept for each file, and the least of all moves the
-    table's watermark, as of `source`. `options` are those of Spark's Parquet writer, or Hudi's. Heartbeats tell the
-    metastore that the writer lives, every `heartbeat_seconds`: that must be less than its `instant_heartbeat_seconds`.
+    `event_time` is a column of timestamps or dates: their least and greatest are kept for each file, and the least of
+    all moves the table's watermark, as of `source`. `options` are those of Spark's Parquet writer, or Hudi's.
+    Heartbeats tell the metastore that the writer lives, every `heartbeat_seconds`: that must be less than its
+    `instant_heartbeat_seconds`.
     `uri` is the metastore's, by default that of the session.
 
     Raises InstantConflict if another writer was quicker. Then, and whatever else is raised, by Spark too, nothing has
@@ -106,8 +107,8 @@ def write(
         named = ", ".join(each.name for each in fresh)
         raise UnfitRows(f"{lake.name} has no column {named}: leave it out, or say add_columns=True")
     columns = LakeColumns(StructType([*columns.data, *fresh]), columns.keys)
-    if event_time is not None and event_time.lower() not in (each.name.lower() for each in columns.data):
-        raise UnfitRows(f"{lake.name} has no column {event_time} beside its keys, of which to take event times")
+    if event_time is not None:
+        _check_event_time(lake, columns, event_time)
     read_position = None if based_on is None else lake.position_of(based_on)
     with lake.writing(_ACTIONS[operation], read_position=read_position, heartbeat_seconds=heartbeat_seconds) as writing:
         fitted = _fitted(rows, columns).write.mode("append").options(**{**(options or {}), **_COMMITTER})
@@ -144,6 +145,15 @@ def _further(rows: DataFrame, columns: LakeColumns) -> list[StructField]:
         raise UnfitRows(f"the rows have no column {', '.join(missing)}, by which the table is partitioned")
     known = {each.name.lower() for each in (*columns.data, *columns.keys)}
     return [StructField(each.name, each.dataType) for each in rows.schema if each.name.lower() not in known]
+
+
+def _check_event_time(lake: LakeTable, columns: LakeColumns, name: str) -> None:
+    """Raises UnfitRows unless a column has times: numbers would be taken for seconds, and the watermark stays moved."""
+    kind = next((each.dataType for each in columns.data if each.name.lower() == name.lower()), None)
+    if kind is None:
+        raise UnfitRows(f"{lake.name} has no column {name} beside its keys, of which to take event times")
+    if not isinstance(kind, TimestampType | TimestampNTZType | DateType):
+        raise UnfitRows(f"{lake.name}'s column {name} is {kind.simpleString()}: event times are timestamps or dates")
 
 
 def _fitted(rows: DataFrame, columns: LakeColumns) -> DataFrame:

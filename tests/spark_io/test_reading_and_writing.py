@@ -56,6 +56,14 @@ def test_increments_add_up(lake: Lake, table: LakeTable) -> None:
             assert set(lake.ids(table, incremental=(start, end))) == added
 
 
+def test_increments_need_a_begin_and_an_end(lake: Lake, table: LakeTable) -> None:
+    """Anything else might be read as if nothing had come."""
+    stamp = lake.write(table, "rows_of([1])")
+    for wrong in (stamp, (stamp,), (None, None), (1, 0), (2, None)):
+        with pytest.raises(SparkError, match="ValueError"):
+            lake.ids(table, incremental=wrong)
+
+
 def test_columns_come_later(lake: Lake, table: LakeTable) -> None:
     lake.write(table, "rows_of([1])")
     before = table.schema()
@@ -177,6 +185,8 @@ def test_event_time_moves_the_watermark(lake: Lake) -> None:
     assert lake.ids(by_time) == []
     lake.write(by_time, rows(2, "2026-01-02 12:00:00", "2026-01-02"), event_time="at")
     assert lake.ids(by_time) == [1]
+    with pytest.raises(SparkError, match="column id is bigint: event times are"):
+        lake.write(by_time, rows(3, "2026-01-03 12:00:00", "2026-01-03"), event_time="id")
 
 
 def test_the_driver_asks_once(lake: Lake, table: LakeTable) -> None:
