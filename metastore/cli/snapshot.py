@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metastore.cli.connection import uri_option
-from metastore.cli.html import html_option, write
+from metastore.cli.html import counted, html_option, write
 from metastore.cli.lake import lake, reference, table_argument
 from metastore.cli.output import json_option, print_json, print_table
 from metastore.cli.snapshot_page import snapshot_page
@@ -97,7 +97,7 @@ def show(
     rows = [(*key, *_summed(list(files))) for key, files in slices]
     if rows:
         print_table(("partition", "file group", "slice", "base files", "log files", "bytes", "rows"), rows)
-    click.echo(f"{len(found):,} files, {sum(each.size or 0 for each in found):,} bytes", err=True)
+    click.echo(f"{counted(len(found), 'file')}, {sum(each.size or 0 for each in found):,} bytes", err=True)
 
 
 def _pages(client: "ThriftClient", request: "SnapshotRequest") -> "Iterator[SnapshotResponse]":

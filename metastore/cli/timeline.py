@@ -6,11 +6,12 @@ from pathlib import Path
 import click
 
 from metastore.cli.connection import uri_option
-from metastore.cli.html import html_option, write
+from metastore.cli.html import counted, html_option, write
 from metastore.cli.lake import lake, reference, table_argument
 from metastore.cli.moments import in_words, iso, shown
 from metastore.cli.output import json_option, print_json, print_table
-from metastore.cli.timeline_drawing import action, remarks
+from metastore.cli.refusals import with_refused
+from metastore.cli.timeline_drawing import action, kind, remarks, span
 from metastore.cli.timeline_import import import_timeline
 from metastore.cli.timeline_page import timeline_page
 
@@ -48,9 +49,10 @@ def show(table: tuple[str, ...], limit: int, everything: bool, uri: str, as_json
         request = ListInstantsRequest(reference(table), limit=limit, latestFirst=True, includeArchived=everything)
         found = client.call("lake_list_instants", request)[::-1]
         position = client.call("lake_timeline_position", reference(table))
-        refusals = client.call("lake_list_refusals", reference(table)) if page_file is not None else []
+        refusals = client.call("lake_list_refusals", reference(table))
+    cut = len(found) == limit
     if page_file is not None:
-        name, now, cut = ".".join(table), time.time_ns() // 1_000_000, len(found) == limit
+        name, now = ".".join(table), time.time_ns() // 1_000_000
         write(page_file, timeline_page(name, found, refusals, position, now, cut=cut, archived=everything))
         return
     if as_json:
@@ -72,10 +74,24 @@ def show(table: tuple[str, ...], limit: int, everything: bool, uri: str, as_json
             }
             for each in found
         ]
-        print_json({"position": position.position, "oldest_readable": position.oldestReadable, "instants": told})
+        refused = [
+            {
+                "timestamp": each.timestamp,
+                "action": each.action,
+                "requested": iso(each.requestedAt),
+                "refused": iso(each.refusedAt),
+                "reason": each.reason,
+            }
+            for each in refusals
+        ]
+        standing = {"position": position.position, "oldest_readable": position.oldestReadable}
+        print_json({**standing, "instants": told, "refusals": refused})
         return
-    if found:
-        begin, end = min(each.requestedAt for each in found), max(each.changedAt for each in found)
+    drawn = with_refused(found, refusals, cut=cut)
+    if drawn:
+        latest = max(each.changedAt or 0 for each in drawn)
+        spans = [span(each, latest) for each in drawn]
+        begin, end = min(first for first, _ in spans), max(last for _, last in spans)
         print_table(
             ("timestamp", "action", "state", "position", "requested (UTC)", "took", "over time", "remarks"),
             [
@@ -85,15 +101,16 @@ def show(table: tuple[str, ...], limit: int, everything: bool, uri: str, as_json
                     each.state,
                     "-" if each.position is None else str(each.position),
                     shown(each.requestedAt),
-                    in_words(each.changedAt - each.requestedAt) if each.position else "-",
-                    _drawn(each.requestedAt, each.changedAt if each.position else end, begin, end),
+                    in_words(last - first) if each.position is not None or kind(each) == "refused" else "-",
+                    _drawn(first, last, begin, end),
                     remarks(each),
                 )
-                for each in found
+                for each, (first, last) in zip(drawn, spans, strict=True)
             ],
         )
     left = f"position {position.position:,}, readable from {position.oldestReadable:,} on"
-    click.echo(f"{len(found):,} instants; {left}", err=True)
+    lost = sum(kind(each) == "refused" for each in drawn)
+    click.echo(f"{counted(len(found), 'instant')}{f', {lost:,} refused' if lost else ''}; {left}", err=True)
 
 
 def _drawn(first: int, last: int, begin: int, end: int) -> str:

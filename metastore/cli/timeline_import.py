@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metastore.cli.connection import uri_option
+from metastore.cli.html import counted
 from metastore.cli.lake import lake, reference, table_parts
 from metastore.cli.output import json_option, print_json
 from metastore.errors import UserError
@@ -76,7 +77,9 @@ def import_timeline(base_path: str, table: str | None, uri: str, as_json: bool) 
             err=True,
         )
     what = "added, " if added else ""
-    click.echo(f"{named.database}.{named.table}: {what}{len(fresh):,} instants, position {told[-1].position:,}")
+    click.echo(
+        f"{named.database}.{named.table}: {what}{counted(len(fresh), 'instant')}, position {told[-1].position:,}"
+    )
 
 
 def _import(client: "ThriftClient", folder: "HudiFolder", table: "TableReference") -> "list[ImportHudiResponse]":

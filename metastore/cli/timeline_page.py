@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from metastore.cli.html import Html, counted, element, figures, joined, page
 from metastore.cli.moments import shown
+from metastore.cli.refusals import with_refused
 from metastore.cli.timeline_drawing import action, drawing, kind, remarks, took
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def timeline_page(
     """
     which = ("The latest " if cut else "") + counted(len(instants), "instant")
     which += "" if archived else ", without archived and undone ones"
-    instants = _with_refused(instants, refusals, cut=cut)
+    instants = with_refused(instants, refusals, cut=cut)
     kinds = Counter(map(kind, instants))
     told = {
         **{each: f"{kinds[each]:,}" for each in _KINDS if kinds[each]},
@@ -48,25 +49,6 @@ def timeline_page(
         element("h2", "Instants, the latest first") if instants else element("p", "There are no instants."),
         element("div", _table(instants, now), class_="scroll") if instants else None,
     )
-
-
-def _with_refused(instants: Sequence["Instant"], refusals: Sequence["Refusal"], *, cut: bool) -> list["Instant"]:
-    """The instants and those that are gone since they were refused; what was refused ends then."""
-    from metastore.wire.lake import Instant
-
-    last = {(each.timestamp, each.action): each for each in sorted(refusals, key=lambda each: each.refusedAt or 0)}
-    found = []
-    for each in instants:
-        refusal = last.pop((each.timestamp, each.begunAs or each.action), None)
-        if refusal is not None and kind(each) == "refused":
-            each = each.replace(changedAt=refusal.refusedAt)
-        found.append(each)
-    earliest = instants[0].timestamp or "" if instants and cut else ""
-    for key, refusal in last.items():
-        if (refusal.timestamp or "") >= earliest:
-            gone = Instant(*key, "refused", refusal.requestedAt, refusal.refusedAt, conflict=refusal.reason)
-            found.append(gone)
-    return sorted(found, key=lambda each: each.timestamp or "")
 
 
 def _legend(kinds: "Counter[str]") -> Html:

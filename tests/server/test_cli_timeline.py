@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from metastore.client.lake import LakeClient
+from metastore.client.lake_types import Completion
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire.lake import (
     BeginInstantRequest,
@@ -62,6 +64,22 @@ def test_the_timeline_is_drawn(told: tuple[str, str]) -> None:
     told_as_json = json.loads(output("timeline", "show", table, "--limit", "1", "--json", "--uri", uri))
     assert (told_as_json["position"], told_as_json["oldest_readable"]) == (3, 2)
     assert [each["action"] for each in told_as_json["instants"]] == ["clean"]
+
+
+def test_a_loser_that_is_gone_is_shown(metastore_server: MetastoreServer) -> None:
+    with LakeClient(metastore_server.uri) as client:
+        table = client.table("cli_losers.t")
+        client.call(lambda opened: opened.create_database(builders.database("cli_losers")))
+        client.call(lambda opened: opened.create_table(builders.table("cli_losers", keys=("dt",))))
+        with pytest.raises(InstantConflict), table.writing() as loser, table.writing() as winner:
+            for each in (winner, loser):
+                each.complete(Completion(replaced_partitions=[DAY(1)]))
+    asked = ("timeline", "show", table.name, "--uri", metastore_server.uri)
+    rows = [line.split() for line in output(*asked).splitlines()[1:]]
+    assert sorted(row[2] for row in rows if row[0].isdigit()) == ["completed", "refused"]
+    assert winner.instant.timestamp in str(rows) and "refused:" in str(rows)
+    (refusal,) = json.loads(output(*asked, "--json"))["refusals"]
+    assert refusal["timestamp"] == loser.instant.timestamp and winner.instant.timestamp in refusal["reason"]
 
 
 def test_the_snapshot_is_listed(told: tuple[str, str]) -> None:
