@@ -365,7 +365,7 @@ def test_many_odd_partitions(servers: Servers) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("count", [PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 2 * PAGE + 1])
+@pytest.mark.parametrize("count", [PAGE - 1, PAGE, PAGE + 1, 2 * PAGE])
 def test_where_pages_end(servers: Servers, count: int) -> None:
     name = f"t{next(NUMBERS)}"
     servers.client.create_table(builders.view(DB, name, keys=KEYS))
@@ -374,5 +374,5 @@ def test_where_pages_end(servers: Servers, count: int) -> None:
     request = GetPartitionsByNamesRequest(DB, name, [name_of(each) for each in stored], get_col_stats=True)
     right = servers.client.get_partitions_by_names_req(request).partitions  # put together one by one
     assert [each.values for each in right] == [each.values for each in stored]
-    for limit in (ALL, PAGE - 1, PAGE, PAGE + 1, count):
+    for limit in (ALL, PAGE, PAGE + 1):
         compare(servers, name, right, limit, random.Random(count))
