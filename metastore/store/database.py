@@ -26,6 +26,10 @@ class DatabaseUnavailable(RuntimeError):
     """The database can't answer now: it is down, overloaded, or the statement took too long. Trying again may help."""
 
 
+class _Unreachable(DatabaseUnavailable):
+    """A connection can't be had, or broke."""
+
+
 class Unstorable(ValueError):
     """A value that Postgres can't keep, such as a text with a NUL character."""
 
@@ -78,14 +82,15 @@ class Database:
             },
         )
         binary_rows.prepare(self._engine)
-        event.listen(self._engine, "checkout", _check_rested)
+        event.listen(self._engine, "checkout", self._check)
         event.listen(self._engine, "checkin", _note_use)
+        self._lost_at = 0.0  # when a connection was found broken: the others may be
         self._reader = self._engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A read-only transaction that sees one snapshot of the database throughout."""
-        with _translated(), self._reader.connect() as tx:
+        with self._translated(), self._reader.connect() as tx, _discarded_if_broken(tx):
             footprint.begin(tx)
             yield tx
 
@@ -93,7 +98,7 @@ class Database:
     def write(self) -> Iterator[Connection]:
         """A transaction that commits at the end of the block, or rolls back if the block raises."""
         footprint.spoil()
-        with _translated(), self._engine.begin() as tx:
+        with self._translated(), self._engine.begin() as tx, _discarded_if_broken(tx):
             actions: list[Callable[[], None]] = []
             tx.info[_AFTER_COMMIT] = actions
             yield tx
@@ -103,45 +108,55 @@ class Database:
     def close(self) -> None:
         self._engine.dispose()
 
+    def _check(self, connection: Any, record: ConnectionPoolEntry, _proxy: object) -> None:
+        """Makes sure that a connection still works if it has rested, or another broke since; the pool replaces it.
+
+        SQLAlchemy's own pre-ping asks each time, which a busy server would pay for with every request.
+        """
+        if record.info.get("used", 0.0) > max(time.monotonic() - _RESTED_SECONDS, self._lost_at):
+            return
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1")
+            connection.rollback()
+        except psycopg2.Error as error:
+            raise DisconnectionError(str(error)) from error
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except PoolTimeout as error:
+            raise DatabaseUnavailable("all connections to the database are busy; try again later") from error
+        except (DBAPIError, psycopg2.Error) as error:  # of statements that go past SQLAlchemy, too
+            meaning = _meaning(error.orig if isinstance(error, DBAPIError) else error, error)
+            if isinstance(meaning, _Unreachable):
+                self._lost_at = time.monotonic()
+            raise meaning from error
+        except ValueError as error:
+            if "NUL" in str(error):  # psycopg2's own check, before anything is sent
+                raise Unstorable(_NUL) from error
+            raise
+
 
 def after_commit(tx: Transaction, action: Callable[[], None]) -> None:
     """Has something done once a transaction of `Database.write` has committed; it must not raise."""
     tx.info[_AFTER_COMMIT].append(action)
 
 
-def _check_rested(connection: Any, record: ConnectionPoolEntry, _proxy: object) -> None:
-    """Makes sure that a connection which has rested for a while still works; the pool replaces one that doesn't.
-
-    SQLAlchemy's own pre-ping asks each time, which a busy server would pay for with every request.
-    """
-    if time.monotonic() - record.info.get("used", 0.0) < _RESTED_SECONDS:
-        return
+@contextmanager
+def _discarded_if_broken(tx: Transaction) -> Iterator[None]:
+    """What SQLAlchemy does with a connection that breaks, for statements that go past it."""
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-        connection.rollback()
+        yield
     except psycopg2.Error as error:
-        raise DisconnectionError(str(error)) from error
+        if tx.connection.closed:
+            tx.invalidate(error)
+        raise
 
 
 def _note_use(_connection: Any, record: ConnectionPoolEntry) -> None:
     record.info["used"] = time.monotonic()
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except PoolTimeout as error:
-        raise DatabaseUnavailable("all connections to the database are busy; try again later") from error
-    except DBAPIError as error:
-        raise _meaning(error.orig, error) from error
-    except psycopg2.Error as error:  # of statements that go past SQLAlchemy
-        raise _meaning(error, error) from error
-    except ValueError as error:
-        if "NUL" in str(error):  # psycopg2's own check, before anything is sent
-            raise Unstorable(_NUL) from error
-        raise
 
 
 def _meaning(cause: BaseException | None, error: Exception) -> Exception:
@@ -164,5 +179,5 @@ def _meaning(cause: BaseException | None, error: Exception) -> Exception:
         return Unstorable(str(cause).splitlines()[0])
     # The general class, where a crash of Postgres cut the connection before an answer that has a code.
     if isinstance(cause, psycopg2.OperationalError | psycopg2.InterfaceError) or type(cause) is psycopg2.DatabaseError:
-        return DatabaseUnavailable("the metastore's database can't be reached; try again later")
+        return _Unreachable("the metastore's database can't be reached; try again later")
     return error

@@ -1,0 +1,50 @@
+"""When Postgres was away, the connections of before are of no use."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import psycopg2
+import pytest
+from sqlalchemy import Connection, text
+
+from metastore.store import Database, DatabaseUnavailable
+from metastore.store.prepared import Prepared
+
+CONNECTIONS = 5
+
+_ONE = Prepared(text("SELECT 1"))
+
+
+@pytest.fixture
+def database(postgres_url: str) -> Iterator[Database]:
+    opened = Database(postgres_url, pool_size=CONNECTIONS)
+    yield opened
+    opened.close()
+
+
+def _with_prepared(tx: Connection) -> int:
+    return int(_ONE.scalar(tx))
+
+
+def _with_sqlalchemy(tx: Connection) -> int:
+    return int(tx.execute(text("SELECT 1")).scalar_one())
+
+
+@pytest.mark.parametrize("ask", [_with_prepared, _with_sqlalchemy])
+def test_one_that_broke_makes_the_others_suspect(
+    database: Database, ask: Callable[[Connection], int], caplog: pytest.LogCaptureFixture
+) -> None:
+    with ExitStack() as stack:
+        opened = [stack.enter_context(database.read()) for _ in range(CONNECTIONS)]
+        processes = [tx.exec_driver_sql("SELECT pg_backend_pid()").scalar_one() for tx in opened]
+    url = database.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg2.connect(url) as other, other.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pid, 5000) FROM unnest(%s) AS pid", (processes,))
+    other.close()
+    # All were used just now: one request finds out, and all that follow are answered.
+    with pytest.raises(DatabaseUnavailable), database.read() as tx:
+        ask(tx)
+    for _ in range(2):
+        with ExitStack() as stack:
+            assert [ask(stack.enter_context(database.read())) for _ in range(CONNECTIONS)] == [1] * CONNECTIONS
+    assert "Traceback" not in caplog.text
