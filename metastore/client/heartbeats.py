@@ -15,6 +15,8 @@ from metastore.wire.struct import ExceptionStruct
 
 logger = logging.getLogger(__name__)
 
+_HEARD_SECONDS = 5.0
+
 
 class Heartbeats:
     """Sends them from a thread and a connection of its own, from entering until leaving."""
@@ -43,7 +45,8 @@ class Heartbeats:
             try:
                 self._client.call(lambda client: client.lake_heartbeat_instant(self._table, timestamp, action))
             except (NoSuchObjectException, InvalidOperationException) as error:
-                if not self._ended.is_set():  # else it was completed in the same moment
+                # It may have been completed while the heartbeat waited: the writer hears of that at the same time.
+                if not self._ended.wait(_HEARD_SECONDS):
                     logger.warning("the instant %s %s is no more: %s", timestamp, action, error.message)
                 break
             except (ExceptionStruct, TException, OSError) as error:
