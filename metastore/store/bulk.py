@@ -22,7 +22,8 @@ def copy_in(tx: Connection, target: str, rows: Iterable[Sequence[Value]]) -> Non
     lines = "".join(["\t".join([_field(value) for value in row]) + "\n" for row in rows])
     cursor = tx.connection.cursor()
     try:
-        cursor.copy_expert(f"COPY {target} FROM STDIN", io.StringIO(lines), _BUFFER)
+        # Bytes, in the encoding of connections: a StringIO takes four for each character.
+        cursor.copy_expert(f"COPY {target} FROM STDIN", io.BytesIO(lines.encode()), _BUFFER)
     finally:
         cursor.close()
 
