@@ -8,6 +8,9 @@ import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+FITTED = 1000
+"""Rows of a table that are fitted to a terminal, at most: that takes a millisecond for each."""
+
 
 def json_option(command: Command) -> Command:
     """Give a command `--json`; it gets `as_json`."""
@@ -20,18 +23,40 @@ def print_json(value: object) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows under column names; numbers to the right. Long cells are wrapped in a terminal only."""
+    """Print rows under column names; numbers to the right. Long cells are wrapped in a terminal only, and only if there
+    are few rows."""
+    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     rows = list(rows)
+    of_numbers = [
+        bool(rows) and all(isinstance(row[index], int | float) for row in rows) for index in range(len(columns))
+    ]
+    if len(rows) > FITTED or not Console().is_terminal:
+        _print_lines(columns, rows, of_numbers)
+        return
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for index, column in enumerate(columns):
-        numbers = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
+    for column, numbers in zip(columns, of_numbers, strict=True):
         table.add_column(escape(column), justify="right" if numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*(escape(_text(cell)) for cell in row))
     _print(table)
+
+
+def _print_lines(columns: Sequence[str], rows: Sequence[Sequence[object]], of_numbers: Sequence[bool]) -> None:
+    """A row is a line, for grep and awk, however long it is."""
+    from rich.cells import cell_len
+
+    texts = [list(columns), *([_text(cell) for cell in row] for row in rows)]
+    lengths = [[cell_len(cell) for cell in row] for row in texts]
+    widths = [max(column) for column in zip(*lengths, strict=True)]
+    for row, own in zip(texts, lengths, strict=True):
+        padded = (
+            " " * (width - length) + cell if numbers else cell + " " * (width - length)
+            for cell, length, width, numbers in zip(row, own, widths, of_numbers, strict=True)
+        )
+        click.echo("  ".join(padded).rstrip())
 
 
 def print_record(record: Mapping[str, object]) -> None:

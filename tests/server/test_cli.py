@@ -19,7 +19,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.engine import Connection, make_url
 
 from metastore import __version__
-from metastore.cli.output import print_table
+from metastore.cli.output import FITTED, print_table
 from metastore.settings import Settings, flag_name, markdown_table
 from metastore.store import migrations, properties
 from tests.support.command import complaint, output, run
@@ -318,3 +318,11 @@ class TestOutput:
         assert header.split() == ["name", "rows"]
         assert first.split() == ["[bold]a[/bold]", "1,000"]
         assert second.split() == ["b" * 300, "-"]
+
+    def test_many_rows_are_not_fitted_to_a_terminal(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        print_table(("name", "rows"), [("b" * 300, number) for number in range(FITTED + 1)])
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.split() for line in lines[1:]] == [["b" * 300, f"{number:,}"] for number in range(FITTED + 1)]
