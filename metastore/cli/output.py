@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Item = TypeVar("Item")
 
 FITTED = 1000
 """Rows of a table that are fitted to a terminal, at most: that takes a millisecond for each."""
@@ -70,6 +71,15 @@ def print_record(record: Mapping[str, object]) -> None:
     for name, value in record.items():
         table.add_row(escape(name), escape(_text(value)))
     _print(table)
+
+
+def with_progress(items: Iterable[Item], saying: str, *, total: int | None = None) -> Iterable[Item]:
+    """The items; a terminal shows how many were taken so far. `total` is how many there are, if that is known."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return track(items, saying, total=total, console=console, transient=True, disable=not console.is_terminal)
 
 
 def _text(value: object) -> str:

@@ -11,7 +11,7 @@ import click
 from metastore.cli.connection import uri_option
 from metastore.cli.html import counted, html_option, write
 from metastore.cli.lake import lake, reference, table_argument
-from metastore.cli.output import json_option, print_json, print_table
+from metastore.cli.output import json_option, print_json, print_table, with_progress
 from metastore.cli.snapshot_page import snapshot_page
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def show(
         allVersions=everything,
     )
     with lake(uri) as client:
-        pages = list(_pages(client, request))
+        pages = list(with_progress(_pages(client, request), "asking for files"))
     found = [each for page in pages for each in page.files or ()]
     if page_file is not None:
         asked = [f"when {as_of} was completed"] if as_of is not None else []

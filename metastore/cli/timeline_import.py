@@ -1,6 +1,6 @@
 """`metastore timeline import`: a Hudi table's own timeline, kept in files, told to the server."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,13 +9,12 @@ import click
 from metastore.cli.connection import uri_option
 from metastore.cli.html import counted
 from metastore.cli.lake import lake, reference, table_parts
-from metastore.cli.output import json_option, print_json
+from metastore.cli.output import json_option, print_json, with_progress
 from metastore.errors import UserError
 
 if TYPE_CHECKING:
     from metastore.client.thrift_client import ThriftClient
     from metastore.warehouse.hudi_folder import HudiFolder
-    from metastore.wire.hudi_timeline import Step
     from metastore.wire.lake import HudiInstant, ImportHudiResponse, TableReference
 
 AT_ONCE = 100
@@ -92,19 +91,12 @@ def _import(client: "ThriftClient", folder: "HudiFolder", table: "TableReference
     if folder.has_archive and not answers[0].position:
         answers.append(client.call("lake_import_hudi", opening.replace(olderFiles=folder.older_files())))
     steps = folder.steps(_done(client, table))
-    told = (each for each in map(folder.told, _with_progress(steps)) if each is not None)
+    shown = with_progress(steps, "telling of instants", total=len(steps))
+    told = (each for each in map(folder.told, shown) if each is not None)
     for some in _batches(told):
         request = opening.replace(instants=some, folder=None, properties={})
         answers.append(client.call("lake_import_hudi", request))
     return answers
-
-
-def _with_progress(steps: "Sequence[Step]") -> "Iterable[Step]":
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    return track(steps, "telling of instants", console=console, transient=True, disable=not console.is_terminal)
 
 
 def _done(client: "ThriftClient", table: "TableReference") -> set[tuple[str, str]]:
