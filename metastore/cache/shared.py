@@ -89,10 +89,15 @@ class SharedLevel:
         Who is told None reads it, and then calls `put` or `left`.
         """
         entry = self.get(incarnation, key)
+        waited = False
         for pause in _PAUSES:
-            if entry is not None or self._is_ours(_name(incarnation, key)):
+            if entry is not None:
                 break
+            if self._is_ours(_name(incarnation, key)):
+                # Whoever had it until now may have put it there since the last look.
+                return self.get(incarnation, key) if waited else None
             time.sleep(pause)
+            waited = True
             entry = self.get(incarnation, key)
         return entry
 

@@ -71,6 +71,28 @@ def test_one_reads_what_all_want(servers: list[SharedLevel], monkeypatch: pytest
     assert found[0] is not None and found[0].body == b"reply"
 
 
+def test_what_is_put_while_one_looks_is_found(
+    redis: RedisServer, servers: list[SharedLevel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look for a reply and the question who reads it."""
+    monkeypatch.setattr(shared, "READING_SECONDS", 60)
+    one, other = servers
+    assert one.get_or_read(HERE, b"key") is None
+    ask, asked = other._is_ours, []
+
+    def ask_late(name: str) -> bool:
+        if asked:
+            one.put(b"key", entry())
+            with redis.client() as client:
+                soon(lambda: client.exists(name) and not client.exists(shared._reading(name)))
+        asked.append(name)
+        return ask(name)
+
+    monkeypatch.setattr(other, "_is_ours", ask_late)
+    found = other.get_or_read(HERE, b"key")
+    assert found is not None and found.body == b"reply"
+
+
 def test_who_waits_reads_what_the_other_one_could_not_keep(servers: list[SharedLevel]) -> None:
     one, other = servers
     assert one.get_or_read(HERE, b"key") is None
