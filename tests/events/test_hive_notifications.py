@@ -334,7 +334,8 @@ def _comparable(
 ) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     """Kind and place of each, and its message without what differs between any two servers.
 
-    Hive tells of each dropped partition by itself, even if one call has dropped several.
+    Hive tells of each dropped partition by itself, even if one call has dropped several; of the tables of a dropped
+    database in the order in which its database finds them.
     """
     found: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
     for event in events:
@@ -349,7 +350,13 @@ def _comparable(
         if kind == "DROP_PARTITION":
             messages = [messages[0] | {"partitions": [p for m in messages for p in m["partitions"]]}]
         joined += [((kind, *where), message) for message in messages]
-    return joined
+    runs = groupby(joined, key=lambda each: each[0][0])
+    return [each for kind, run in runs for each in (sorted(run, key=_table) if kind == "DROP_TABLE" else run)]
+
+
+def _table(found: tuple[tuple[Any, ...], dict[str, Any]]) -> str:
+    (_, _, table, _), _ = found
+    return str(table)
 
 
 def _plain(value: Any, warehouse: str) -> Any:
