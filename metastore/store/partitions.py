@@ -31,8 +31,9 @@ from metastore.store.prepared import Prepared, execute_all
 from metastore.store.schema import column_statistics, partition_events, partitions
 from metastore.wire.splice import LOCATION_BEGIN, NO_DESCRIPTOR, SD_BEGIN, StoredPage, StoredPartition
 
-PAGE = 4_000
-"""Partitions in one answer of the database: while one page is sent to a client, the next is made."""
+FIRST_PAGE, PAGE, PAGE_BYTES = 1_000, 4_000, 8 << 20
+"""What is in one answer of the database: while one page is sent to a client, the next is made. How large partitions
+are is known from the page before."""
 
 Page = TypeVar("Page")
 
@@ -120,9 +121,10 @@ def scan(
     They come in pages while they are consumed, so `tx` must see one snapshot and stay open until then.
     """
 
-    def page(size: int, after: str | None) -> tuple[list[StoredPartition], int, str]:
+    def page(size: int, after: str | None) -> tuple[list[StoredPartition], _Read]:
         found = tx.execute(_ordered(selection, size, after, *_COLUMNS, partitions.c.name)).all()
-        return [_stored(row) for row in found], len(found), found[-1][4] if found else ""
+        page = [_stored(row) for row in found]
+        return page, _Read(len(page), sum(len(each.body) for each in page), found[-1][4] if found else "")
 
     return _paged(tx, selection, limit, page)
 
@@ -135,7 +137,7 @@ def scan_encoded(
     encoded = number.concat(partitions.c.body).concat(_descriptor_begin(table_location or ""))
     place = func.row_number().over(order_by=partitions.c.name)
 
-    def page(size: int, after: str | None) -> tuple[StoredPage, int, str]:
+    def page(size: int, after: str | None) -> tuple[StoredPage, _Read]:
         # The name of the last one alone, and NULL with each other: so all values lie where those of the first do.
         last = case((place == size, partitions.c.name))
         found = binary_rows.fetch(tx, _ordered(selection, size, after, encoded, last))
@@ -145,7 +147,8 @@ def scan_encoded(
             found[-1] = found[-1][: -len(name)]
         middles = [row[_MIDDLE:_NO_NAME] for row in found]
         numbers = [row[_NUMBER:_MIDDLE] for row in found]
-        return StoredPage(middles, [int.from_bytes(each) for each in numbers]), len(found), name.decode()
+        page = StoredPage(middles, [int.from_bytes(each) for each in numbers])
+        return page, _Read(len(found), sum(map(len, middles)), name.decode())
 
     return _paged(tx, selection, limit, page)
 
@@ -166,24 +169,33 @@ def _ordered(selection: Selection, size: int, after: str | None, *columns: Colum
     return query if after is None else query.where(partitions.c.name > after)
 
 
+class _Read(NamedTuple):
+    """What a page was: so many partitions, so many bytes, up to this name if the page is full."""
+
+    partitions: int
+    bytes: int
+    last: str
+
+
 def _paged(
-    tx: Connection, selection: Selection, limit: int | None, page: Callable[[int, str | None], tuple[Page, int, str]]
+    tx: Connection, selection: Selection, limit: int | None, page: Callable[[int, str | None], tuple[Page, _Read]]
 ) -> tuple[int, Iterator[Page]]:
-    """`page` reads so many partitions after a name; it tells how many these are, and the last one's name."""
-    size = PAGE if limit is None else min(limit, PAGE)
+    """`page` reads so many partitions after a name."""
+    size = FIRST_PAGE if limit is None else min(limit, FIRST_PAGE)
     first = page(size, None)
-    total = first[1]
+    total = first[1].partitions
     if total == size and (limit is None or limit > size):
         total = count(tx, selection) if limit is None else min(limit, count(tx, selection))
 
     def pages() -> Iterator[Page]:
-        (content, found, last), left = first, total
-        while found:
+        (content, read), left = first, total
+        while read.partitions:
             yield content
-            left -= found
+            left -= read.partitions
             if left <= 0:
                 return
-            content, found, last = page(min(left, PAGE), last)
+            fit = PAGE_BYTES * read.partitions // max(read.bytes, 1)
+            content, read = page(min(left, PAGE, max(fit, 1)), read.last)
 
     return total, pages()
 

@@ -20,6 +20,8 @@ from metastore.wire.binary import STOP, decode_preserving, encode_fields
 from metastore.wire.hive import Partition, PartitionSpec, StorageDescriptor, Table
 
 PIECE_BYTES = 1 << 20
+_FIRST_PIECE = 100  # partitions, of which nobody knows yet how large they are
+_KEPT_BYTES = 16 << 20  # of storage descriptors, while partitions are encoded
 NO_DESCRIPTOR = 0  # the id of what a partition of a view may lack
 
 SD_BEGIN = b"\x0c\x00\x06"  # field 6 of Partition, a struct
@@ -110,17 +112,25 @@ class PartitionEncoder:
         self._location = table_location or ""
         self._descriptors = descriptors
         self._tails: dict[int, bytes] = {}
+        self._tail_bytes = 0
         self._decoded: dict[int, StorageDescriptor] = {}
 
     def _tail(self, number: int) -> bytes:
-        if number not in self._tails:
-            self._learn({number})
+        self._learn({number})
         return self._tails[number]
 
     def _learn(self, numbers: set[int]) -> None:
+        """Has the ends of these descriptors at hand, and of others as long as they aren't too many."""
+        if numbers <= self._tails.keys():
+            return
+        if self._tail_bytes > _KEPT_BYTES:
+            self._tails.clear()
+            self._decoded.clear()
+            self._tail_bytes = 0
         missing = numbers - self._tails.keys() - {NO_DESCRIPTOR}
-        if missing:
-            self._tails |= {number: body + STOP + STOP for number, body in self._descriptors(missing).items()}
+        found = {number: body + STOP + STOP for number, body in self._descriptors(missing).items()} if missing else {}
+        self._tails |= found
+        self._tail_bytes += sum(map(len, found.values()))
 
     def _where(self, path: str | None, location: str | None) -> str | None:
         if path is not None:
@@ -143,23 +153,28 @@ class PartitionEncoder:
 
     def pieces(self, pages: Iterable[StoredPage]) -> Iterator[bytes]:
         """The structs of many partitions, joined into pieces of about a megabyte."""
+        count = _FIRST_PIECE
         for middles, numbers in pages:
-            different = set(numbers)
-            self._learn(different)
+            at = 0
+            while at < len(middles):
+                some, theirs = middles[at : at + count], numbers[at : at + count]
+                at += count
+                piece = self._piece(some, theirs)
+                yield piece
+                count = max(1, len(some) * PIECE_BYTES // len(piece))
+
+    def _piece(self, middles: Sequence[bytes], numbers: Sequence[int]) -> bytes:
+        different = set(numbers)
+        self._learn(different - {NO_DESCRIPTOR})
+        if len(different) == 1:
             # What a large answer costs is this: where all have the same descriptor, what lies between two is, too.
-            one = different.pop() if len(different) == 1 else None
-            count = max(1, PIECE_BYTES // (len(self._prefix) + len(middles[0]) + len(self._end(numbers[0]))))
-            for at in range(0, len(middles), count):
-                some = middles[at : at + count]
-                if one is not None:
-                    end = self._end(one)
-                    yield b"".join((self._prefix, (end + self._prefix).join(some), end))
-                else:
-                    ends = map(self._end, numbers[at : at + count])
-                    yield b"".join([part for each in zip(some, ends, strict=True) for part in (self._prefix, *each)])
+            end = self._end(numbers[0])
+            return b"".join((self._prefix, (end + self._prefix).join(middles), end))
+        ends = map(self._end, numbers)
+        return b"".join([part for each in zip(middles, ends, strict=True) for part in (self._prefix, *each)])
 
     def _end(self, number: int) -> bytes:
-        return STOP if number == NO_DESCRIPTOR else self._tail(number)
+        return STOP if number == NO_DESCRIPTOR else self._tails[number]
 
 
 def list_of_structs(count: int) -> bytes:

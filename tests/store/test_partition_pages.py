@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,13 +10,13 @@ from metastore.services import Metastore
 from metastore.services.partition_reads import Wanted
 from metastore.services.visibility import Scope
 from metastore.settings import Settings
-from metastore.store import migrations, partitions
+from metastore.store import binary_rows, migrations, partitions
 from metastore.wire import binary, splice
 from metastore.wire.hive import Partition, PartitionListComposingSpec
 from tests.support import builders
 from tests.support.postgres import Postgres
 
-DB, TABLE, VIEW = "d", "t", "v"
+DB, TABLE, VIEW, LARGE = "d", "t", "v", "large"
 VALUES = ["1", "2", "a b/c", "%", "ä\U0001f40d", "\\x00", "'", "zz", "", "10"]
 PAGE = 3
 
@@ -32,6 +33,14 @@ def metastore(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> I
         opened.tables.create(builders.view(DB, VIEW, keys=("ds",)), {})
         views = [Partition(dbName=DB, tableName=VIEW, values=[str(number)]) for number in range(PAGE + 1)]
         opened.partitions.add(DB, VIEW, views, {})
+        opened.tables.create(builders.table(DB, LARGE, keys=("ds",)), {})
+        large = [
+            builders.partition(DB, LARGE, f"{number:02d}", sd=builders.storage(f"c{number}:int#{'l' * 2_000}"))
+            for number in range(20)
+        ]
+        for partition in large:
+            partition.parameters = {"large": "l" * 3_000}
+        opened.partitions.add(DB, LARGE, large, {})
         yield opened
         opened.close()
 
@@ -51,6 +60,7 @@ def _partitions(table_location: str) -> list[Partition]:
 @pytest.mark.parametrize("limit", [None, -1, 0, 1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 3 * PAGE, len(VALUES), 100])
 @pytest.mark.parametrize("table", [TABLE, VIEW])
 def test_pages(metastore: Metastore, monkeypatch: pytest.MonkeyPatch, table: str, limit: int | None) -> None:
+    monkeypatch.setattr(partitions, "FIRST_PAGE", PAGE)
     monkeypatch.setattr(partitions, "PAGE", PAGE)
     reads, wanted = metastore.partition_reads, Wanted(limit=limit)
     pieces = reads.listing(Scope.READY, DB, table, wanted)
@@ -80,3 +90,29 @@ def test_where_they_lie(metastore: Metastore) -> None:
     assert lie["%"] == f"{location}-beside/ds=%25"
     _, views = metastore.partition_reads.read(Scope.READY, DB, VIEW, Wanted())
     assert all(each.sd is None or each.sd.location is None for each in views)
+
+
+def test_pages_and_pieces_are_bounded_by_bytes(metastore: Metastore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether parameters or storage descriptors are what is large."""
+    sizes: list[int] = []
+    fetch = binary_rows.fetch
+
+    def noted(*args: Any) -> list[bytes]:
+        found = fetch(*args)
+        sizes.append(len(found))
+        return found
+
+    monkeypatch.setattr(binary_rows, "fetch", noted)
+    monkeypatch.setattr(partitions, "FIRST_PAGE", 2)
+    monkeypatch.setattr(partitions, "PAGE_BYTES", 10_000)
+    monkeypatch.setattr(splice, "_FIRST_PIECE", 1)
+    monkeypatch.setattr(splice, "PIECE_BYTES", 11_000)
+    monkeypatch.setattr(splice, "_KEPT_BYTES", 5_000)
+    _, *pieces = metastore.partition_reads.listing(Scope.READY, DB, LARGE)
+    assert sizes == [2, *[3] * 6]
+    assert max(map(len, pieces)) <= 11_000
+    encoded = splice.in_struct(1, [splice.list_of_structs(20), *pieces])
+    listed = binary.decode_strict(PartitionListComposingSpec, b"".join(encoded)).partitions
+    _, decoded = metastore.partition_reads.read(Scope.READY, DB, LARGE, Wanted())
+    assert listed == decoded
+    assert [each.sd.cols[0].name for each in decoded] == [f"c{number}" for number in range(20)]
