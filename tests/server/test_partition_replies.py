@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from metastore.client.thrift_client import ThriftClient
 from metastore.services.partition_names import make_name
-from metastore.store.partitions import PAGE
+from metastore.store.partitions import FIRST_PAGE, PAGE
 from metastore.wire import binary, compact
 from metastore.wire.hive import (
     GetPartitionsByFilterRequest,
@@ -365,7 +365,7 @@ def test_many_odd_partitions(servers: Servers) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("count", [PAGE - 1, PAGE, PAGE + 1, 2 * PAGE])
+@pytest.mark.parametrize("count", [FIRST_PAGE, FIRST_PAGE + 1, FIRST_PAGE + PAGE, FIRST_PAGE + PAGE + 1])
 def test_where_pages_end(servers: Servers, count: int) -> None:
     name = f"t{next(NUMBERS)}"
     servers.client.create_table(builders.view(DB, name, keys=KEYS))
@@ -374,5 +374,5 @@ def test_where_pages_end(servers: Servers, count: int) -> None:
     request = GetPartitionsByNamesRequest(DB, name, [name_of(each) for each in stored], get_col_stats=True)
     right = servers.client.get_partitions_by_names_req(request).partitions  # put together one by one
     assert [each.values for each in right] == [each.values for each in stored]
-    for limit in (ALL, PAGE, PAGE + 1):
+    for limit in (ALL, FIRST_PAGE, FIRST_PAGE + 1, PAGE + FIRST_PAGE):
         compare(servers, name, right, limit, random.Random(count))
