@@ -17,7 +17,7 @@ from metastore.services import instant_rules as rules
 from metastore.services.commits import properties_of
 from metastore.services.events import Events
 from metastore.services.instant_changes import Planner, undone
-from metastore.services.instant_conflicts import PROPERTY, Strategy, overlap
+from metastore.services.instant_conflicts import Strategy, overlap
 from metastore.services.instant_files import InstantFiles
 from metastore.services.instant_sealing import Changes, change_snapshot, common_time, seal
 from metastore.services.lake_columns import change_columns
@@ -260,7 +260,7 @@ class InstantCompletion:
         last: int,
     ) -> None:
         """Raises _Lost if something that was completed since the writer read is in its way."""
-        strategy = Strategy.parse(request.strategy or row.parameters.get(PROPERTY) or Strategy.FILE_GROUP)
+        strategy = Strategy.parse(request.strategy) if request.strategy else Strategy.of_table(row.parameters)
         if not changes.touches or read >= last:
             return
         touched = None if strategy is Strategy.TABLE else {each.partition for each in changes.touches}

@@ -1,6 +1,6 @@
 """Whether two writers were in each other's way: optimistic concurrency, decided when the second one completes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from metastore.store.instants import Touch
@@ -27,6 +27,14 @@ class Strategy(StrEnum):
             raise InvalidOperationException(
                 f"{text!r} is no strategy for conflicts: they are {', '.join(cls)}"
             ) from None
+
+    @classmethod
+    def of_table(cls, parameters: Mapping[str, str]) -> "Strategy":
+        """What a table's parameters say. Raises InvalidOperationException."""
+        try:
+            return cls.parse(parameters.get(PROPERTY) or cls.FILE_GROUP)
+        except InvalidOperationException as error:
+            raise InvalidOperationException(f"{PROPERTY}: {error.message}") from None
 
 
 def overlap(strategy: Strategy, mine: Sequence[Touch], theirs: Sequence[Touch]) -> list[str]:

@@ -23,6 +23,14 @@ SPARK_SCHEMA = "spark.sql.sources.schema"
 """How the names of the properties begin in which Spark keeps the columns of its own tables."""
 
 
+def allowed_changes(parameters: Mapping[str, str]) -> str:
+    """Which changes of its columns a table's parameters allow: ADD or ANY. Raises InvalidOperationException."""
+    allowed = parameters.get(PROPERTY, ADD).strip().lower()
+    if allowed not in (ADD, ANY):
+        raise InvalidOperationException(f"{PROPERTY} must be {ADD} or {ANY}, not {allowed!r}")
+    return allowed
+
+
 def change_columns(
     tx: Transaction, row: TableRow, given: Sequence[Column], properties: Mapping[str, str], events: Events
 ) -> TableRow:
@@ -40,9 +48,7 @@ def change_columns(
     if [(c.name, c.type) for c in columns] == [(c.name, c.type) for c in before]:
         return row
     check_columns([*columns, *(old.partitionKeys or [])])
-    allowed = row.parameters.get(PROPERTY, ADD).strip().lower()
-    if allowed not in (ADD, ANY):
-        raise InvalidOperationException(f"{row.name}: {PROPERTY} must be {ADD} or {ANY}, not {allowed!r}")
+    allowed = allowed_changes(row.parameters)
     kept = [(c.name, c.type) for c in columns[: len(before)]]
     if allowed == ADD and kept != [(c.name, c.type) for c in before]:
         raise InvalidOperationException(

@@ -21,6 +21,7 @@ from metastore.services.moves import Mover
 from metastore.services.privileges import keep_creators
 from metastore.services.publishing import Publisher
 from metastore.services.readiness_properties import ReadinessProperties
+from metastore.services.timeline_properties import check_timeline_properties
 from metastore.services.type_compatibility import incompatible
 from metastore.services.validation import check_columns, check_length, is_name, wrong_type
 from metastore.store import (
@@ -112,7 +113,7 @@ class TableService:
             value.dbName, value.catName = name.database, name.catalog
             value.tableType = _table_type(value)
             assert value.sd is not None and value.parameters is not None
-            if (wrong := _unreadable_readiness(value)) is not None:
+            if (wrong := _unreadable_properties(value)) is not None:
                 raise InvalidObjectException(wrong)
             made, view = False, table.tableType == objects.VIEW
             if not view:
@@ -327,7 +328,7 @@ class TableService:
                 _check_keys(old, value)
                 value.createTime = old.createTime
                 value.tableType = _table_type(value)
-                if (wrong := _unreadable_readiness(value)) is not None:
+                if (wrong := _unreadable_properties(value)) is not None:
                     raise InvalidOperationException(wrong)
                 self._check_types(old, value)
                 database_id = row.database_id
@@ -602,11 +603,12 @@ def _table_type(value: Table) -> str:
     return value.tableType
 
 
-def _unreadable_readiness(value: Table) -> str | None:
-    """What is wrong with a table's properties that say when its partitions are ready."""
+def _unreadable_properties(value: Table) -> str | None:
+    """What is wrong with a table's properties: when its partitions are ready, how its timeline is kept."""
     try:
         ReadinessProperties.of_table(value.parameters or {}, objects.key_names(value))
-    except ValueError as error:
+        check_timeline_properties(value.parameters or {})
+    except (ValueError, InvalidOperationException) as error:
         return f"{value.dbName}.{value.tableName}: {error}"
     return None
 

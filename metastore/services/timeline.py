@@ -14,6 +14,7 @@ from metastore.services.instant_directories import base_of, own_directory
 from metastore.services.instant_files import InstantFiles
 from metastore.services.lake_partitions import lake_partition
 from metastore.services.tables import TableService
+from metastore.services.timeline_properties import check_timeline_properties
 from metastore.store import Database, data_files, instants, tables
 from metastore.store.database import Transaction
 from metastore.store.databases import Hold
@@ -89,6 +90,8 @@ class TimelineService:
         own = None if request.timestamp is None else rules.check_timestamp(request.timestamp)
         with self._database.write() as tx:
             row = written_lake_table(self._tables, tx, request.table)
+            if action not in rules.UNDOING:
+                check_timeline_properties(row.parameters)
             self._bury(tx, row, instants.dead(tx, self._heartbeat_seconds, row.id))
             groups = [(lake_partition(row, each.partition).name, _group(each.fileGroup)) for each in plan]
             # The table isn't held: who completes an instant may hold it for long.

@@ -10,10 +10,11 @@ import pytest
 
 from metastore.services import Metastore
 from metastore.services.events import Events
-from metastore.store import partitions
+from metastore.store import partitions, schema
 from metastore.store.partitions import Selection
-from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
+from metastore.wire.hive import InvalidObjectException, InvalidOperationException, NoSuchObjectException
 from metastore.wire.lake import Column, CompletedInstant, CompleteInstantRequest, InstantConflict
+from tests.support import builders
 from tests.timeline.lake import DAY, LakeTable, file
 
 PATIENCE = 60
@@ -129,3 +130,24 @@ def test_a_savepoint_of_what_was_cleaned_meanwhile(table: LakeTable) -> None:
         table.complete(saved)
     table.metastore.timeline.delete(table.reference, saved.timestamp, "savepoint")
     assert table.keys(states=["inflight"]) == []
+
+
+@pytest.mark.parametrize("name", ["timeline.conflict-strategy", "timeline.schema-changes"])
+def test_a_property_that_means_nothing_is_refused_before_anything_is_written(table: LakeTable, name: str) -> None:
+    bad = {name: "banana"}
+    with pytest.raises(InvalidObjectException, match=rf"{table.db}\.other: {name}.*'banana'"):
+        table.metastore.tables.create(builders.table(table.db, "other", parameters=bad), {})
+    changed = table.hive.replace(parameters={**(table.hive.parameters or {}), **bad})
+    with pytest.raises(InvalidOperationException, match=rf"{table.db}\.t: {name}.*'banana'"):
+        table.metastore.tables.alter(table.db, table.name, changed, {})
+    begun = table.begin()
+    with table.metastore.database.write() as tx:  # by a server that did not look
+        row = table.metastore.tables.row(tx, table.db, table.name)
+        values = schema.tables.update().where(schema.tables.c.id == row.id)
+        tx.execute(values.values(parameters={**row.parameters, **bad}, version=row.version + 1))
+    with pytest.raises(InvalidOperationException, match=rf"^{name}.*'banana'") as caught:
+        table.begin()
+    with pytest.raises(InvalidOperationException) as late:
+        table.complete(begun, columns=[Column("id", "bigint"), Column("more", "int")])
+    assert str(late.value) == str(caught.value)
+    assert table.begin("rollback").state == "inflight"
