@@ -34,15 +34,11 @@ def connect(uri: str, *, timeout: float = TIMEOUT_SECONDS) -> "Iterator[ThriftCl
 
     Raises UserError if the URI is none, nobody answers there, or a call in the block fails.
     """
-    import logging
-
     from thrift.Thrift import TException
     from thrift.transport.TTransport import TTransportException
 
     from metastore.client.thrift_client import ThriftClient
 
-    # It logs what it raises anyway.
-    logging.getLogger("thrift").setLevel(logging.CRITICAL)
     try:
         with ThriftClient.from_uri(uri, timeout=timeout) as client:
             yield client

@@ -1,5 +1,6 @@
 """A plain Thrift client for every method that the metastore's port answers."""
 
+import logging
 from collections.abc import Callable
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -12,6 +13,9 @@ from thrift.transport.TTransport import TBufferedTransport
 from metastore.client.closing import Closing
 from metastore.wire.services import METHODS
 from metastore.wire.struct import ExceptionStruct
+
+# It logs what it raises anyway.
+logging.getLogger(TSocket.__module__).setLevel(logging.CRITICAL)
 
 
 class ThriftClient(Closing):

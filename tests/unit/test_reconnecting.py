@@ -1,11 +1,13 @@
 """Changes that are made again because their answer was lost."""
 
+import logging
+import socket
 from typing import Any
 
 import pytest
 from thrift.transport.TTransport import TTransportException
 
-from metastore.client.reconnecting import ReconnectingClient
+from metastore.client.reconnecting import ReconnectingClient, connect_to
 from metastore.wire.hive import AlreadyExistsException, InvalidOperationException, MetaException
 
 LOST = TTransportException(message="the connection broke")
@@ -58,3 +60,15 @@ def test_a_late_answer_is_nobodys() -> None:
             client.call(lambda each: each.create())
         client.call(lambda each: each.create())
     assert servers == []
+
+
+def test_a_server_that_is_away_is_told_of_once_for_each_try(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        uri = f"thrift://127.0.0.1:{listener.getsockname()[1]}"
+    with (
+        ReconnectingClient(connect_to(uri), retry_seconds=0.3) as client,
+        caplog.at_level(logging.WARNING),
+        pytest.raises(TTransportException),
+    ):
+        client.call(lambda each: each.getVersion())
+    assert {each.name for each in caplog.records} == {"metastore.client.reconnecting"}
