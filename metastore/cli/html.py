@@ -28,6 +28,12 @@ def html_option(command: Command) -> Command:
     return click.option("--html", "page_file", type=kind, metavar="FILE", help="Write a page to FILE instead.")(command)
 
 
+def check_form(page_file: Path | None, as_json: bool) -> None:
+    """Raises click.UsageError if both a page and JSON are asked for."""
+    if page_file is not None and as_json:
+        raise click.UsageError("give either --html or --json: the page takes the place of what is printed")
+
+
 def element(name: str, *content: object, **attributes: object) -> Html:
     """An element of HTML or SVG, well-formed as XML, too.
 

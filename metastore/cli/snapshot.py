@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metastore.cli.connection import uri_option
-from metastore.cli.html import counted, html_option, write
+from metastore.cli.html import check_form, counted, html_option, write
 from metastore.cli.lake import lake, reference, table_argument
 from metastore.cli.output import json_option, print_json, print_table, with_progress
 from metastore.cli.snapshot_page import snapshot_page
@@ -56,6 +56,7 @@ def show(
     """
     from metastore.wire.lake import SnapshotRequest
 
+    check_form(page_file, as_json)
     request = SnapshotRequest(
         reference(table),
         asOf=as_of,

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from metastore.cli.connection import uri_option
-from metastore.cli.html import counted, html_option, write
+from metastore.cli.html import check_form, counted, html_option, write
 from metastore.cli.lake import lake, reference, table_argument
 from metastore.cli.moments import in_words, iso, shown
 from metastore.cli.output import json_option, print_json, print_table
@@ -45,6 +45,7 @@ def show(table: tuple[str, ...], limit: int, everything: bool, uri: str, as_json
     """
     from metastore.wire.lake import ListInstantsRequest
 
+    check_form(page_file, as_json)
     with lake(uri) as client:
         request = ListInstantsRequest(reference(table), limit=limit, latestFirst=True, includeArchived=everything)
         found = client.call("lake_list_instants", request)[::-1]

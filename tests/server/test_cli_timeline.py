@@ -17,7 +17,7 @@ from metastore.wire.lake import (
     TableReference,
 )
 from tests.support import builders
-from tests.support.command import complaint, output
+from tests.support.command import complaint, output, run
 from tests.support.server import MetastoreServer
 from tests.timeline.lake import DAY, file
 
@@ -108,3 +108,11 @@ def test_both_are_written_as_pages(told: tuple[str, str], tmp_path: Path) -> Non
     assert "position 3" in listed and str(file(DAY(1), "g", "2").path) in listed
     said = complaint("snapshot", "show", table, "--html", str(tmp_path / "none" / "t.html"), "--uri", uri)
     assert f"can't write the page to {tmp_path / 'none' / 't.html'}: No such file or directory" in said
+
+
+@pytest.mark.parametrize("command", ["timeline", "snapshot"])
+def test_a_page_and_json_can_not_be_had_at_once(command: str, tmp_path: Path) -> None:
+    page = tmp_path / "t.html"
+    done = run(command, "show", "d.t", "--json", "--html", str(page), "--uri", "thrift://127.0.0.1:1")
+    assert (done.returncode, done.stdout, page.exists()) == (2, "", False)
+    assert "either --html or --json" in done.stderr
