@@ -65,18 +65,15 @@ class FileSnapshots:
             wanted = self._wanted(tx, row, scope, request.partitions, request.filter)
             if request.after is not None:
                 position, after = _page(request.after)
-                latest = False
             else:
-                asked = self._position(tx, row, line, request)
-                position, after = (line.position if asked is None else asked), None
-                latest = asked is None
+                position, after = self._position(tx, row, line, request), None
             if not request.allVersions:
                 check_readable(tx, row, line, position)
             found = data_files.snapshot(
                 tx,
                 row.id,
                 wanted,
-                None if latest else position,
+                None if position == line.position else position,
                 base_only=bool(request.readOptimized),
                 superseded=bool(request.allVersions),
                 after=after,
@@ -101,15 +98,14 @@ class FileSnapshots:
         whole = [each for each in found if (each.partition, each.file_group) != torn]
         if whole:
             return whole
-        of_group = data_files.snapshot(
+        return data_files.snapshot_of_group(
             tx,
             row.id,
-            Wanted([torn[0]], []),
+            torn,
             position,
             base_only=bool(request.readOptimized),
             superseded=bool(request.allVersions),
         )
-        return [each for each in of_group if each.file_group == torn[1]]
 
     def changes(self, scope: Scope, request: ReadChangesRequest) -> ReadChangesResponse:
         """What was added and removed after one position up to another, by instant, in the order of completions.
@@ -187,8 +183,8 @@ class FileSnapshots:
         return Wanted(None, hidden)
 
     @staticmethod
-    def _position(tx: Transaction, row: TableRow, line: Timeline, request: SnapshotRequest) -> int | None:
-        """The position that is asked for, None for the latest."""
+    def _position(tx: Transaction, row: TableRow, line: Timeline, request: SnapshotRequest) -> int:
+        """The position that is asked for."""
         given = (request.asOf, request.asOfPosition, request.asOfTime, request.asOfMoment)
         if sum(each is not None for each in given) > 1:
             raise InvalidOperationException("say at most one of asOf, asOfPosition, asOfTime and asOfMoment")
@@ -196,14 +192,14 @@ class FileSnapshots:
             done = instants.completed_at(tx, row.id, request.asOf)
             if done is None:
                 raise NoSuchObjectException(f"{row.name} has no completed instant {request.asOf}")
-            return done.position
+            return done.position or 0
         if request.asOfPosition is not None:
             return _known(row, line, request.asOfPosition)
         if request.asOfTime is not None:
             return instants.position_at_time(tx, row.id, rules.timestamp_at(max(request.asOfTime, 0)))
         if request.asOfMoment is not None:
             return _position_at_moment(tx, row, request.asOfMoment)
-        return None
+        return line.position
 
 
 def check_readable(tx: Transaction, row: TableRow, line: Timeline, position: int) -> None:
@@ -252,8 +248,12 @@ def _position_at_moment(tx: Transaction, row: TableRow, moment: int) -> int:
 
 
 def _limit(given: int | None, most: int) -> int:
-    """How much an answer may hold: what is asked for, at least one, at most so much."""
-    return most if given is None else min(max(given, 1), most)
+    """How much an answer may hold: what is asked for, at most so much. Raises InvalidOperationException for none."""
+    if given is None:
+        return most
+    if given < 1:
+        raise InvalidOperationException(f"the limit is {given}: ask for at least 1, or leave it out")
+    return min(given, most)
 
 
 def _known(row: TableRow, line: Timeline, position: int) -> int:

@@ -296,6 +296,14 @@ class Wanted(NamedTuple):
     names: Collection[str] | None
     hidden: Collection[str]
 
+    def within(self, partition: str) -> "Wanted":
+        """Of this partition alone, what is wanted."""
+        return Wanted([partition] if self.names is None or partition in self.names else [], self.hidden)
+
+    def after(self, partition: str) -> "Wanted":
+        """Of the partitions after this one, in the order of names, what is wanted."""
+        return Wanted(None if self.names is None else [each for each in self.names if each > partition], self.hidden)
+
     def condition(self) -> list[ColumnElement[bool]]:
         conditions: list[ColumnElement[bool]] = []
         if self.names is not None:
@@ -321,19 +329,53 @@ def snapshot(
     `base_only`: no log files; `superseded`: those that were removed before, too; `after`: only file groups after this
     one, given as (partition, file group).
     """
-    query = select(*_COLUMNS).where(_of(table_id), *wanted.condition())
+    query = select(*_COLUMNS).where(_of(table_id), *_in_snapshot(position, base_only, superseded)).order_by(*_ORDER)
+    if after is None:
+        return _rows(tx, query.where(*wanted.condition()).limit(limit))
+    # Two ranges of an index in its order: the rest of a partition, then those that follow. Postgres would rather read
+    # and sort all of a table that it has no statistics of.
+    tx.exec_driver_sql("SET LOCAL enable_sort = off")
+    partition, group = after
+    rest = query.where(*wanted.within(partition).condition(), data_files.c.file_group > group)
+    found = _rows(tx, rest.limit(limit))
+    if limit is None or len(found) < limit:
+        later = query.where(*wanted.after(partition).condition(), data_files.c.partition_name > partition)
+        found += _rows(tx, later.limit(None if limit is None else limit - len(found)))
+    tx.exec_driver_sql("SET LOCAL enable_sort TO DEFAULT")
+    return found
+
+
+def snapshot_of_group(
+    tx: Connection,
+    table_id: int,
+    group: tuple[str, str],
+    position: int,
+    *,
+    base_only: bool = False,
+    superseded: bool = False,
+) -> list[FileRow]:
+    """The files of one file group, given as (partition, file group), of the snapshot at a position; as `snapshot`."""
+    query = select(*_COLUMNS).where(
+        _of(table_id),
+        data_files.c.partition_name == group[0],
+        data_files.c.file_group == group[1],
+        *_in_snapshot(position, base_only, superseded),
+    )
+    return _rows(tx, query.order_by(*_ORDER))
+
+
+def _in_snapshot(position: int | None, base_only: bool, superseded: bool) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
     if position is None:
         if not superseded:
-            query = query.where(_LIVE)
+            conditions.append(_LIVE)
     else:
-        query = query.where(data_files.c.added_at <= position)
+        conditions.append(data_files.c.added_at <= position)
         if not superseded:
-            query = query.where(or_(_LIVE, data_files.c.removed_at > position))
+            conditions.append(or_(_LIVE, data_files.c.removed_at > position))
     if base_only:
-        query = query.where(data_files.c.kind == int(Kind.BASE))
-    if after is not None:
-        query = query.where(tuple_(data_files.c.partition_name, data_files.c.file_group) > tuple_(*map(literal, after)))
-    return _rows(tx, query.order_by(*_ORDER).limit(limit))
+        conditions.append(data_files.c.kind == int(Kind.BASE))
+    return conditions
 
 
 def changes(

@@ -707,6 +707,7 @@ data_files = Table(
         postgresql_where=text("removed_at IS NOT NULL"),
     ),
     Index("data_files_added_idx", "table_id", "added_at"),
+    Index("data_files_pages_idx", "table_id", "partition_name", "file_group"),
     Index("data_files_path_idx", "table_id", text("md5(path)")),
     comment="which files made up a table's snapshot from which position to which",
 )

@@ -95,6 +95,16 @@ def test_pages_tear_no_file_group(table: LakeTable) -> None:
             table.snapshot(after=token)
 
 
+@pytest.mark.parametrize("limit", [0, -1])
+def test_pages_of_nothing(table: LakeTable, limit: int) -> None:
+    table.commit("a")
+    for ask in (table.snapshot, lambda limit: table.changes(0, limit=limit)):
+        with pytest.raises(InvalidOperationException, match=f"limit is {limit}: ask for at least 1"):
+            ask(limit=limit)
+    with pytest.raises(InvalidOperationException, match="ask for at least 1"):
+        table.clean_plan(keepCommits=1, limit=limit)
+
+
 def test_changes_add_up_to_the_snapshot(table: LakeTable) -> None:
     table.commit("a", "b")
     table.commit("a")
