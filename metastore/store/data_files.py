@@ -296,9 +296,8 @@ class Wanted(NamedTuple):
     names: Collection[str] | None
     hidden: Collection[str]
 
-    def within(self, partition: str) -> "Wanted":
-        """Of this partition alone, what is wanted."""
-        return Wanted([partition] if self.names is None or partition in self.names else [], self.hidden)
+    def includes(self, partition: str) -> bool:
+        return (self.names is None or partition in self.names) and partition not in self.hidden
 
     def after(self, partition: str) -> "Wanted":
         """Of the partitions after this one, in the order of names, what is wanted."""
@@ -336,8 +335,10 @@ def snapshot(
     # and sort all of a table that it has no statistics of.
     tx.exec_driver_sql("SET LOCAL enable_sort = off")
     partition, group = after
-    rest = query.where(*wanted.within(partition).condition(), data_files.c.file_group > group)
-    found = _rows(tx, rest.limit(limit))
+    found = []
+    if wanted.includes(partition):
+        rest = query.where(data_files.c.partition_name == partition, data_files.c.file_group > group)
+        found = _rows(tx, rest.limit(limit))
     if limit is None or len(found) < limit:
         later = query.where(*wanted.after(partition).condition(), data_files.c.partition_name > partition)
         found += _rows(tx, later.limit(None if limit is None else limit - len(found)))
