@@ -88,8 +88,11 @@ class ReconnectingClient(Closing):
             self._client = self._connect()
         try:
             return request(self._client)
-        except (ExceptionStruct, TApplicationException):
-            raise  # an answer: the connection is in order
+        except (ExceptionStruct, TApplicationException) as answer:
+            # The connection is in order, unless the server couldn't read the call to its end.
+            if getattr(answer, "type", None) == TApplicationException.PROTOCOL_ERROR:
+                self.close()
+            raise
         except BaseException:
             # After Ctrl-C, for example, the answer may still come, and would be taken for that of the next call.
             self.close()

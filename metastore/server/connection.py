@@ -15,16 +15,17 @@ from functools import partial
 from typing import Any, cast
 
 import structlog
+from thrift.Thrift import TApplicationException
 
 from metastore.api.registry import NotYet
 from metastore.api.session import Session
 from metastore.server import metrics
-from metastore.server.dispatch import Copy, Dispatcher, ReplyBroken
+from metastore.server.dispatch import Copy, Dispatcher, ReplyBroken, wants_answer
 from metastore.server.replies import Replies
 from metastore.server.threads import ThreadPool
 from metastore.store.footprint import Footprint
 from metastore.wire import binary, protocols
-from metastore.wire.protocols import Inbox, Request
+from metastore.wire.protocols import Inbox, Refused, Request
 from metastore.wire.scanner import Limits, Rejected
 
 PIECE_BYTES = 256 << 10
@@ -35,6 +36,13 @@ CROWDED_SECONDS = 5.0
 
 # Seconds and tries after which a client that vanished without a word is given up: two minutes.
 _KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+
+REFUSED_BYTES = 1 << 30
+"""How much of a call that is refused, and whose end nobody knows, is passed over so that its client gets to the answer.
+"""
+
+REFUSED_SECONDS = 60.0
+"""How long that may take where there is no `receive_timeout_seconds`."""
 
 Concerned = Callable[[int], bool]
 """Whether the news up to a generation concern one who waits. For a request's thread."""
@@ -163,6 +171,7 @@ class _State(enum.Enum):
     ANSWERING = "a thread has the message"
     WAITING = "the message is a long poll that has nothing to answer yet"
     FLUSHING = "the reply is on its way, and nobody works on it"
+    REFUSED = "the last reply is on its way, and what still comes is passed over"
 
 
 class Connection(asyncio.Protocol):
@@ -195,6 +204,8 @@ class Connection(asyncio.Protocol):
         self._rest = memoryview(b"")  # of a reply that was kept
         self._poll = b""  # the message of a long poll that waits
         self._poll_until: float | None = None  # a moment of the loop's clock
+        self._passed_over = 0  # bytes
+        self._end: asyncio.TimerHandle | None = None  # of passing over
 
     # -- what asyncio calls ----------------------------------------------------------------------------------
 
@@ -210,6 +221,11 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         metrics.bytes_received(len(data))
+        if self._state is _State.REFUSED:
+            self._passed_over += len(data)
+            if self._passed_over > REFUSED_BYTES:
+                self._transport.abort()
+            return
         self._inbox.add(data)
         if self._state is _State.GATHERING:
             self._next()
@@ -220,7 +236,7 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The client sends no more. It may still wait for a reply: True keeps the connection open."""
         self._eof = True
-        return self._state not in (_State.GATHERING, _State.WAITING)
+        return self._state in (_State.ANSWERING, _State.FLUSHING)
 
     def pause_writing(self) -> None:
         self._unsent = True
@@ -238,6 +254,8 @@ class Connection(asyncio.Protocol):
         self._rest = memoryview(b"")
         self._room.set()
         self._clear_deadline()
+        if self._end is not None:
+            self._end.cancel()
         self._shared.connections.remove(self)
         self._shared.news.discard(self)
         if self._state in (_State.ANSWERING, _State.FLUSHING):
@@ -254,6 +272,8 @@ class Connection(asyncio.Protocol):
         self._draining = True
         if self._state is _State.GATHERING:
             self._close_reported = True
+            self._transport.close()
+        elif self._state is _State.REFUSED:
             self._transport.close()
         elif self._state is _State.WAITING:
             self.ask_again()
@@ -285,6 +305,9 @@ class Connection(asyncio.Protocol):
         """Has the next message answered, or waits for it."""
         try:
             message = self._inbox.take()
+        except Refused as refused:
+            self._refuse(refused)
+            return
         except Rejected as rejected:
             self._close_for(rejected.reason, str(rejected))
             return
@@ -412,6 +435,8 @@ class Connection(asyncio.Protocol):
             then = partial(self._wait, message, poll, generation)
         except Gone:
             pass
+        except Refused as refused:
+            then = partial(self._refuse, refused)
         except Rejected as rejected:
             then = partial(self._close_for, rejected.reason, str(rejected))
         except ReplyBroken as broken:
@@ -461,6 +486,42 @@ class Connection(asyncio.Protocol):
                 raise Gone from None
 
     # -- ends ------------------------------------------------------------------------------------------------
+
+    def _refuse(self, refused: Refused) -> None:
+        """Answers a call that asks for more than the limits allow. Unless it is known where it ends, it is the last."""
+        if self._gone:
+            return
+        self._clear_deadline()
+        protocol = self._inbox.protocol
+        assert protocol is not None
+        answer = b""
+        if wants_answer(refused.to):
+            body = binary.encode_application_exception(TApplicationException.PROTOCOL_ERROR, str(refused))
+            answer = b"".join(protocols.reply(protocol, refused.to, binary.EXCEPTION, [body]))
+            metrics.bytes_sent(len(answer))
+        if refused.ended:
+            metrics.message_rejected(refused.reason)
+            facts = {"method": refused.to.header.name, "reason": refused.reason, "detail": str(refused)}
+            log.warning("call refused", peer=self._session.peer, user=self._session.user, **facts)
+            self._state = _State.ANSWERING
+            # Not at once: thousands of small ones may have arrived together.
+            self._shared.loop.call_soon(self._answered, answer)
+            return
+        self._report_close(refused.reason, str(refused))
+        self._state = _State.REFUSED
+        self._inbox.clear()
+        self._transport.write(answer)
+        if self._eof or self._draining:
+            self._transport.close()
+            return
+        # A client reads no answer before it has sent its call, and none at all of a connection that is reset.
+        self._transport.write_eof()
+        self._end = self._shared.loop.call_later(
+            self._shared.timeouts.receive or REFUSED_SECONDS, self._transport.abort
+        )
+        if self._reading_paused:
+            self._reading_paused = False
+            self._transport.resume_reading()
 
     def _set_deadline(self, seconds: float, reason: str, detail: str) -> None:
         if seconds:

@@ -123,7 +123,7 @@ class Dispatcher:
         body = answer.body if copy is None or answer.outcome != "ok" else copy.of(answer.body)
         sent, complete = 0, False
         try:
-            if request.header.kind != ONEWAY and not (name in METHODS and METHODS[name].oneway):
+            if wants_answer(request):
                 sent = write(answer.kind, body)
             complete = True
         finally:
@@ -183,6 +183,12 @@ class Dispatcher:
         except Exception as error:
             return _raised(method, error, session)._replace(arguments=arguments)
         return _Answer(REPLY, body, outcome, "ok", arguments)
+
+
+def wants_answer(request: Request) -> bool:
+    """Whether the client waits for a reply; it would take one that it didn't ask for as that of its next call."""
+    name = request.header.name
+    return request.header.kind != ONEWAY and not (name in METHODS and METHODS[name].oneway)
 
 
 def _body(method: Method, value: Any) -> tuple[Iterable[bytes], str]:

@@ -53,7 +53,7 @@ class _Metrics:
         )
         self.rejected = Counter(
             "metastore_rejected_messages",
-            "Messages that ended their connection.",
+            "Messages that were refused unread.",
             ["reason"],
             registry=self.registry,
         )
@@ -118,7 +118,7 @@ def request_finished(method: str, outcome: Outcome, seconds: float) -> None:
 
 
 def message_rejected(reason: str) -> None:
-    """Count a message that was not answered but ended its connection; `reason` is one of a few fixed
+    """Count a message that was refused unread, most often with its connection; `reason` is one of a few fixed
     words."""
     _metrics().rejected.labels(reason).inc()
 

@@ -22,6 +22,7 @@ from metastore.wire.scanner import (
     check_name,
     check_string,
     check_values,
+    too_large,
 )
 
 FIRST_BYTE = 0x82
@@ -45,15 +46,6 @@ _length = Layout(">i")
 _IN_STRUCT = -1
 
 
-class CompactScanner(Scanner):
-    """Finds the end of one message in the compact protocol."""
-
-    @staticmethod
-    def walk(data: bytes | bytearray, start: int, limits: Limits) -> Walk:
-        body = yield from _envelope(data, start, limits)
-        return (yield from _struct(data, body, limits))
-
-
 def message_header(name: str, kind: int, sequence: int) -> bytes:
     encoded = name.encode()
     first = bytes((FIRST_BYTE, _VERSION | kind << 5))
@@ -72,7 +64,7 @@ def read_message_header(data: bytes) -> Message:
 def to_binary(data: bytes, offset: int, limit: int) -> bytes:
     """Translates the struct at `offset`, which a scanner has walked, to the binary protocol.
 
-    The compact form is up to eleven times shorter; Rejected is raised where the result exceeds `limit` bytes.
+    The compact form is up to eleven times shorter; Exceeded is raised where the result exceeds `limit` bytes.
     """
     out = bytearray()
     _Reader(data, offset, out, limit).struct()
@@ -175,6 +167,13 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> Walk:
         check_values(values, limits)
 
 
+class CompactScanner(Scanner):
+    """Finds the end of one message in the compact protocol."""
+
+    envelope = staticmethod(_envelope)
+    struct = staticmethod(_struct)
+
+
 def _integer(data: bytes | bytearray, at: int, bits: int, limits: Limits) -> Walk:
     """Steps over a variable-length integer that must fit into `bits`."""
     last = at + bits // 7  # where the longest form ends, with the bits that no other byte had room for
@@ -249,7 +248,7 @@ class _Reader:
     def value(self, ctype: int) -> None:
         """A value that is not a field of type bool."""
         if len(self.out) > self.limit:
-            raise Rejected("message_size", f"message is larger than {self.limit} bytes")
+            raise too_large(self.limit)
         if ctype == _STRING:
             length = self.varint()
             self.out += _length.pack(length)

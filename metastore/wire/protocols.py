@@ -10,13 +10,14 @@ A client says nothing about its protocol, but the first bytes of its first messa
 Inside the server a request's arguments, and a reply's body, are a struct in the binary protocol.
 """
 
+import contextlib
 import re
 from collections.abc import Generator, Iterable
 from typing import NamedTuple
 
 from metastore.wire import binary, compact
 from metastore.wire.binary import Message
-from metastore.wire.scanner import MAX_NAME_BYTES, BinaryScanner, Limits, Rejected, Scanner
+from metastore.wire.scanner import MAX_NAME_BYTES, BinaryScanner, Exceeded, Limits, Rejected, Scanner, too_large
 
 _FRAME_HEADER = 4
 _LONGEST_FRAME = (1 << 31) - 1
@@ -47,6 +48,22 @@ class Request(NamedTuple):
     header: Message
     data: bytes
     strict: bool
+
+
+class Refused(Rejected):
+    """A call that asks for more than the limits allow.
+
+    `to` is what an answer goes to: the call without its arguments, with neither name nor number if its header has not
+    arrived. `ended`: the call is over, and what comes next is a message again; else nobody knows where it ends.
+    """
+
+    def __init__(self, exceeded: Exceeded, to: Request, *, ended: bool) -> None:
+        super().__init__(exceeded.reason, str(exceeded))
+        self.to = to
+        self.ended = ended
+
+
+_UNKNOWN = Request(Message("", binary.CALL, 0, 0), b"", strict=True)
 
 
 def detect(data: bytes | bytearray) -> Protocol | None:
@@ -87,6 +104,7 @@ class Inbox:
         self._limits = limits
         self._buffer = bytearray()
         self._scanner: Scanner | None = None
+        self._exceeded: Exceeded | None = None
 
     def __len__(self) -> int:
         """Bytes that arrived and were not taken yet."""
@@ -96,11 +114,15 @@ class Inbox:
         self._buffer += data
 
     def clear(self) -> None:
-        self._scanner = None
+        self._scanner = self._exceeded = None
         self._buffer = bytearray()
 
     def take(self) -> bytes | None:
-        """The next whole message, frame included; None while it has not arrived. Raises Rejected."""
+        """The next whole message, frame included; None while it has not arrived.
+
+        Raises Rejected, and Refused for a call that exceeds a limit: in a frame of a size that may be, once the frame
+        has arrived.
+        """
         buffer = self._buffer
         if not buffer:
             return None
@@ -111,7 +133,14 @@ class Inbox:
         if self._scanner is None:
             kind = compact.CompactScanner if self.protocol.compact else BinaryScanner
             self._scanner = kind(self._limits, _FRAME_HEADER if self.protocol.framed else 0)
-        end = self._framed(self._scanner) if self.protocol.framed else self._scanner.scan(buffer)
+        end = None
+        if self._exceeded is None:
+            try:
+                end = self._framed(self._scanner) if self.protocol.framed else self._scanner.scan(buffer)
+            except Exceeded as exceeded:
+                self._exceeded = exceeded
+        if self._exceeded is not None:
+            self._refuse(self._exceeded, self.protocol, self._scanner)
         if end is None:
             return None
         self._scanner = None
@@ -130,9 +159,10 @@ class Inbox:
         if len(buffer) < _FRAME_HEADER:
             return None
         length = int.from_bytes(buffer[:_FRAME_HEADER], signed=True)
-        if not 0 < length <= self._limits.message_bytes:
-            limit = self._limits.message_bytes
-            raise Rejected("message_size", f"frame of {length} bytes; the limit is {limit}")
+        if length <= 0:
+            raise Rejected("message_size", f"frame of {length} bytes")
+        if length > self._limits.message_bytes:
+            raise Exceeded("message_size", f"frame of {length} bytes; {too_large(self._limits.message_bytes)}")
         frame_end = _FRAME_HEADER + length
         end = scanner.scan(buffer)
         if end is None and len(buffer) < frame_end:
@@ -141,15 +171,47 @@ class Inbox:
             raise Rejected("malformed", f"frame of {length} bytes is not one message")
         return end
 
+    def _refuse(self, exceeded: Exceeded, protocol: Protocol, scanner: Scanner) -> None:
+        """Raises Refused, unless the rest of the call's frame is to be waited for."""
+        buffer = self._buffer
+        length = int.from_bytes(buffer[:_FRAME_HEADER])
+        ended = protocol.framed and length <= self._limits.message_bytes
+        if ended and len(buffer) < _FRAME_HEADER + length:
+            return
+        to = _begun(protocol, scanner, buffer, self._limits)
+        self._scanner = self._exceeded = None
+        if ended:
+            del buffer[: _FRAME_HEADER + length]
+        raise Refused(exceeded, to, ended=ended)
+
+
+def _begun(protocol: Protocol, scanner: Scanner, buffer: bytearray, limits: Limits) -> Request:
+    """The call that a buffer begins with, as far as it is known, without its arguments."""
+    start = protocol.frame_header
+    try:
+        next(scanner.envelope(buffer, start, limits))
+    except StopIteration as envelope:
+        header = bytes(buffer[start : envelope.value])
+        with contextlib.suppress(ValueError):  # it is cut short, or the name is not UTF-8
+            if protocol.compact:
+                return Request(compact.read_message_header(header), b"", strict=True)
+            return Request(binary.read_message_header(header), b"", strict=header[0] == 0x80)
+    except Rejected:
+        pass
+    return _UNKNOWN
+
 
 def request(protocol: Protocol, message: bytes, limits: Limits) -> Request:
-    """Reads a message that an inbox gave out. Raises Rejected."""
+    """Reads a message that an inbox gave out. Raises Rejected, and Refused where it is too long when translated."""
     if protocol.framed:
         message = message[_FRAME_HEADER:]
     try:
         if protocol.compact:
             header = compact.read_message_header(message)
-            arguments = compact.to_binary(message, header.body, limits.message_bytes)
+            try:
+                arguments = compact.to_binary(message, header.body, limits.message_bytes)
+            except Exceeded as exceeded:
+                raise Refused(exceeded, Request(header, b"", strict=True), ended=True) from None
             return Request(header._replace(body=0), arguments, strict=True)
         return Request(binary.read_message_header(message), message, strict=message[0] == 0x80)
     except UnicodeDecodeError:

@@ -43,6 +43,10 @@ class Rejected(Exception):
         self.reason = reason
 
 
+class Exceeded(Rejected):
+    """The bytes are a message, or its beginning, that asks for more than the limits allow."""
+
+
 class Scanner:
     """Finds the end of one message at the start of a growing buffer, or of a part of it.
 
@@ -67,51 +71,60 @@ class Scanner:
         except StopIteration as done:
             end: int = done.value
             if end > self._limits.message_bytes:
-                raise _too_large(self._limits) from None
+                raise too_large(self._limits.message_bytes) from None
             return end
         return None
 
+    @classmethod
+    def walk(cls, data: bytes | bytearray, start: int, limits: Limits) -> Walk:
+        body = yield from cls.envelope(data, start, limits)
+        return (yield from cls.struct(data, body, limits))
+
     @staticmethod
-    def walk(data: bytes | bytearray, start: int, limits: Limits) -> Walk:
+    def envelope(data: bytes | bytearray, start: int, limits: Limits) -> Walk:
+        """Steps over a message's header, whose last bytes may not have arrived when it returns."""
         raise NotImplementedError
 
-
-class BinaryScanner(Scanner):
-    """For messages in the binary protocol, strict or old style."""
-
     @staticmethod
-    def walk(data: bytes | bytearray, start: int, limits: Limits) -> Walk:
-        body = yield from _envelope(data, start, limits)
-        return (yield from _struct(data, body, limits))
+    def struct(data: bytes | bytearray, at: int, limits: Limits) -> Walk:
+        """Steps over a struct."""
+        raise NotImplementedError
 
 
 def arrival(data: bytes | bytearray, end: int, limits: Limits) -> Walk:
     """Waits until the buffer reaches `end`; returns how long it is then."""
     if end > limits.message_bytes:
-        raise _too_large(limits)
+        raise too_large(limits.message_bytes)
     while len(data) < end:
         yield
     return len(data)
 
 
 def check_string(length: int, limits: Limits) -> None:
-    if not 0 <= length <= limits.string_bytes:
-        raise Rejected("string_size", f"string of {length} bytes; the limit is {limits.string_bytes}")
+    if length < 0:
+        raise Rejected("string_size", f"string of {length} bytes")
+    if length > limits.string_bytes:
+        what = f"string of {length} bytes; the limit is {limits.string_bytes}"
+        raise Exceeded("string_size", f"{what}: send a shorter one, or raise the server's max_string_bytes")
 
 
 def check_container(count: int, limits: Limits) -> None:
-    if not 0 <= count <= limits.container_items:
-        raise Rejected("container_size", f"container of {count} items; the limit is {limits.container_items}")
+    if count < 0:
+        raise Rejected("container_size", f"container of {count} items")
+    if count > limits.container_items:
+        what = f"container of {count} items; the limit is {limits.container_items}"
+        raise Exceeded("container_size", f"{what}: send fewer at a time, or raise the server's max_container_items")
 
 
 def check_depth(depth: int, limits: Limits) -> None:
     if depth >= limits.depth:
-        raise Rejected("depth", f"message is nested deeper than {limits.depth}")
+        what = f"message is nested deeper than {limits.depth}"
+        raise Exceeded("depth", f"{what}: send a flatter one, or raise the server's max_depth")
 
 
 def check_values(values: int, limits: Limits) -> None:
     if values > limits.values:
-        raise Rejected("values", f"message holds more than {limits.values} values")
+        raise Exceeded("values", f"message holds more than {limits.values} values: send less at a time")
 
 
 def check_name(length: int) -> None:
@@ -119,8 +132,9 @@ def check_name(length: int) -> None:
         raise Rejected("malformed", f"method name of {length} bytes")
 
 
-def _too_large(limits: Limits) -> Rejected:
-    return Rejected("message_size", f"message is larger than {limits.message_bytes} bytes")
+def too_large(limit: int) -> Exceeded:
+    what = f"message is larger than {limit} bytes"
+    return Exceeded("message_size", f"{what}: send less at a time, or raise the server's max_message_bytes")
 
 
 def _envelope(data: bytes | bytearray, start: int, limits: Limits) -> Walk:
@@ -217,3 +231,10 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> Walk:
             raise Rejected("malformed", f"no such wire type: {ttype}")
         if values > limits.values:
             check_values(values, limits)
+
+
+class BinaryScanner(Scanner):
+    """For messages in the binary protocol, strict or old style."""
+
+    envelope = staticmethod(_envelope)
+    struct = staticmethod(_struct)

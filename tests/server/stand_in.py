@@ -115,7 +115,14 @@ class AnyProtocolClient:
         self.transport.write(protocol._fast_encode(arguments, [method.args, method.args_spec]))
         protocol.writeMessageEnd()
         self.transport.flush()
-        assert protocol.readMessageBegin()[:2] == (name, TMessageType.REPLY)
+        answered, kind, sequence = protocol.readMessageBegin()
+        assert (answered, sequence) == (name, 1)
+        if kind == TMessageType.EXCEPTION:
+            error = TApplicationException()
+            error.read(protocol)
+            protocol.readMessageEnd()
+            raise error
+        assert kind == TMessageType.REPLY
         result = method.result()
         protocol._fast_decode(result, protocol, [method.result, method.result_spec])
         protocol.readMessageEnd()

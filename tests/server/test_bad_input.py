@@ -11,9 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.Thrift import TApplicationException
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TBufferedTransport, TFramedTransport
 
+from metastore.client.reconnecting import ReconnectingClient
 from metastore.wire import binary, compact
-from metastore.wire.hive import FieldSchema, StorageDescriptor, Table
+from metastore.wire.hive import AlreadyExistsException, FieldSchema, StorageDescriptor, Table
 from metastore.wire.services import METHODS
 from tests.server.stand_in import StandIn, address, call, flat_memory, is_closed, read_reply, until
 from tests.unit.wire_values import filled
@@ -94,6 +99,89 @@ def test_message_beyond_the_size_limit(tmp_path: Path) -> None:
         with server.client() as client:
             client.create_table(fitting)
             assert client.get_table("d", "t") == fitting
+
+
+EXCESSIVE = {
+    "max_container_items": call("create_table", Table(partitionKeys=[FieldSchema(name="c")] * 1001)),
+    "max_string_bytes": call("create_table", Table(viewOriginalText="x" * 10_001)),
+    "max_depth": HEADER + b"\x0c\x00\x01" * 65 + b"\x00" * 66,
+    "max_message_bytes": call("create_table", Table(parameters={str(i): "x" * 9000 for i in range(900)})),
+}
+
+
+@pytest.fixture(scope="module")
+def strict_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]:
+    limits = {"max_container_items": 1000, "max_string_bytes": 10_000, "max_message_bytes": 1 * MB}
+    with StandIn(tmp_path_factory.mktemp("strict") / "data", **limits) as server:
+        yield server
+
+
+@pytest.mark.parametrize("framed", [False, True])
+@pytest.mark.parametrize("limit", EXCESSIVE)
+def test_call_beyond_a_limit_is_answered(strict_server: StandIn, limit: str, framed: bool) -> None:
+    """Also one of 8 MB, more than a client can send to a server that doesn't read. The connection goes on where it is
+    known how long the call was."""
+    message = EXCESSIVE[limit]
+    with strict_server.connect() as connection:
+        reading = TSocket()
+        reading.setHandle(connection)
+        transport = TFramedTransport(reading) if framed else TBufferedTransport(reading)
+        protocol = TBinaryProtocol(transport)
+        for _ in range(2):
+            connection.sendall(len(message).to_bytes(4) + message if framed else message)
+            assert protocol.readMessageBegin() == (binary.read_message_header(message).name, binary.EXCEPTION, 1)
+            error = TApplicationException()
+            error.read(protocol)
+            assert error.type == TApplicationException.PROTOCOL_ERROR
+            assert f"or raise the server's {limit}" in error.message
+            if not framed or limit == "max_message_bytes":
+                strict_server.end_of(connection)
+                assert is_closed(connection)
+                return
+        assert len(strict_server.lines("call refused", address(connection))) == 2
+
+
+def test_small_frames_beyond_a_limit_are_answered_one_by_one(strict_server: StandIn) -> None:
+    message = HEADER + b"\x0f\x00\x01\x0b\x00\x00\x03\xe9"
+    with strict_server.connect() as connection:
+        connection.sendall((len(message).to_bytes(4) + message) * 3000)
+        answers = connection.makefile("rb")
+        for _ in range(3000):
+            assert b"container of 1001 items" in answers.read(int.from_bytes(answers.read(4)))
+        sound = call("getMetaConf", "0")
+        connection.sendall(len(sound).to_bytes(4) + sound)
+        assert answers.read(int.from_bytes(answers.read(4))).endswith(b"\x0b\x00\x00\x00\x00\x00\x010\x00")
+
+
+def test_oneway_call_beyond_a_limit_is_not_answered(strict_server: StandIn) -> None:
+    message = binary.message_header("get_table", binary.ONEWAY, 1) + b"\x0b\x00\x01\x00\x10\x00\x00"
+    with strict_server.connect() as connection:
+        connection.sendall(message)
+        assert connection.recv(1) == b""
+        assert strict_server.end_of(connection)["reason"] == "string_size"
+
+
+def test_refused_call_that_never_ends_ends_its_connection(tmp_path: Path) -> None:
+    with (
+        StandIn(tmp_path / "data", receive_timeout_seconds=1) as server,
+        server.connect() as dripping,
+    ):
+        dripping.sendall(HEADER + b"\x0c\x00\x01" * 100)
+        server.end_of(dripping)  # it still reads
+        with pytest.raises(ConnectionError):
+            for _ in range(300):
+                dripping.sendall(b"\x0c\x00\x01")
+                time.sleep(0.05)
+
+
+def test_call_beyond_a_limit_is_not_repeated(strict_server: StandIn) -> None:
+    refused = len(strict_server.lines("connection closed"))
+    large = Table(tableName="t", partitionKeys=[FieldSchema(name="c")] * 1001)
+    with ReconnectingClient(strict_server.client, retry_seconds=20) as client:
+        with pytest.raises(TApplicationException, match="container of 1001 items"):
+            client.change(lambda each: each.create_table(large), done=AlreadyExistsException)
+        assert client.call(lambda each: each.getVersion()) == "stand-in"
+    assert len(strict_server.lines("connection closed")) == refused + 1
 
 
 def test_two_hundred_half_sent_messages_at_once(server: StandIn) -> None:

@@ -13,7 +13,7 @@ from thrift.transport.TTransport import TFramedTransport, TMemoryBuffer
 
 from metastore.wire import binary
 from metastore.wire.hive_versions import METHODS_OF_2_3, NEW_SINCE_2_3
-from metastore.wire.protocols import Inbox, Protocol, detect, reply, request
+from metastore.wire.protocols import Inbox, Protocol, Refused, detect, reply, request
 from metastore.wire.required import missing_field
 from metastore.wire.scanner import Limits, Rejected
 from metastore.wire.services import METHODS
@@ -153,6 +153,25 @@ def test_frame_that_is_not_one_message_is_refused(length_change: int, reason: st
     with pytest.raises(Rejected) as caught:
         inbox.take()
     assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(("framed", "style"), KINDS)
+def test_call_beyond_a_limit_is_known_by_name_and_number(framed: bool, style: str) -> None:
+    refused, sound = message_of(style, framed, [(1, 11, b"x" * 50)], sequence=-8), message_of(style, framed, [])
+    inbox = Inbox(LIMITS._replace(string_bytes=40))
+    for end in range(1, len(refused)):
+        inbox.add(refused[end - 1 : end])
+        try:
+            assert inbox.take() is None
+        except Refused as caught:
+            assert not framed and not caught.ended
+            assert caught.to.header[:3] == ("get_table", binary.CALL, -8)
+            return
+    inbox.add(refused[-1:] + sound)
+    with pytest.raises(Refused) as last:
+        inbox.take()
+    assert last.value.ended and last.value.to.header[:3] == ("get_table", binary.CALL, -8)
+    assert inbox.take() == sound
 
 
 def test_length_of_a_frame_costs_no_memory() -> None:
