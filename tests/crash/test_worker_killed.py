@@ -51,7 +51,8 @@ def test_writers_lose_nothing_when_workers_die(tmp_path: Path, seed: int) -> Non
         storm.start()
         for _ in range(4):
             time.sleep(chance.uniform(0.2, 2.0))
-            chance.choice(processes.workers(server)).kill()
+            # The oldest: all who have connections are killed sooner or later.
+            min(processes.workers(server), key=lambda worker: worker.create_time()).kill()
             processes.wait_until(lambda: len(processes.workers(server)) == WORKERS, 10, "the worker is replaced")
         time.sleep(1)
         storm.stop()

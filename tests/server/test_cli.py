@@ -264,7 +264,8 @@ class TestHttp:
 
     def test_a_server_that_is_stopping_is_not_ready(self, tmp_path: Path, postgres_url: str) -> None:
         with MetastoreServer(
-            tmp_path / "data", "--database-url", postgres_url, "--http-port", "0", "--workers", "1"
+            tmp_path / "data",
+            *("--database-url", postgres_url, "--http-port", "0", "--workers", "1", "--drain-seconds", "90"),
         ) as server:
             match = re.search(r"uri=(http://\S+)", server.log.read_text())
             assert match is not None
