@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from psycopg2.extras import execute_values
@@ -251,7 +252,11 @@ def live_paths(tx: Connection, table_id: int, paths: Collection[str]) -> list[Fi
     """The files of the latest snapshot with these paths."""
     if not paths:
         return []
-    return _rows(tx, select(*_COLUMNS).where(_of(table_id), _LIVE, _path_is(paths)).order_by(*_ORDER))
+    # Neither live ones alone nor in order: Postgres would go through all live ones, in the order of their index, where
+    # it doesn't know yet how many there are.
+    found = _rows(tx, select(*_COLUMNS).where(_of(table_id), _path_is(paths)))
+    place = attrgetter("partition", "file_group", "slice", "kind", "version", "id")
+    return sorted((each for each in found if each.removed_at is None), key=place)
 
 
 def groups_of_removed(tx: Connection, table_id: int, paths: Collection[str], since: int) -> set[tuple[str, str]]:
