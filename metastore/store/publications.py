@@ -61,8 +61,7 @@ def of_partitions(tx: Connection, partition_ids: Sequence[int]) -> list[Publicat
 
 def below(tx: Connection, table_id: int, place: str) -> list[Publication]:
     """What is recorded for files below a place, held until the transaction ends."""
-    query = _held(and_(publications.c.table_id == table_id, _lies_below(place)))
-    return [Publication(*row) for row in tx.execute(query)]
+    return [Publication(*row) for row in _BELOW.all(tx, {"table_id": table_id, "begin": f"{place}/"})]
 
 
 def _held(condition: ColumnElement[bool], *, skip_held: bool = False) -> Select[*tuple[Any, ...]]:
@@ -84,6 +83,8 @@ def _held(condition: ColumnElement[bool], *, skip_held: bool = False) -> Select[
 
 
 _TABLE = publications.c.table_id == bindparam("table_id")
+_TABLE_BELOW = and_(_TABLE, func.starts_with(publications.c.source, bindparam("begin")))
+_BELOW = Prepared(_held(_TABLE_BELOW))
 _OF_TABLE, _OF_TABLE_FREE = Prepared(_held(_TABLE)), Prepared(_held(_TABLE, skip_held=True))
 _OF_PARTITIONS = Prepared(
     _held(publications.c.partition_id == any_(bindparam("partition_ids", type_=ARRAY(BigInteger))))
@@ -100,21 +101,10 @@ def names(tx: Connection, partition_ids: Sequence[int]) -> set[tuple[int, str]]:
 
 def has_any_below(tx: Connection, table_id: int, place: str) -> bool:
     """Whether files that lie below a place are still to join a table's partitions."""
-    return _BELOW.first(tx, {"table_id": table_id, "begin": f"{place}/"}) is not None
+    return _ANY_BELOW.first(tx, {"table_id": table_id, "begin": f"{place}/"}) is not None
 
 
-_BELOW = Prepared(
-    select(publications.c.id)
-    .where(
-        publications.c.table_id == bindparam("table_id"),
-        func.starts_with(publications.c.source, bindparam("begin")),
-    )
-    .limit(1)
-)
-
-
-def _lies_below(place: str) -> ColumnElement[bool]:
-    return func.starts_with(publications.c.source, f"{place}/")
+_ANY_BELOW = Prepared(select(publications.c.id).where(_TABLE_BELOW).limit(1))
 
 
 def tables_with_any(tx: Connection) -> list[int]:

@@ -127,8 +127,8 @@ class PartitionEncoder:
             self._tails.clear()
             self._decoded.clear()
             self._tail_bytes = 0
-        missing = numbers - self._tails.keys() - {NO_DESCRIPTOR}
-        found = {number: body + STOP + STOP for number, body in self._descriptors(missing).items()} if missing else {}
+        missing = numbers - self._tails.keys()
+        found = {number: body + STOP + STOP for number, body in self._descriptors(missing).items()}
         self._tails |= found
         self._tail_bytes += sum(map(len, found.values()))
 
