@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests setup-bench demo test test-long interop bench lint generate wheel lock clean
+.PHONY: help setup setup-tests setup-bench demo test test-fast test-long interop bench lint generate site wheel lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -11,7 +11,10 @@ demo: setup  ## see Spark and a stream use the metastore (two minutes, sets up a
 	@$(PY) demo/run.py
 
 test: setup-tests  ## run the tests; ARGS="…" goes to pytest
-	@tools/test.sh -m "not long and not interop" $(ARGS)
+	$(PY) -m pytest --numprocesses 2 --no-loadscope-reorder --reruns 1 -m "not long and not interop" $(ARGS)
+
+test-fast: setup  ## run the tests that need neither a database nor Java, in less than a minute
+	$(PY) -m pytest --fast --numprocesses 2 -m "not long and not interop" $(ARGS)
 
 test-long: setup-tests  ## run the tests that take minutes, too
 	$(PY) -m pytest -m "not interop" $(ARGS)
@@ -28,10 +31,13 @@ lint: setup  ## check style, types and the rules of imports
 	$(PY) -m mypy
 	.venv/bin/lint-imports --no-logo
 
-generate: setup  ## write anew what is derived: Thrift types, the README's settings, the list of methods
+generate: setup  ## write anew what is derived: Thrift types, the list of settings, the list of methods
 	$(PY) -m tools.generate_types
 	$(PY) -m tools.update_readme
 	$(PY) -m tools.update_methods
+
+site: setup  ## build the documentation as a site, into build/site
+	$(PY) -m mkdocs build --strict
 
 setup:  ## make the virtual environment
 	@tools/setup.sh

@@ -174,7 +174,7 @@ def _cluster() -> Iterator[tuple[MetastoreServer, Meter]]:
         )
         postmaster = psutil.Process(int((home / "postgres/postgres/postmaster.pid").read_text().split()[0]))
         options = ("--database-url", through.render_as_string(hide_password=False), "--workers", "1")
-        # What is done without being asked would be counted with the calls.
+        # Background work would be counted with the calls.
         quiet = ("--readiness-seconds", "3600", "--housekeeping-seconds", "3600")
         server = stack.enter_context(MetastoreServer(home / "data", *options, *quiet))
         yield server, Meter(relay, engine, postmaster)
@@ -206,8 +206,8 @@ class _Calls:
         names = shape.names()
         yield (
             "Reads, hot",
-            "The same call again and again, answered out of the worker's memory: Postgres is asked whether that still"
-            " holds. Calls that arrive together share one such question.",
+            "The same call again and again, answered out of the worker's memory: one poll of Postgres shows whether"
+            " that still holds. Calls that arrive together share one such poll.",
             [("get_table", lambda: ask.get_table(DATABASE, "big"), 1)],
         )
         tables, chunks = count(), count()
@@ -240,7 +240,7 @@ class _Calls:
         )
         yield (
             "Reads, cold",
-            "Another object each time, which nobody has asked for before.",
+            "Another object each time, not read before.",
             [
                 ("get_table", other_table, 1),
                 ("get_partitions_by_names, 100", other_partitions, 5),

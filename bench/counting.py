@@ -1,4 +1,4 @@
-"""A relay before Postgres that counts what goes through: how often a server asks it, and how many bytes go each way."""
+"""A relay before Postgres that counts what goes through: messages, and bytes each way."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""The event log: what it costs writers, how soon subscribers are told, how fast it is numbered and read back."""
+"""The event log: what it costs writers, how soon subscribers get events, how fast it is numbered and read back."""
 
 import logging
 import os
@@ -27,10 +27,10 @@ from bench import subscribers
 from bench.figures import Figure, Report
 from bench.options import Options
 from eventbus import EventType, NewEvent, subscribe
-from eventbus import log as event_log
-from eventbus.delivery import Delivery
-from eventbus.events import Origin
-from eventbus.streams import STATE, StreamOutlet
+from eventbus.log import log as event_log
+from eventbus.log.types import Origin
+from eventbus.outlets.delivery import Delivery
+from eventbus.outlets.redis_streams import STATE, StreamOutlet
 from metastore.client.thrift_client import ThriftClient
 from metastore.server.embedded_postgres import running_url
 from metastore.wire.hive import NotificationEventRequest
@@ -128,12 +128,13 @@ def _writers(report: Report, sizes: Sizes, server: MetastoreServer, redis: Redis
     section.figures.append(Figure.of("all four ways are followed", "events/s", everybody))
     section = report.section(
         "Latency",
-        "From the answer to a writer until a subscriber is told (below zero: it is told before the writer), one change"
+        "From the answer to a writer until a subscriber has the event (below zero: it has it before the writer), one"
+        " change"
         " at a time, all four ways followed at once.",
     )
     for way, file in ways.items():
-        told = subscribers.noted(file)
-        late = [(told[number] - answered) / 1e6 for number, answered in written.items()]
+        received = subscribers.noted(file)
+        late = [(received[number] - answered) / 1e6 for number, answered in written.items()]
         section.figures.append(Figure.of(way, "ms", late, samples=True))
 
 
@@ -305,9 +306,9 @@ def _client(server: MetastoreServer) -> ThriftClient:
 
 @contextmanager
 def _dispatcher(home: Path, *options: str) -> Iterator[None]:
-    """`metastore dispatch`."""
+    """`metastore outlets run`."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "metastore.cli", "dispatch", "--log-level", "warning", *options],
+        [sys.executable, "-m", "metastore.cli", "outlets", "run", "--log-level", "warning", *options],
         env={**os.environ, subscribers.DIRECTORY: str(home)},
         stdout=subprocess.DEVNULL,
     )

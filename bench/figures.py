@@ -33,7 +33,7 @@ class Figure:
 
     @classmethod
     def of(cls, name: str, unit: str, values: Sequence[float], *, samples: bool = False) -> Self:
-        """Of some rounds; with `samples` of so many single measurements that a percentile says something."""
+        """Of some rounds; with `samples`, of many single measurements, so that a percentile is meaningful."""
         p99 = statistics.quantiles(values, n=100, method="inclusive")[98] if samples and len(values) > 1 else None
         return cls(name, unit, statistics.median(values), min(values), max(values), len(values), p99)
 

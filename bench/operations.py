@@ -171,10 +171,10 @@ def cold_and_hot(
     name: str, table: str, call: Call, *, cold: float | None = None, hot: float | None = None
 ) -> tuple[Operation, Operation]:
     """The same read after each change of the table and of one of its partitions, and again and again."""
-    touches = itertools.count()
+    numbers = itertools.count()
 
     def touched(side: Side) -> Iterator[Call]:
-        _touch(side, table, next(touches))
+        _touch(side, table, next(numbers))
         yield call
 
     again = read(f"{name}, hot", call, hot)

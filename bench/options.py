@@ -1,4 +1,4 @@
-"""What a user asks of a benchmark."""
+"""Options of a benchmark."""
 
 import re
 from dataclasses import dataclass

@@ -144,7 +144,7 @@ def _connections(side: Side, java: Java, sizes: Sizes, rounds: int) -> tuple[Sec
     memory = Section(
         "Idle connections",
         f"Memory of all processes of the server together (unique set size) before and while {sizes.idle:,} connections"
-        " are open; each has asked one question.",
+        " are open; each has made one call.",
     )
     busy = Comparison(
         "Beside idle connections",

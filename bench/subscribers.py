@@ -1,4 +1,4 @@
-"""Subscribers in processes of their own, which note when they are told of an event that has a `n`."""
+"""Subscribers in processes of their own, which record when they get an event that has a `n`."""
 
 import json
 import multiprocessing
@@ -19,7 +19,7 @@ PARAMETER = "n"
 _spawn = multiprocessing.get_context("spawn")
 
 
-def note(file: Path, payload: Mapping[str, Any]) -> None:
+def write_down(file: Path, payload: Mapping[str, Any]) -> None:
     """Number and moment; the clock is the same for all processes."""
     now = time.monotonic_ns()
     number = payload.get("after", {}).get("parameters", {}).get(PARAMETER)
@@ -41,7 +41,7 @@ class Noting(Listener):
     """In the process of an outlet."""
 
     def on_event(self, event: Event) -> None:
-        note(Path(os.environ[DIRECTORY]) / LISTENER, event.payload)
+        write_down(Path(os.environ[DIRECTORY]) / LISTENER, event.payload)
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def _follow(uri: str, file: Path, ready: "Connection[Any, Any]") -> None:
             events.poll()
         ready.send(None)
         for event in events:
-            note(file, event.payload)
+            write_down(file, event.payload)
 
 
 def _receive(file: Path, ready: "Connection[Any, Any]") -> None:
@@ -87,7 +87,7 @@ def _receive(file: Path, ready: "Connection[Any, Any]") -> None:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            note(file, body["data"]["payload"])
+            write_down(file, body["data"]["payload"])
             self.send_response(204)
             self.end_headers()
 

@@ -12,8 +12,8 @@ from rich.progress import Progress
 
 from bench.figures import Figure, Report
 from bench.options import Options
-from metastore.services import Metastore
-from metastore.services.visibility import Scope
+from metastore.services.model.visibility import Scope
+from metastore.services.wiring import Metastore
 from metastore.settings import Settings
 from metastore.store.migrations import upgrade
 from metastore.wire.lake import (
@@ -105,15 +105,19 @@ class _Table:
 
     def read(self, **fields: object) -> None:
         found = self._metastore.file_snapshots.read(Scope.READY, SnapshotRequest(table=self._named, **fields))
-        assert len(found.files or ()) == PER_PARTITION
+        _require(len(found.files or ()) == PER_PARTITION)
 
     def last_changes(self) -> None:
-        position = self._metastore.timeline.position(self._named).position or 0
+        position = self._metastore.timeline_queries.position(self._named).position or 0
         request = ReadChangesRequest(table=self._named, after=max(0, position - 10))
-        assert self._metastore.file_snapshots.changes(Scope.READY, request).changes
+        _require(self._metastore.file_snapshots.changes(Scope.READY, request).changes)
 
     def last_instants(self) -> None:
-        assert self._metastore.timeline.listing(ListInstantsRequest(table=self._named, latestFirst=True, limit=100))
+        _require(
+            self._metastore.timeline_queries.listing(
+                ListInstantsRequest(table=self._named, latestFirst=True, limit=100)
+            )
+        )
 
     def _commit(self, added: list[DataFile]) -> None:
         self._complete(self._begin(), added)
@@ -125,6 +129,12 @@ class _Table:
     def _complete(self, timestamp: str, added: list[DataFile]) -> None:
         request = CompleteInstantRequest(self._named, timestamp, "commit", added=added)
         self._metastore.instant_completion.complete([request])
+
+
+def _require(found: object) -> None:
+    """Raises RuntimeError where a read that is measured finds nothing, or the wrong thing."""
+    if not found:
+        raise RuntimeError("what is measured doesn't answer as it should")
 
 
 def _file(partition: str, group: str, slice: str) -> DataFile:

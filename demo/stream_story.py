@@ -1,4 +1,4 @@
-"""A stream fills partitions, and each is seen when it is complete: told live, and proved at the end.
+"""A stream fills partitions, and each is seen when it is complete: shown live, and proved at the end.
 
     python demo/stream_story.py --uri thrift://HOST:PORT
 

@@ -1,8 +1,19 @@
-"""From a committed change to whoever wants to know of it."""
+"""The event bus: every committed change of metadata reaches the programs that subscribe to it."""
 
-from eventbus.events import Event, EventType, NewEvent
-from eventbus.listeners import Listener
-from eventbus.pre_events import PreEventListener, Veto
-from eventbus.subscription import Subscription, subscribe
+from eventbus.log.types import Event, EventType, NewEvent
+from eventbus.outlets.listeners import Listener
+from eventbus.outlets.pre_events import PreEventListener, Veto
+from eventbus.subscription import subscribe
+from eventbus.subscription.base import SourceUnavailable, Subscription
 
-__all__ = ["Event", "EventType", "Listener", "NewEvent", "PreEventListener", "Subscription", "Veto", "subscribe"]
+__all__ = [
+    "Event",
+    "EventType",
+    "Listener",
+    "NewEvent",
+    "PreEventListener",
+    "SourceUnavailable",
+    "Subscription",
+    "Veto",
+    "subscribe",
+]

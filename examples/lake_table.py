@@ -2,7 +2,7 @@
 
     python examples/lake_table.py --uri thrift://localhost:9083
 
-What `write` does is there as a whole or not at all, whoever reads meanwhile; docs/lake_tables.md tells more.
+Readers see all of a `write` or nothing. docs/lake_tables.md has more.
 """
 
 import argparse

@@ -15,13 +15,13 @@ later, and changes, is left to people.
 
 import argparse
 from collections.abc import Callable, Sequence
-from urllib.parse import unquote
 
 from eventbus import Event, Subscription, subscribe
 from metastore.client.thrift_client import ThriftClient
+from metastore.formats.partition_names import parse_name
 from metastore.wire.hive import NoSuchObjectException
 
-TYPES = ("COMMIT_PARTITIONS", "ADD_PARTITIONS")  # ready from birth, where a table asks for no commit
+TYPES = ("COMMIT_PARTITIONS", "ADD_PARTITIONS")  # ADD_PARTITIONS: born ready, in tables without a commit mode
 
 
 class Scheduler:
@@ -41,7 +41,7 @@ class Scheduler:
         with ThriftClient.from_uri(self._uri) as client:
             due = [name for name in ready if self._is_due(client, name)]
         for name in due:
-            self._run(name, dict(map(unquote, part.split("=", 1)) for part in name.split("/")))
+            self._run(name, parse_name(name))
         return due
 
     def _is_due(self, client: ThriftClient, partition: str) -> bool:

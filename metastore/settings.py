@@ -23,14 +23,14 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from metastore.errors import UserError
+from metastore.errors import UsageError
 
 ENVIRONMENT_PREFIX = "METASTORE_"
 
 _MIB = 1024 * 1024
 
 
-class SettingsError(UserError):
+class SettingsError(UsageError):
     """A setting is unknown or has a value that can't be used."""
 
 
@@ -116,7 +116,7 @@ def _distinct(hooks: "tuple[WebhookSettings, ...]") -> "tuple[WebhookSettings, .
 
 
 def _event_filter(values: tuple[str, ...], kind: Literal["tables", "types"]) -> tuple[str, ...]:
-    from eventbus.filters import Filter
+    from eventbus.log.filters import Filter
 
     Filter.parse(values if kind == "tables" else (), values if kind == "types" else ())
     return values
@@ -197,6 +197,12 @@ class Settings(BaseSettings):
         description="Where external tables without a location get theirs.",
         json_schema_extra={"default_text": "as `warehouse_dir`"},
     )
+    delete_roots: Annotated[tuple[DirectoryOrUri, ...], NoDecode, BeforeValidator(_listed)] = Field(
+        default=(),
+        description="More directories below which dropping deletes files, with commas between. Without them it deletes "
+        "below `warehouse_dir` and `warehouse_external_dir`, and elsewhere only what the server made.",
+        json_schema_extra={"default_text": "none"},
+    )
     workers: PositiveInt = Field(
         default_factory=_default_workers,
         description="Worker processes that share the port.",
@@ -220,6 +226,11 @@ class Settings(BaseSettings):
     max_container_items: PositiveInt = Field(
         default=1_000_000, description="Most items of one list, set or map within a request."
     )
+    max_request_memory: Size = Field(
+        default=ByteSize(1024 * _MIB),
+        description="Memory that requests may take in a worker while they are read and answered, by an estimate: one "
+        "that needs more is refused, one for which there is no room waits.",
+    )
     max_depth: PositiveInt = Field(default=64, description="Deepest nesting of structs and containers in a request.")
     receive_timeout_seconds: Seconds = Field(
         default=60, description="Time a client has to finish sending a request it began."
@@ -238,7 +249,7 @@ class Settings(BaseSettings):
         default=0, description="Time after which a connection without requests is closed; 0 is never."
     )
     drain_seconds: Seconds = Field(
-        default=30, description="Time running requests get to finish when the server is told to stop."
+        default=30, description="Time that running requests get to finish when the server stops."
     )
     readiness_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
         default=2.0,
@@ -247,25 +258,50 @@ class Settings(BaseSettings):
     )
     housekeeping_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
         default=60,
-        description="Time between rounds of housekeeping: unfinished moves, expired locks, unused descriptors.",
+        description="Time between runs of housekeeping: unfinished moves, expired locks, unused descriptors.",
     )
-    event_retention_days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+    event_retention_days: Annotated[float, Field(gt=0, le=36_500)] = Field(
         default=7, description="Days for which events are kept; longer while a group of subscribers has not read them."
     )
     event_retention_count: PositiveInt = Field(
         default=1_000_000, description="Events that are kept at most, whoever has not read them yet."
     )
+    event_group_days: Annotated[float, Field(gt=0, le=36_500)] = Field(
+        default=30,
+        description="Days without a reader after which a group of subscribers, or an outlet, keeps no events any more; "
+        "after twice as many it is deleted.",
+    )
+    event_dead_letter_days: Annotated[float, Field(gt=0, le=36_500)] = Field(
+        default=30, description="Days for which dead letters are kept: events that a webhook or listener did not take."
+    )
     instant_heartbeat_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
         default=120,
-        description="Time after which an instant of a timeline is given up whose writer sent heartbeats and stopped.",
+        description="Time after which an instant of a timeline is aborted whose writer sent heartbeats and stopped; "
+        "one with a table service's plan is requested again.",
     )
     active_instants: PositiveInt = Field(
         default=1_000, description="Completed instants of a table that are listed; older ones only when asked for."
+    )
+    archived_instant_days: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        default=90,
+        description="Days after which an archived instant is deleted with its metadata, unless its "
+        "snapshot can still be read.",
+    )
+    publish_grace_seconds: Annotated[float, Field(ge=0, le=86_400)] = Field(
+        default=3_600,
+        description="Time after which the files that Hive saw of a keyed table are deleted, once newer ones are "
+        "published: queries that listed them before finish meanwhile.",
     )
     allow_incompatible_column_types: bool = Field(
         default=False,
         description="Whether a column's type may change to one that its stored values can't be read as "
         "(the opposite of Hive's `hive.metastore.disallow.incompatible.col.type.changes`).",
+    )
+    max_partitions_per_request: PositiveInt | None = Field(
+        default=None,
+        description="Partitions that the answer to one request may hold (Hive's "
+        "`hive.metastore.limit.partition.request`); who asks by name, or for names, is not bound by it.",
+        json_schema_extra={"default_text": "any number"},
     )
     http_host: str = Field(default="127.0.0.1", description="Address of the HTTP port.")
     uncommitted_port: Port | None = Field(
@@ -304,6 +340,11 @@ class Settings(BaseSettings):
     )
     event_streams: Literal["all", "database"] = Field(
         default="all", description="One stream in Redis for all events, or one for each database."
+    )
+    event_stream_max_bytes: Size = Field(
+        default=ByteSize(32 * _MIB),
+        description="Longest entry of a stream in Redis, as far as Redis allows it (`proto-max-bulk-len`); a longer "
+        "event goes without its payload.",
     )
     kafka_servers: Annotated[str, Field(pattern=r"^[^\s,]+(,[^\s,]+)*$")] | None = Field(
         default=None,
@@ -349,7 +390,7 @@ class Settings(BaseSettings):
         json_schema_extra={"default_text": "none"},
     )
     event_attempts: PositiveInt = Field(
-        default=8, description="Attempts to deliver an event to a webhook or listener before it is set aside."
+        default=8, description="Attempts to deliver an event to a webhook or listener before it is dead-lettered."
     )
     pre_event_listeners: Names = Field(
         default=(),
@@ -449,7 +490,7 @@ def default_text(name: str) -> str:
 
 
 def markdown_table() -> str:
-    """All settings as a Markdown table, for the README."""
+    """All settings as a Markdown table, for the documentation."""
     rows = ["| setting | default | meaning |", "|---|---|---|"]
     for name, field in Settings.model_fields.items():
         rows.append(f"| `{name}` | {default_text(name)} | {field.description} |")

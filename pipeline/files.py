@@ -20,7 +20,7 @@ def write_files(
 ) -> None:
     """Writes the first `rows` rows; `rows_per_second` sets the pace (None: as fast as it goes).
 
-    `written` is called with the rows so far after each file, `stopped` asked before. A file that is there already is
+    `written` is called with the rows so far after each file, `stopped` before. A file that is there already is
     left as it is, so a run that was interrupted is continued.
     """
     directory.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from tests.support.reference4 import Hive4Reference
 from tests.support.server import MetastoreServer
 from tests.support.target import Target
 
-pytest_plugins = ["tests.support.method_record"]
+pytest_plugins = ["tests.support.method_record", "tests.support.scheduling", "tests.support.fast"]
 
 TARGETS = {
     "ours": ["ours"],

@@ -2980,7 +2980,7 @@ service ThriftHiveMetastore extends fb303.FacebookService {
       throws (1: MetaException o1, 2: NoSuchObjectException o2)
   GetPartitionsByNamesResult get_partitions_by_names_req(
       1: GetPartitionsByNamesRequest req)
-      throws (1: MetaException o1, 2: NoSuchObjectException o2)
+      throws (1: MetaException o1, 2: NoSuchObjectException o2, 3: InvalidObjectException o3)
   list<Partition> get_partitions_ps(
       1: string db_name,
       2: string tbl_name,

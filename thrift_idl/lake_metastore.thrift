@@ -27,6 +27,8 @@ struct PartitionState {
   7: optional i64 createTime
   8: optional string location
   9: optional i64 partitionTime   // its start, as read from its values; unset where the table's properties don't say
+  10: optional i64 changedAt      // of a keyed table: the position of the last change of its files
+  11: optional i64 publishedAt    // of a keyed table: the position that Hive sees; unset: none was ever published
 }
 
 struct ListPartitionsRequest {
@@ -175,20 +177,22 @@ struct ReadEventsRequest {
   3: optional list<string> tables // patterns of database.table with * for any characters; without any, all events
   4: optional list<string> types  // only these
   5: optional i64 maxWait         // milliseconds to wait for an event if there is none; the server bounds it
+  6: optional string history      // `history` of the response that `after` came from
 }
 
 struct ReadEventsResponse {
   1: required list<EventRecord> events
   2: required i64 position        // go on after this one: events that the filters left out are behind it, too
   3: required i64 last            // the last event there is
+  4: optional string history      // of which history of the log that is: bring it along with the position
 }
 
 // The members of a group share its events by shards: a table's events are in one of them, so are a database's own.
-// A member reads for the shards that it holds and says how far it is with each; a position counts under the tenure that
+// A member reads for the shards that it holds and says how far it is with each; a position counts under the generation that
 // it was given with, so that nobody who lost a shard moves it.
 struct ShardPosition {
   1: required i32 shard
-  2: required i64 tenure          // of this member; another holder, or the same one later, has another
+  2: required i64 generation          // of this member; another holder, or the same one later, has another
   3: required i64 read            // the member was given its events up to here
   4: required i64 done            // and has dealt with them up to here
 }
@@ -202,7 +206,8 @@ struct ReadGroupEventsRequest {
   6: optional i32 limit
   7: optional list<string> tables
   8: optional list<string> types
-  9: optional i64 maxWait         // milliseconds; with several members they are told sooner that there is nothing
+  9: optional i64 maxWait         // milliseconds; with several members the server responds sooner
+  10: optional string history     // `history` of the last response
 }
 
 struct ReadGroupEventsResponse {
@@ -210,6 +215,7 @@ struct ReadGroupEventsResponse {
   2: required list<ShardPosition> shards // what the member holds from now on
   3: required i32 members                // that share the work now
   4: required i64 last
+  5: optional string history
 }
 
 struct EventPositions {
@@ -217,6 +223,7 @@ struct EventPositions {
   2: required i64 last
   3: optional i64 group           // where the group that was asked for stands; unset: it has not begun
   4: optional i64 since           // the event after which those of the time that was asked for, and later, come
+  5: optional string history      // to which these numbers belong
 }
 
 struct EventGroup {
@@ -224,6 +231,9 @@ struct EventGroup {
   2: required i64 position        // the last event that it has dealt with
   3: required i64 updatedAt
   4: optional i32 members         // that read for it now; unset for outlets
+  5: optional i64 behind          // so many events are after its position
+  6: optional i32 deadLetters     // dead letters of the outlet of that name
+  7: optional i64 seenAt          // when somebody last read for it, give or take a minute
 }
 
 // An event that a webhook or listener did not take, whatever was tried.
@@ -240,17 +250,20 @@ struct DeadEvent {
   10: optional string table
 }
 
-// The events after the one that was named are no longer kept.
+// The events after the requested position are no longer in the log, or the log was restored from a backup, and events
+// that the subscriber has received are undone.
 exception EventsGone {
   1: string message
   2: i64 oldest
+  3: optional bool restored
 }
 
 // ---- timeline ----------------------------------------------------------------------------------------------------
 //
 // What happens to a lake table is an instant: requested, then inflight, then completed. Its key is its timestamp
 // (yyyyMMddHHmmssSSS, or one that a writer brings) and its action: commit, deltacommit, compaction, logcompaction,
-// clustering, replacecommit, clean, rollback, restore, savepoint or indexing. States are requested, inflight, completed.
+// clustering, replacecommit, clean, rollback, restore, savepoint, indexing or publish. States are requested, inflight,
+// completed.
 // The completions of a table are counted: its position. All completions of all tables have a place in the order of
 // events: a moment.
 
@@ -269,7 +282,8 @@ struct Instant {
   12: optional bool archived
   13: optional string conflict          // why its completion was refused
   14: optional string undoneBy          // the timestamp of the rollback or restore that undid it
-  15: optional string directory         // its own, where its writer may put files; in the answer to who begins it only
+  15: optional string directory         // its own, where its writer may put files; in the answer to who begins it, or runs it
+  16: optional i32 attempt              // how often it has become inflight; unset: never
 }
 
 // A file group of a partition; an empty partition is the whole of a table without partition keys.
@@ -295,6 +309,9 @@ struct TransitionInstantRequest {
   3: required string action
   4: required string toState            // requested or inflight; lake_complete_instants completes
   5: optional binary metadata
+  6: optional string runner             // of the process that takes up a plan: by this its call is known when it is repeated
+  7: optional i32 attempt               // the caller's: refused if the instant has been taken up again since
+  8: optional bool heartbeat            // the process will go on sending heartbeats: this is the first one
 }
 
 struct InstantKey {
@@ -342,6 +359,7 @@ struct DataFile {
   13: optional i64 addedAt              // position; answers only
   14: optional i64 removedAt            // position; answers only
   15: optional bool staged              // `path` is in the instant's directory: the server moves it to its partition's
+  16: optional i64 firstAddedAt         // position; of a file that a rollback brought back; answers only
 }
 
 struct Column {
@@ -369,6 +387,13 @@ struct CompleteInstantRequest {
   16: optional list<string> cleanedPaths        // of a clean: files that nobody needs; the server deletes them
   17: optional bool relocate                    // replacedPartitions lie in the instant's directory from now on
   18: optional map<string, string> schemaProperties  // the table's, spark.sql.sources.schema and the like: with columns
+  // What was read is a condition: a change of its file groups since is a conflict, also where both only added log files.
+  // By default log files of a keyed table's file group commute.
+  19: optional bool conditional
+  20: optional i32 attempt                      // the caller's: refused if another process has taken up the plan since
+  // Of a publish, on a keyed table: partitions, '' for a table without partition keys, whose directory in the instant's
+  // own is where Hive looks from now on. It has the base files of the snapshot at `readPosition`, and nothing else.
+  21: optional list<string> published
 }
 
 struct CompletedInstant {
@@ -379,11 +404,11 @@ struct CompletedInstant {
 }
 
 // A completion that lost to others.
-struct Refusal {
+struct RejectedCommit {
   1: required string timestamp
   2: required string action             // under which it was begun
   3: required i64 requestedAt
-  4: required i64 refusedAt
+  4: required i64 rejectedAt
   5: required list<i64> winners         // positions of the completions that were quicker
   6: required string reason
 }
@@ -394,6 +419,8 @@ struct TimelinePosition {
   3: required i64 oldestReadable        // the first position whose snapshot is whole
   4: optional i64 moment                // of the last completion
   5: optional i64 tableVersion
+  6: optional i64 changedAt             // of a keyed table without partition keys, as of a partition (PartitionState)
+  7: optional i64 publishedAt
 }
 
 struct SnapshotRequest {
@@ -469,7 +496,7 @@ exception SnapshotGone {
 // ---- Hudi's own timelines ----------------------------------------------------------------------------------------
 //
 // Of a table whose timeline Hudi keeps in files, those files tell what its timeline and snapshot are here. They may be
-// told as often as one likes: what is known is passed over.
+// imported any number of times: known instants are skipped.
 
 struct HudiInstant {
   1: required string timestamp
@@ -534,25 +561,34 @@ service LakeMetastore {
   ReadGroupEventsResponse lake_read_group_events(1: ReadGroupEventsRequest request)
       throws (1: EventsGone o1, 2: hive_metastore.InvalidOperationException o2, 3: hive_metastore.MetaException o3)
   // How far a member is with shards, and a sign of life; answers which of its shards it holds.
-  list<ShardPosition> lake_acknowledge_shards(1: string group, 2: string member, 3: list<ShardPosition> shards)
-      throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
+  list<ShardPosition> lake_acknowledge_shards(1: string group, 2: string member, 3: list<ShardPosition> shards,
+                                              4: string history)
+      throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2, 3: EventsGone o3)
   // A member goes: others take its shards at once.
-  void lake_leave_group(1: string group, 2: string member, 3: list<ShardPosition> shards)
-      throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
+  void lake_leave_group(1: string group, 2: string member, 3: list<ShardPosition> shards, 4: string history)
+      throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2, 3: EventsGone o3)
   // What a group has dealt with as a whole; never goes back unless `reset`.
   void lake_acknowledge_events(1: string group, 2: i64 position, 3: bool reset)
       throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
+  // Forgets a group, or the position of an outlet: it keeps no events any more, and begins anew when it is used.
+  void lake_delete_event_group(1: string name)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
   // Of one outlet, or of all.
   list<DeadEvent> lake_dead_events(1: string outlet)
       throws (1: hive_metastore.MetaException o1)
   // Has events of an outlet sent again, or all that it did not take; answers which.
   list<i64> lake_resend_events(1: string outlet, 2: list<i64> numbers)
       throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
+  // Forgets events that an outlet did not take, or all of them; answers which.
+  list<i64> lake_discard_events(1: string outlet, 2: list<i64> numbers)
+      throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
 
   Instant lake_begin_instant(1: BeginInstantRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3)
-  // The same transition again is a success.
+  // The same transition again is a success. A table service's plan is taken up by one process only: the repeated call needs
+  // the same `runner`.
   Instant lake_transition_instant(1: TransitionInstantRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3)
@@ -561,7 +597,8 @@ service LakeMetastore {
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3,
               4: InstantConflict o4)
-  void lake_heartbeat_instant(1: TableReference table, 2: string timestamp, 3: string action)
+  // `attempt`: as of a transition.
+  void lake_heartbeat_instant(1: TableReference table, 2: string timestamp, 3: string action, 4: i32 attempt)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3)
   // Forgets an instant that is not completed, or a savepoint; its files go.
@@ -574,8 +611,8 @@ service LakeMetastore {
   InstantDetails lake_get_instant(1: TableReference table, 2: string timestamp, 3: string action)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3)
-  // The latest 1,000 completions of a table that lost to others, also of instants that have been given up since.
-  list<Refusal> lake_list_refusals(1: TableReference table)
+  // The latest 1,000 completions of a table that lost to others, also of instants that have been aborted since.
+  list<RejectedCommit> lake_list_rejected_commits(1: TableReference table)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3)
   TimelinePosition lake_timeline_position(1: TableReference table)

@@ -1,4 +1,4 @@
-"""Writes the generated parts of README.md, settings and speed: `python -m tools.update_readme`."""
+"""Writes what is generated within README.md (speed) and docs/settings.md: `python -m tools.update_readme`."""
 
 import json
 import re
@@ -11,12 +11,13 @@ from metastore.settings import markdown_table
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+SETTINGS = ROOT / "docs" / "settings.md"
 RESULTS = ROOT / "bench" / "results" / "hive.json"
 
 
-def with_settings(readme: str) -> str:
-    """`readme` with the settings as they are now between its two marks."""
-    return _between("settings", readme, markdown_table())
+def with_settings(page: str) -> str:
+    """`page` with the settings as they are now between its two marks."""
+    return _between("settings", page, markdown_table())
 
 
 def with_speed(readme: str, results: Path = RESULTS) -> str:
@@ -53,4 +54,5 @@ def _speed(found: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(with_speed(with_settings(README.read_text())))
+    README.write_text(with_speed(README.read_text()))
+    SETTINGS.write_text(with_settings(SETTINGS.read_text()))

@@ -1,8 +1,9 @@
 """Who the client is and what it sets; what the server tells about itself (fb303)."""
 
 from metastore.api.registry import Call, answers
-from metastore.services import commit_flag
-from metastore.services.server_info import HIVE_VERSION
+from metastore.services.commit import commit_flag
+from metastore.services.maintenance.server_info import HIVE_VERSION
+from metastore.services.model.client_texts import check_identity
 from metastore.wire.generated.fb303_types import fb_status
 
 INCLUDE_UNCOMMITTED = "includeUnCommit"
@@ -11,6 +12,7 @@ INCLUDE_UNCOMMITTED = "includeUnCommit"
 
 @answers("set_ugi")
 def set_ugi(call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
+    check_identity(user_name, group_names or ())
     call.session.user = user_name
     call.session.groups = tuple(group_names or ())
     return list(call.session.groups)
@@ -20,8 +22,8 @@ def set_ugi(call: Call, user_name: str | None, group_names: list[str] | None) ->
 def get_meta_conf(call: Call, key: str | None) -> str:
     if _is_scope(key):
         return str(call.session.include_uncommitted).lower()
-    default = call.metastore.server_info.metaconf(key)
-    return call.session.metaconf.get(key or "", default)
+    name, default = call.metastore.server_info.metaconf(key)
+    return call.session.metaconf.get(name, default)
 
 
 @answers("setMetaConf")
@@ -29,8 +31,8 @@ def set_meta_conf(call: Call, key: str | None, value: str | None) -> None:
     if _is_scope(key):
         call.session.include_uncommitted = commit_flag.truth(INCLUDE_UNCOMMITTED, value)
         return
-    call.metastore.server_info.check_metaconf(key)
-    call.session.metaconf[key or ""] = value or ""
+    name = call.metastore.server_info.check_metaconf(key, value)
+    call.session.metaconf[name] = value or ""
 
 
 def _is_scope(key: str | None) -> bool:

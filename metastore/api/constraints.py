@@ -1,8 +1,13 @@
 """Constraints, and tables that are made with them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from thrift.Thrift import TApplicationException
+
 from metastore.api.registry import Call, answers
 from metastore.api.tables import keep_statistics
-from metastore.services import objects
+from metastore.services.model import hive_objects
 from metastore.wire.hive import (
     AddCheckConstraintRequest,
     AddDefaultConstraintRequest,
@@ -20,7 +25,9 @@ from metastore.wire.hive import (
     DropConstraintRequest,
     ForeignKeysRequest,
     ForeignKeysResponse,
+    InvalidObjectException,
     MetaException,
+    NoSuchObjectException,
     NotNullConstraintsRequest,
     NotNullConstraintsResponse,
     PrimaryKeysRequest,
@@ -64,7 +71,7 @@ def create_table_req(call: Call, request: CreateTableRequest) -> None:
         request.defaultConstraints,
         request.checkConstraints,
     )
-    context = objects.properties(request.envContext)
+    context = hive_objects.properties(request.envContext)
     call.metastore.constraints.create_table(_given(request.table), context, wanted)
     keep_statistics(call, _given(request.table))
 
@@ -77,37 +84,56 @@ def _given(table: Table | None) -> Table:
 
 @answers("add_primary_key", stores=True)
 def add_primary_key(call: Call, request: AddPrimaryKeyRequest) -> None:
-    call.metastore.constraints.add(SQLAllTableConstraints(primaryKeys=request.primaryKeyCols))
+    _add(call, SQLAllTableConstraints(primaryKeys=request.primaryKeyCols), "add_primary_key")
 
 
 @answers("add_foreign_key", stores=True)
 def add_foreign_key(call: Call, request: AddForeignKeyRequest) -> None:
-    call.metastore.constraints.add(SQLAllTableConstraints(foreignKeys=request.foreignKeyCols))
+    _add(call, SQLAllTableConstraints(foreignKeys=request.foreignKeyCols), "add_foreign_key")
 
 
 @answers("add_unique_constraint", stores=True)
 def add_unique_constraint(call: Call, request: AddUniqueConstraintRequest) -> None:
-    call.metastore.constraints.add(SQLAllTableConstraints(uniqueConstraints=request.uniqueConstraintCols))
+    _add(call, SQLAllTableConstraints(uniqueConstraints=request.uniqueConstraintCols), "add_unique_constraint")
 
 
 @answers("add_not_null_constraint", stores=True)
 def add_not_null_constraint(call: Call, request: AddNotNullConstraintRequest) -> None:
-    call.metastore.constraints.add(SQLAllTableConstraints(notNullConstraints=request.notNullConstraintCols))
+    _add(call, SQLAllTableConstraints(notNullConstraints=request.notNullConstraintCols), "add_not_null_constraint")
 
 
 @answers("add_default_constraint", stores=True)
 def add_default_constraint(call: Call, request: AddDefaultConstraintRequest) -> None:
-    call.metastore.constraints.add(SQLAllTableConstraints(defaultConstraints=request.defaultConstraintCols))
+    _add(call, SQLAllTableConstraints(defaultConstraints=request.defaultConstraintCols), "add_default_constraint")
 
 
 @answers("add_check_constraint", stores=True)
 def add_check_constraint(call: Call, request: AddCheckConstraintRequest) -> None:
-    call.metastore.constraints.add(SQLAllTableConstraints(checkConstraints=request.checkConstraintCols))
+    _add(call, SQLAllTableConstraints(checkConstraints=request.checkConstraintCols), "add_check_constraint")
 
 
 @answers("drop_constraint")
 def drop_constraint(call: Call, request: DropConstraintRequest) -> None:
-    call.metastore.constraints.drop(request.dbname, request.tablename, request.constraintname, request.catName)
+    with _undeclared("drop_constraint"):
+        call.metastore.constraints.drop(request.dbname, request.tablename, request.constraintname, request.catName)
+
+
+def _add(call: Call, wanted: SQLAllTableConstraints, method: str) -> None:
+    with _undeclared(method):
+        call.metastore.constraints.add(wanted)
+
+
+@contextmanager
+def _undeclared(method: str) -> Iterator[None]:
+    """What Hive raises as InvalidObjectException, which these methods don't declare: an internal error to its clients.
+
+    They tell it from the MetaException of a key that can't be, and so do we; but we say the reason.
+    """
+    try:
+        yield
+    except (InvalidObjectException, NoSuchObjectException) as error:
+        message = f"Internal error processing {method}: {error.message}"
+        raise TApplicationException(TApplicationException.INTERNAL_ERROR, message) from None
 
 
 @answers("get_primary_keys")

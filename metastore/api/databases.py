@@ -1,7 +1,5 @@
 """Databases."""
 
-import time
-
 from metastore.api.registry import Call, answers
 from metastore.wire.hive import (
     AlterDatabaseRequest,
@@ -33,7 +31,6 @@ def create_database_req(call: Call, request: CreateDatabaseRequest) -> None:
         ownerName=request.ownerName,
         ownerType=request.ownerType,
         catalogName=request.catalogName,
-        createTime=int(time.time()) if request.createTime is None else request.createTime,
         managedLocationUri=request.managedLocationUri,
         type=request.type,
         connector_name=request.dataConnectorName,

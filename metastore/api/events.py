@@ -1,11 +1,14 @@
-"""The event log, for subscribers that need nothing but the metastore's address."""
+"""Thrift calls for the event log: subscribers read events over the metastore's own port.
+
+`history`: a text with the identity of the log and its epoch, which a bookmark contains.
+"""
 
 import json
 from collections.abc import Mapping
 
-from eventbus.events import Event
-from eventbus.shards import shard_of
-from eventbus.sharing import LONGEST_POLL, Held
+from eventbus.groups.assignment import LONGEST_POLL, Held
+from eventbus.log.shards import shard_of
+from eventbus.log.types import Event
 from metastore.api.registry import Call, NotYet, answers
 from metastore.wire.lake import (
     DeadEvent,
@@ -20,17 +23,19 @@ from metastore.wire.lake import (
 )
 
 LONGEST_WAIT = 60.0
-"""Seconds; a subscriber simply asks again."""
+"""The longest time that a poll waits for an event, in seconds. A subscriber then polls again."""
 
 
 @answers("lake_read_events")
 def lake_read_events(call: Call, request: ReadEventsRequest) -> ReadEventsResponse:
     """A long poll: without an event it waits for one."""
-    page = call.metastore.event_reads.read(request.after or 0, request.limit, request.tables, request.types)
+    page, history = call.metastore.event_reads.read(
+        request.after or 0, request.limit, request.tables, request.types, request.history
+    )
     wait = _wait(request.maxWait)
     if not page.events and call.may_wait and wait > 0:
-        raise NotYet(wait, call.metastore.event_reads.concerned(page.position, request.tables, request.types))
-    return ReadEventsResponse([_record(event) for event in page.events], page.position, page.last)
+        raise NotYet(wait, call.metastore.event_reads.predicate(page.position, request.tables, request.types))
+    return ReadEventsResponse([_record(event) for event in page.events], page.position, page.last, history)
 
 
 @answers("lake_read_group_events")
@@ -41,23 +46,25 @@ def lake_read_group_events(call: Call, request: ReadGroupEventsRequest) -> ReadG
     if page.members > 1 or request.members is None:
         wait = min(wait, LONGEST_POLL)
     if not page.events and page.as_known and call.may_wait and wait > 0:
-        raise NotYet(wait, call.metastore.event_reads.concerned(page.last, request.tables, request.types))
+        raise NotYet(wait, call.metastore.event_reads.predicate(page.last, request.tables, request.types))
     records = [
         _record(event).replace(shard=shard_of(event.catalog, event.database, event.table)) for event in page.events
     ]
-    return ReadGroupEventsResponse(records, _positions(page.held), page.members, page.last)
+    return ReadGroupEventsResponse(records, _positions(page.held), page.members, page.last, page.history)
 
 
 @answers("lake_acknowledge_shards")
 def lake_acknowledge_shards(
-    call: Call, group: str | None, member: str | None, shards: list[ShardPosition] | None
+    call: Call, group: str | None, member: str | None, shards: list[ShardPosition] | None, history: str | None = None
 ) -> list[ShardPosition]:
-    return _positions(call.metastore.event_members.acknowledge(group, member, shards))
+    return _positions(call.metastore.event_members.acknowledge(group, member, shards, history))
 
 
 @answers("lake_leave_group")
-def lake_leave_group(call: Call, group: str | None, member: str | None, shards: list[ShardPosition] | None) -> None:
-    call.metastore.event_members.leave(group, member, shards)
+def lake_leave_group(
+    call: Call, group: str | None, member: str | None, shards: list[ShardPosition] | None, history: str | None = None
+) -> None:
+    call.metastore.event_members.leave(group, member, shards, history)
 
 
 @answers("lake_event_positions")
@@ -75,6 +82,11 @@ def lake_acknowledge_events(call: Call, group: str | None, position: int | None,
     call.metastore.event_reads.acknowledge(group, position, back=bool(reset))
 
 
+@answers("lake_delete_event_group")
+def lake_delete_event_group(call: Call, name: str | None) -> None:
+    call.metastore.event_reads.delete_group(name)
+
+
 @answers("lake_dead_events")
 def lake_dead_events(call: Call, outlet: str | None) -> list[DeadEvent]:
     return call.metastore.event_reads.dead(outlet)
@@ -83,6 +95,11 @@ def lake_dead_events(call: Call, outlet: str | None) -> list[DeadEvent]:
 @answers("lake_resend_events")
 def lake_resend_events(call: Call, outlet: str | None, numbers: list[int] | None) -> list[int]:
     return call.metastore.event_reads.resend(outlet, numbers)
+
+
+@answers("lake_discard_events")
+def lake_discard_events(call: Call, outlet: str | None, numbers: list[int] | None) -> list[int]:
+    return call.metastore.event_reads.discard(outlet, numbers)
 
 
 def _wait(milliseconds: int | None) -> float:
@@ -104,4 +121,4 @@ def _record(event: Event) -> EventRecord:
 
 
 def _positions(held: Mapping[int, Held]) -> list[ShardPosition]:
-    return [ShardPosition(shard, each.tenure, each.read, each.done) for shard, each in held.items()]
+    return [ShardPosition(shard, each.generation, each.read, each.done) for shard, each in held.items()]

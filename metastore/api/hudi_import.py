@@ -6,7 +6,7 @@ from metastore.wire.lake import ImportHudiRequest, ImportHudiResponse
 
 @answers("lake_import_hudi")
 def lake_import_hudi(call: Call, request: ImportHudiRequest) -> ImportHudiResponse:
-    return call.metastore.hudi_import.tell(request)
+    return call.metastore.hudi_import.import_instants(request)
 
 
 @answers("lake_refresh_hudi")

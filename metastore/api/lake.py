@@ -1,7 +1,7 @@
 """Our own calls: partitions' flags, watermarks, and the batches of streaming writers."""
 
 from metastore.api.registry import Call, answers
-from metastore.services.visibility import Scope
+from metastore.services.model.visibility import Scope
 from metastore.wire.lake import (
     BeginBatchRequest,
     BeginBatchResponse,

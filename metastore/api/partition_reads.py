@@ -1,12 +1,15 @@
-"""Reads of partitions. Lists leave as bytes that are already encoded."""
+"""Reading calls for partitions. Lists are returned as encoded bytes."""
 
 from collections.abc import Iterable
 
 from metastore.api.registry import Call, Encoded, answers
-from metastore.services import objects, partition_names, partition_projection
-from metastore.services.partition_reads import WHOLE, Asker, Shown, Wanted
-from metastore.services.statistics_state import accurate_columns
-from metastore.services.visibility import Scope
+from metastore.formats import partition_names
+from metastore.services.model import hive_objects
+from metastore.services.model import names as given
+from metastore.services.model.statistics_state import accurate_columns
+from metastore.services.model.visibility import Scope
+from metastore.services.partition import projection as partition_projection
+from metastore.services.partition.reads import WHOLE, PartitionQuery, Requester, Shown
 from metastore.wire import splice
 from metastore.wire.hive import (
     GetPartitionNamesPsRequest,
@@ -20,10 +23,12 @@ from metastore.wire.hive import (
     GetPartitionsRequest,
     GetPartitionsResponse,
     GetProjectionsSpec,
+    InvalidObjectException,
     MetaException,
     NoSuchObjectException,
     Partition,
     PartitionsByExprRequest,
+    PartitionSpec,
     PartitionsRequest,
     PartitionValuesRequest,
     PartitionValuesResponse,
@@ -34,7 +39,10 @@ from metastore.wire.hive import (
 # that the expression doesn't select, because it can't be decided here. The engine keeps it as a filter of rows then.
 _UNKNOWN_PARTITIONS = {False: b"\x02\x00\x02\x00", True: b"\x02\x00\x02\x01"}
 
-# What may say that columns, or some parameters, are of no use to the caller.
+# A table with this property says that its readers understand shared descriptors (HCatalog's).
+_GROUPING = "hive.hcatalog.partition.spec.grouping.enabled"
+
+# The requests in which a caller may decline the columns, or some parameters, of partitions.
 _Request = (
     PartitionsRequest
     | GetPartitionsByFilterRequest
@@ -48,12 +56,12 @@ def _list(
     call: Call,
     database: str | None,
     table: str | None,
-    wanted: Wanted,
+    wanted: PartitionQuery,
     catalog: str | None = None,
-    asker: Asker | None = None,
+    requester: Requester | None = None,
     shown: Shown = WHOLE,
 ) -> Iterable[bytes]:
-    return call.metastore.partition_reads.listing(call.scope, database, table, wanted, catalog, asker, shown)
+    return call.metastore.partition_reads.listing(call.scope, database, table, wanted, catalog, requester, shown)
 
 
 def _shown(request: _Request) -> Shown:
@@ -64,9 +72,9 @@ def _shown(request: _Request) -> Shown:
     return Shown(columns=not request.skipColumnSchemaForPartition, change=change)
 
 
-def _asker(user: str | None, groups: list[str] | None) -> Asker | None:
-    """Who asks by a partial spec, of whom Hive wants to know both."""
-    return None if user is None or groups is None else Asker(user, groups)
+def _requester(user: str | None, groups: list[str] | None) -> Requester | None:
+    """The caller of a request with a partial spec, if it names both user and groups, as Hive requires."""
+    return None if user is None or groups is None else Requester(user, groups)
 
 
 @answers("get_partition", cached=True)
@@ -85,8 +93,8 @@ def get_partition_with_auth(
 ) -> Partition:
     """The one read that finds an uncommitted partition whatever the scope: by it Hive's load path, and Spark's through
     it, looks for the partition into which it writes."""
-    asker = Asker(user, groups)
-    return call.metastore.partition_reads.get(Scope.UNCOMMITTED, database, table, values, asker=asker)
+    requester = Requester(user, groups)
+    return call.metastore.partition_reads.get(Scope.UNCOMMITTED, database, table, values, requester=requester)
 
 
 @answers("get_partition_req", cached=True)
@@ -105,7 +113,7 @@ def get_partition_by_name(call: Call, database: str | None, table: str | None, n
 
 @answers("get_partitions", cached=True)
 def get_partitions(call: Call, database: str | None, table: str | None, limit: int | None) -> Encoded:
-    return Encoded(_list(call, database, table, Wanted(limit=limit)))
+    return Encoded(_list(call, database, table, PartitionQuery(limit=limit)))
 
 
 @answers("get_partitions_with_auth", cached=True)
@@ -119,14 +127,14 @@ def get_partitions_with_auth(
 ) -> Encoded:
     """Where there is no such table Hive answers this one read with an empty list."""
     try:
-        return Encoded(_list(call, database, table, Wanted(limit=limit), asker=Asker(user, groups)))
+        return Encoded(_list(call, database, table, PartitionQuery(limit=limit), requester=Requester(user, groups)))
     except NoSuchObjectException:
         return Encoded(iter([splice.list_of_structs(0)]))
 
 
 @answers("get_partitions_req", cached=True)
 def get_partitions_req(call: Call, request: PartitionsRequest) -> Encoded:
-    wanted = Wanted(limit=request.maxParts)
+    wanted = PartitionQuery(limit=request.maxParts)
     pieces = _list(call, request.dbName, request.tblName, wanted, request.catName, shown=_shown(request))
     return Encoded(splice.in_struct(1, pieces))
 
@@ -135,7 +143,7 @@ def get_partitions_req(call: Call, request: PartitionsRequest) -> Encoded:
 def get_partitions_ps(
     call: Call, database: str | None, table: str | None, values: list[str] | None, limit: int | None
 ) -> Encoded:
-    return Encoded(_list(call, database, table, Wanted(values=values or [], limit=limit)))
+    return Encoded(_list(call, database, table, PartitionQuery(values=values or [], limit=limit)))
 
 
 @answers("get_partitions_ps_with_auth", cached=True)
@@ -148,18 +156,19 @@ def get_partitions_ps_with_auth(
     user: str | None,
     groups: list[str] | None,
 ) -> Encoded:
-    wanted = Wanted(values=values or [], limit=limit)
-    return Encoded(_list(call, database, table, wanted, asker=_asker(user, groups)))
+    wanted = PartitionQuery(values=values or [], limit=limit)
+    return Encoded(_list(call, database, table, wanted, requester=_requester(user, groups)))
 
 
 @answers("get_partitions_ps_with_auth_req", cached=True)
 def get_partitions_ps_with_auth_req(call: Call, request: GetPartitionsPsWithAuthRequest) -> Encoded:
+    """By values, by names, or all: Hive 4 has one call for what 2.3 has three for."""
     if request.partNames is None:
-        wanted = Wanted(values=request.partVals or [], limit=request.maxParts)
+        wanted = PartitionQuery(values=request.partVals or None, limit=request.maxParts)
     else:
-        wanted = Wanted(names=request.partNames)
-    asker = _asker(request.userName, request.groupNames)
-    pieces = _list(call, request.dbName, request.tblName, wanted, request.catName, asker, _shown(request))
+        wanted = PartitionQuery(names=request.partNames)
+    requester = _requester(request.userName, request.groupNames)
+    pieces = _list(call, request.dbName, request.tblName, wanted, request.catName, requester, _shown(request))
     return Encoded(splice.in_struct(1, pieces))
 
 
@@ -167,41 +176,51 @@ def get_partitions_ps_with_auth_req(call: Call, request: GetPartitionsPsWithAuth
 def get_partitions_by_filter(
     call: Call, database: str | None, table: str | None, text: str | None, limit: int | None
 ) -> Encoded:
-    return Encoded(_list(call, database, table, Wanted(filter=text, limit=limit)))
+    return Encoded(_list(call, database, table, PartitionQuery(filter=text, limit=limit)))
 
 
 @answers("get_partitions_by_filter_req", cached=True)
 def get_partitions_by_filter_req(call: Call, request: GetPartitionsByFilterRequest) -> Encoded:
-    wanted = Wanted(filter=request.filter, limit=request.maxParts)
+    wanted = PartitionQuery(filter=request.filter, limit=request.maxParts)
     return Encoded(_list(call, request.dbName, request.tblName, wanted, request.catName, shown=_shown(request)))
 
 
 @answers("get_partitions_by_names", cached=True)
 def get_partitions_by_names(call: Call, database: str | None, table: str | None, names: list[str] | None) -> Encoded:
-    if names is None:
-        call.metastore.tables.get(database, table)
-        raise MetaException("the names of the partitions are missing")
-    return Encoded(_list(call, database, table, Wanted(names=names)))
+    return Encoded(_list(call, database, table, _named(call, database, table, names)))
 
 
 @answers("get_partitions_by_names_req", cached=True)
 def get_partitions_by_names_req(
     call: Call, request: GetPartitionsByNamesRequest
 ) -> Encoded | GetPartitionsByNamesResult:
-    wanted = Wanted(names=request.names or [])
-    if request.get_col_stats:
-        return GetPartitionsByNamesResult(_with_statistics(call, request, wanted))
-    pieces = _list(call, request.db_name, request.tbl_name, wanted, shown=_shown(request))
+    """As Hive 4 does, this form alone refuses a missing table as invalid, and empty names as missing."""
+    try:
+        wanted = _named(call, request.db_name, request.tbl_name, request.names)
+        if request.get_col_stats:
+            return GetPartitionsByNamesResult(_with_statistics(call, request, wanted))
+        pieces = _list(call, request.db_name, request.tbl_name, wanted, shown=_shown(request))
+    except NoSuchObjectException as error:
+        if not (given.plain(request.db_name) and request.tbl_name):
+            raise
+        raise InvalidObjectException(error.message) from None
     return Encoded(splice.in_struct(1, pieces))
 
 
-def _with_statistics(call: Call, request: GetPartitionsByNamesRequest, wanted: Wanted) -> list[Partition]:
+def _named(call: Call, database: str | None, table: str | None, names: list[str] | None) -> PartitionQuery:
+    if names is None:
+        call.metastore.tables.get(database, table)  # a missing table is reported first
+        raise MetaException("the names of the partitions are missing")
+    return PartitionQuery(names=names)
+
+
+def _with_statistics(call: Call, request: GetPartitionsByNamesRequest, wanted: PartitionQuery) -> list[Partition]:
     """Partitions with the accurate ones among their column statistics."""
     columns_only = _shown(request)._replace(change=None)
     row, found = call.metastore.partition_reads.read(
         call.scope, request.db_name, request.tbl_name, wanted, shown=columns_only
     )
-    keys = objects.key_names(objects.table_of(row))
+    keys = hive_objects.key_names(hive_objects.table_of(row))
     by_name = {partition_names.make_name(keys, partition.values or []): partition for partition in found}
     columns = {column for partition in found for column in accurate_columns(partition.parameters or {})}
     statistics = call.metastore.statistics.of_partitions(
@@ -234,21 +253,33 @@ def get_partitions_spec_by_expr(call: Call, request: PartitionsByExprRequest) ->
 def get_partition_names_req(call: Call, request: PartitionsByExprRequest) -> list[str]:
     wanted, unclear = _by_expression(call, request)
     if unclear is not None:
-        raise MetaException(f"The partitions that the expression selects can't be told: {unclear}")
+        raise MetaException(f"The expression can't be evaluated: {unclear}")
     return call.metastore.partition_reads.names(call.scope, request.dbName, request.tblName, wanted, request.catName)
 
 
 @answers("get_partitions_pspec", cached=True)
-def get_partitions_pspec(call: Call, database: str | None, table: str | None, limit: int | None) -> Encoded:
-    return Encoded(call.metastore.partition_reads.spec_listing(call.scope, database, table, Wanted(limit=limit)))
+def get_partitions_pspec(
+    call: Call, database: str | None, table: str | None, limit: int | None
+) -> Encoded | list[PartitionSpec]:
+    return _specs(call, database, table, PartitionQuery(limit=limit))
 
 
 @answers("get_part_specs_by_filter", cached=True)
 def get_part_specs_by_filter(
     call: Call, database: str | None, table: str | None, text: str | None, limit: int | None
-) -> Encoded:
-    wanted = Wanted(filter=text, limit=limit)
-    return Encoded(call.metastore.partition_reads.spec_listing(call.scope, database, table, wanted))
+) -> Encoded | list[PartitionSpec]:
+    return _specs(call, database, table, PartitionQuery(filter=text, limit=limit))
+
+
+def _specs(
+    call: Call, database: str | None, table: str | None, wanted: PartitionQuery
+) -> Encoded | list[PartitionSpec]:
+    """One list of whole partitions, or those that are alike together where the table's property wants that."""
+    reads = call.metastore.partition_reads
+    if hive_objects.is_true((call.metastore.tables.get(database, table).parameters or {}).get(_GROUPING)):
+        row, found = reads.read(call.scope, database, table, wanted)
+        return partition_projection.grouped(row.name, row.location, found)
+    return Encoded(reads.spec_listing(call.scope, database, table, wanted))
 
 
 @answers("get_partitions_with_specs", cached=True)
@@ -264,32 +295,40 @@ def get_partitions_with_specs(call: Call, request: GetPartitionsRequest) -> GetP
 
 @answers("get_num_partitions_by_filter", cached=True)
 def get_num_partitions_by_filter(call: Call, database: str | None, table: str | None, text: str | None) -> int:
-    return call.metastore.partition_reads.count(call.scope, database, table, Wanted(filter=text))
+    return call.metastore.partition_reads.count(call.scope, database, table, PartitionQuery(filter=text))
 
 
 @answers("get_partition_names", cached=True)
 def get_partition_names(call: Call, database: str | None, table: str | None, limit: int | None) -> Encoded:
-    return Encoded(call.metastore.partition_reads.names_listing(call.scope, database, table, Wanted(limit=limit)))
+    return Encoded(
+        call.metastore.partition_reads.names_listing(call.scope, database, table, PartitionQuery(limit=limit))
+    )
 
 
 @answers("fetch_partition_names_req", cached=True)
 def fetch_partition_names_req(call: Call, request: PartitionsRequest) -> Encoded:
-    wanted = Wanted(limit=request.maxParts)
+    """As in Hive 4, which alone has this call, a missing table has no partitions. Empty names are refused."""
+    wanted = PartitionQuery(limit=request.maxParts)
     reads = call.metastore.partition_reads
-    return Encoded(reads.names_listing(call.scope, request.dbName, request.tblName, wanted, request.catName))
+    try:
+        return Encoded(reads.names_listing(call.scope, request.dbName, request.tblName, wanted, request.catName))
+    except NoSuchObjectException:
+        if not request.dbName or not request.tblName:
+            raise
+        return Encoded(iter([splice.list_of_strings(0)]))
 
 
 @answers("get_partition_names_ps", cached=True)
 def get_partition_names_ps(
     call: Call, database: str | None, table: str | None, values: list[str] | None, limit: int | None
 ) -> Encoded:
-    wanted = Wanted(values=values or [], limit=limit)
+    wanted = PartitionQuery(values=values or [], limit=limit)
     return Encoded(call.metastore.partition_reads.names_listing(call.scope, database, table, wanted))
 
 
 @answers("get_partition_names_ps_req", cached=True)
 def get_partition_names_ps_req(call: Call, request: GetPartitionNamesPsRequest) -> GetPartitionNamesPsResponse:
-    wanted = Wanted(values=request.partValues or [], limit=request.maxParts)
+    wanted = PartitionQuery(values=request.partValues or [], limit=request.maxParts)
     return GetPartitionNamesPsResponse(
         call.metastore.partition_reads.names(call.scope, request.dbName, request.tblName, wanted, request.catName)
     )
@@ -297,20 +336,24 @@ def get_partition_names_ps_req(call: Call, request: GetPartitionNamesPsRequest) 
 
 @answers("get_partition_values", cached=True)
 def get_partition_values(call: Call, request: PartitionValuesRequest) -> PartitionValuesResponse:
-    rows = call.metastore.partition_reads.values(
-        call.scope,
-        request.dbName,
-        request.tblName,
-        request.partitionKeys,
-        Wanted(filter=request.filter, limit=request.maxParts),
-        distinct=request.applyDistinct is not False,
-        ascending=request.ascending is not False,
-        catalog=request.catName,
-    )
+    """Whatever is wrong, a missing table too, is a MetaException, as in Hive."""
+    try:
+        rows = call.metastore.partition_reads.values(
+            call.scope,
+            request.dbName,
+            request.tblName,
+            request.partitionKeys,
+            PartitionQuery(filter=request.filter, limit=request.maxParts),
+            distinct=request.applyDistinct is not False,
+            ascending=request.ascending is not False,
+            catalog=request.catName,
+        )
+    except NoSuchObjectException as error:
+        raise MetaException(error.message) from None
     return PartitionValuesResponse([PartitionValuesRow(row) for row in rows])
 
 
-def _by_expression(call: Call, request: PartitionsByExprRequest) -> tuple[Wanted, str | None]:
+def _by_expression(call: Call, request: PartitionsByExprRequest) -> tuple[PartitionQuery, str | None]:
     return call.metastore.partition_reads.expressed(
         request.dbName, request.tblName, request.expr or b"", request.maxParts, request.catName
     )

@@ -1,7 +1,8 @@
 """Changes of partitions, and the calls about their names."""
 
 from metastore.api.registry import Call, answers
-from metastore.services import objects, partition_names, partition_specs
+from metastore.formats import partition_names
+from metastore.services.model import hive_objects, partition_specs
 from metastore.wire.hive import (
     AddPartitionsRequest,
     AddPartitionsResult,
@@ -31,7 +32,7 @@ def add_partition_with_environment_context(
 ) -> Partition:
     if new is None:
         raise MetaException("Partition cannot be null.")
-    properties = objects.properties(context)
+    properties = hive_objects.properties(context)
     return call.metastore.partitions.add(
         new.dbName, new.tableName, [new], properties, single=True, catalog=new.catName
     )[0]
@@ -61,8 +62,8 @@ def add_partitions_pspec(call: Call, specs: list[PartitionSpec] | None) -> int:
     if not specs:
         return 0
     new = partition_specs.expanded(specs)
-    first = specs[0]
-    return len(call.metastore.partitions.add(first.dbName, first.tableName, new, {}, catalog=first.catName))
+    database, table = partition_specs.name(specs[0].dbName), partition_specs.name(specs[0].tableName)
+    return len(call.metastore.partitions.add(database, table, new, {}, catalog=specs[0].catName))
 
 
 @answers("add_partitions_req", stores=True)
@@ -73,7 +74,7 @@ def add_partitions_req(call: Call, request: AddPartitionsRequest) -> AddPartitio
         request.dbName,
         request.tblName,
         request.parts,
-        objects.properties(request.environmentContext),
+        hive_objects.properties(request.environmentContext),
         if_not_exists=bool(request.ifNotExists),
         table_columns=bool(request.skipColumnSchemaForPartition),
         catalog=request.catName,
@@ -108,7 +109,7 @@ def append_partition_with_environment_context(
     values: list[str] | None,
     context: EnvironmentContext | None,
 ) -> Partition:
-    return call.metastore.partitions.append(database, table, values, objects.properties(context))
+    return call.metastore.partitions.append(database, table, values, hive_objects.properties(context))
 
 
 @answers("append_partition_by_name")
@@ -120,7 +121,7 @@ def append_partition_by_name(call: Call, database: str | None, table: str | None
 def append_partition_by_name_with_environment_context(
     call: Call, database: str | None, table: str | None, name: str | None, context: EnvironmentContext | None
 ) -> Partition:
-    return call.metastore.partitions.append(database, table, None, objects.properties(context), name=name or "")
+    return call.metastore.partitions.append(database, table, None, hive_objects.properties(context), name=name or "")
 
 
 @answers("append_partition_req")
@@ -132,7 +133,7 @@ def append_partition_req(call: Call, request: AppendPartitionsRequest) -> Partit
         request.dbName,
         request.tableName,
         request.partVals,
-        objects.properties(request.environmentContext),
+        hive_objects.properties(request.environmentContext),
         name=None if request.partVals else request.name,
         catalog=request.catalogName,
     )
@@ -151,7 +152,7 @@ def alter_partition_with_environment_context(
     new: Partition | None,
     context: EnvironmentContext | None,
 ) -> None:
-    call.metastore.partitions.alter(database, table, _given(new), objects.properties(context), single=True)
+    call.metastore.partitions.alter(database, table, _given(new), hive_objects.properties(context), single=True)
 
 
 @answers("alter_partitions", stores=True)
@@ -167,7 +168,7 @@ def alter_partitions_with_environment_context(
     new: list[Partition] | None,
     context: EnvironmentContext | None,
 ) -> None:
-    call.metastore.partitions.alter(database, table, new or [], objects.properties(context))
+    call.metastore.partitions.alter(database, table, new or [], hive_objects.properties(context))
 
 
 @answers("alter_partitions_req", stores=True)
@@ -176,7 +177,7 @@ def alter_partitions_req(call: Call, request: AlterPartitionsRequest) -> AlterPa
         request.dbName,
         request.tableName,
         request.partitions or [],
-        objects.properties(request.environmentContext),
+        hive_objects.properties(request.environmentContext),
         request.catName,
         table_columns=True,
     )

@@ -1,7 +1,7 @@
 """Privileges and roles."""
 
 from metastore.api.registry import Call, answers
-from metastore.services.roles import principal_of
+from metastore.services.access.roles import principal_of
 from metastore.wire.hive import (
     GetPrincipalsInRoleRequest,
     GetPrincipalsInRoleResponse,

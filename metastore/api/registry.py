@@ -1,4 +1,4 @@
-"""Which function answers which Thrift method."""
+"""The registry of handlers: which function answers which Thrift method."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from inspect import signature
 from typing import Any, TypeVar
 
 from metastore.api.session import Session
-from metastore.services import Metastore
-from metastore.services.visibility import Scope
+from metastore.services.model.visibility import Scope
+from metastore.services.wiring import Metastore
 from metastore.wire.services import METHODS
 from metastore.wire.struct import Struct
 
@@ -15,16 +15,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class NotYet(Exception):
-    """A long poll has nothing to answer yet.
+    """Raised by a long poll that has no result yet.
 
-    It is called again when there are news, at the latest after `seconds`; no thread waits meanwhile. With `concerned`
-    only by news that concern it: a function of the count of news so far, called in a request's thread.
+    It is called again when there are new events, at the latest after `seconds`. No thread waits meanwhile. `predicate`:
+    says whether to call again for new events; see `EventWaits.predicate`. It is called in a request's thread.
     """
 
-    def __init__(self, seconds: float, concerned: Callable[[int], bool] | None = None) -> None:
+    def __init__(self, seconds: float, predicate: Callable[[int], bool] | None = None) -> None:
         super().__init__(seconds)
         self.seconds = seconds
-        self.concerned = concerned
+        self.predicate = predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Handler:
 
     `stores`: what arrives is kept, so fields that the IDL doesn't know must survive decoding. `required`: the names
     of the arguments without which the function can't be called. `cached`: its answer follows from the arguments, from
-    what the session shows, and from what `metastore.store.footprint` is told that it reads.
+    what the session shows, and from what it records in `metastore.store.engine.read_set`.
     """
 
     function: Callable[..., Any]

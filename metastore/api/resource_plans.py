@@ -1,7 +1,7 @@
 """Resource plans of workload management."""
 
 from metastore.api.registry import Call, answers
-from metastore.services import resource_plan_rules as rules
+from metastore.services.registry import resource_plan_rules as rules
 from metastore.wire.hive import (
     MetaException,
     WMAlterPoolRequest,

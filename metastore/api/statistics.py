@@ -4,8 +4,8 @@ Hive 2.3 and 4 call the same methods for most of this; 4 names an engine in its 
 """
 
 from metastore.api.registry import Call, Encoded, answers
-from metastore.services.statistics import Merging
-from metastore.services.statistics_values import as_of_2_3
+from metastore.services.statistics.column_values import as_of_2_3
+from metastore.services.statistics.service import Merging
 from metastore.wire import kept_statistics
 from metastore.wire.hive import (
     AggrStats,

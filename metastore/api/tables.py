@@ -1,11 +1,15 @@
 """Tables, their fields and schema."""
 
+from collections.abc import Mapping
+
 from metastore.api.registry import Call, answers
-from metastore.services import names as given
-from metastore.services import objects
-from metastore.services.patterns import matches
-from metastore.services.statistics_state import accurate_columns
-from metastore.services.tables import EXPECTED_KEY, EXPECTED_VALUE
+from metastore.services.maintenance.server_info import INCOMPATIBLE_TYPES
+from metastore.services.model import hive_objects
+from metastore.services.model import names as given
+from metastore.services.model.patterns import matcher
+from metastore.services.model.statistics_state import accurate_columns
+from metastore.services.table.projection import TableProjection
+from metastore.services.table.service import EXPECTED_KEY, EXPECTED_VALUE
 from metastore.wire.hive import (
     AlterTableRequest,
     AlterTableResponse,
@@ -31,7 +35,7 @@ from metastore.wire.hive import (
 )
 
 _MATERIALIZED_VIEW = "MATERIALIZED_VIEW"
-_TABLE_TYPES = (objects.MANAGED, objects.EXTERNAL, objects.VIEW, _MATERIALIZED_VIEW, "INDEX_TABLE")
+_TABLE_TYPES = (hive_objects.MANAGED, hive_objects.EXTERNAL, hive_objects.VIEW, _MATERIALIZED_VIEW, "INDEX_TABLE")
 
 
 @answers("create_table", stores=True)
@@ -43,7 +47,7 @@ def create_table(call: Call, table: Table | None) -> None:
 def create_table_with_environment_context(call: Call, table: Table | None, context: EnvironmentContext | None) -> None:
     if table is None:
         raise MetaException("the table is missing")
-    call.metastore.tables.create(table, objects.properties(context))
+    call.metastore.tables.create(table, hive_objects.properties(context))
     keep_statistics(call, table)
 
 
@@ -84,10 +88,14 @@ def get_table_objects_by_name(call: Call, database: str | None, names: list[str]
 
 @answers("get_table_objects_by_name_req", cached=True)
 def get_table_objects_by_name_req(call: Call, request: GetTablesRequest) -> GetTablesResult:
-    names = request.tblNames
-    if names is None and request.tablesPattern is not None:
-        names = call.metastore.tables.names(request.dbName, request.tablesPattern)
-    return GetTablesResult(call.metastore.tables.get_many(request.dbName, names, request.catName))
+    """The named tables of a database. With a pattern of names, the database is one too, as in Hive."""
+    projection = TableProjection(request.projectionSpec)
+    if request.tablesPattern is None:
+        found = call.metastore.tables.get_many(request.dbName, request.tblNames, request.catName)
+    else:
+        wanted = request.dbName, request.tablesPattern, request.tblNames
+        found = call.metastore.tables.matching(*wanted, request.catName)
+    return GetTablesResult(list(map(projection.table, found)))
 
 
 @answers("get_tables", cached=True)
@@ -123,8 +131,9 @@ def get_table_meta(
 @answers("get_tables_ext")
 def get_tables_ext(call: Call, request: GetTablesExtRequest) -> list[ExtendedTableInfo]:
     names = call.metastore.tables.names(f"@{request.catalog}#{request.database}", None)
-    found = [name for name in names if matches(request.tableNamePattern, name)]
-    tables = call.metastore.tables.get_many(request.database, found[: request.limit], request.catalog)
+    found = list(filter(matcher(request.tableNamePattern), names))
+    some = found if request.limit is None or request.limit < 0 else found[: request.limit]
+    tables = call.metastore.tables.get_many(request.database, some, request.catalog)
     return [
         ExtendedTableInfo(t.tableName, t.accessType, t.requiredReadCapabilities, t.requiredWriteCapabilities)
         for t in tables
@@ -138,32 +147,53 @@ def get_table_names_by_filter(call: Call, database: str | None, text: str | None
 
 @answers("alter_table", stores=True)
 def alter_table(call: Call, database: str | None, table: str | None, new: Table | None) -> None:
-    call.metastore.tables.alter(database, table, new, {})
+    _alter(call, database, table, new, {})
 
 
 @answers("alter_table_with_environment_context", stores=True)
 def alter_table_with_environment_context(
     call: Call, database: str | None, table: str | None, new: Table | None, context: EnvironmentContext | None
 ) -> None:
-    call.metastore.tables.alter(database, table, new, objects.properties(context))
+    _alter(call, database, table, new, hive_objects.properties(context))
 
 
 @answers("alter_table_with_cascade", stores=True)
 def alter_table_with_cascade(
     call: Call, database: str | None, table: str | None, new: Table | None, cascade: bool | None
 ) -> None:
-    call.metastore.tables.alter(database, table, new, {}, cascade=bool(cascade))
+    _alter(call, database, table, new, {}, cascade=bool(cascade))
 
 
 @answers("alter_table_req", stores=True)
 def alter_table_req(call: Call, request: AlterTableRequest) -> AlterTableResponse:
-    context = dict(objects.properties(request.environmentContext))
+    context = dict(hive_objects.properties(request.environmentContext))
     if request.expectedParameterKey is not None:
         context[EXPECTED_KEY] = request.expectedParameterKey
     if request.expectedParameterValue is not None:
         context[EXPECTED_VALUE] = request.expectedParameterValue
-    call.metastore.tables.alter(request.dbName, request.tableName, request.table, context, catalog=request.catName)
+    _alter(call, request.dbName, request.tableName, request.table, context, catalog=request.catName)
     return AlterTableResponse()
+
+
+def _alter(
+    call: Call,
+    database: str | None,
+    table: str | None,
+    new: Table | None,
+    context: Mapping[str, str],
+    *,
+    cascade: bool = False,
+    catalog: str | None = None,
+) -> None:
+    call.metastore.tables.alter(
+        database,
+        table,
+        new,
+        context,
+        cascade=cascade,
+        catalog=catalog,
+        incompatible_types_allowed=call.session.metaconf.get(INCOMPATIBLE_TYPES, "").lower() == "false",
+    )
 
 
 @answers("drop_table")

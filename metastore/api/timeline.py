@@ -1,7 +1,7 @@
 """Our own calls: the timelines of lake tables, and the snapshots of their files."""
 
 from metastore.api.registry import Call, answers
-from metastore.services.visibility import Scope
+from metastore.services.model.visibility import Scope
 from metastore.wire.lake import (
     BeginInstantRequest,
     CompletedInstant,
@@ -13,7 +13,7 @@ from metastore.wire.lake import (
     PlanCleanRequest,
     ReadChangesRequest,
     ReadChangesResponse,
-    Refusal,
+    RejectedCommit,
     SnapshotRequest,
     SnapshotResponse,
     TableReference,
@@ -30,7 +30,14 @@ def lake_begin_instant(call: Call, request: BeginInstantRequest) -> Instant:
 @answers("lake_transition_instant")
 def lake_transition_instant(call: Call, request: TransitionInstantRequest) -> Instant:
     return call.metastore.timeline.transition(
-        request.table, request.timestamp, request.action, request.toState, request.metadata
+        request.table,
+        request.timestamp,
+        request.action,
+        request.toState,
+        request.metadata,
+        runner=request.runner,
+        attempt=request.attempt,
+        heartbeat=bool(request.heartbeat),
     )
 
 
@@ -40,8 +47,10 @@ def lake_complete_instants(call: Call, requests: list[CompleteInstantRequest] | 
 
 
 @answers("lake_heartbeat_instant")
-def lake_heartbeat_instant(call: Call, table: TableReference, timestamp: str | None, action: str | None) -> None:
-    call.metastore.timeline.heartbeat(table, timestamp, action)
+def lake_heartbeat_instant(
+    call: Call, table: TableReference, timestamp: str | None, action: str | None, attempt: int | None
+) -> None:
+    call.metastore.timeline.heartbeat(table, timestamp, action, attempt)
 
 
 @answers("lake_delete_instant")
@@ -51,22 +60,22 @@ def lake_delete_instant(call: Call, table: TableReference, timestamp: str | None
 
 @answers("lake_list_instants", cached=True)
 def lake_list_instants(call: Call, request: ListInstantsRequest) -> list[Instant]:
-    return call.metastore.timeline.listing(request)
+    return call.metastore.timeline_queries.listing(request)
 
 
 @answers("lake_get_instant")
 def lake_get_instant(call: Call, table: TableReference, timestamp: str | None, action: str | None) -> InstantDetails:
-    return call.metastore.timeline.details(table, timestamp, action)
+    return call.metastore.timeline_queries.details(table, timestamp, action)
 
 
-@answers("lake_list_refusals")
-def lake_list_refusals(call: Call, table: TableReference) -> list[Refusal]:
-    return call.metastore.timeline.refusals(table)
+@answers("lake_list_rejected_commits")
+def lake_list_rejected_commits(call: Call, table: TableReference) -> list[RejectedCommit]:
+    return call.metastore.timeline_queries.rejected_commits(table)
 
 
 @answers("lake_timeline_position", cached=True)
 def lake_timeline_position(call: Call, table: TableReference) -> TimelinePosition:
-    return call.metastore.timeline.position(table)
+    return call.metastore.timeline_queries.position(table)
 
 
 @answers("lake_get_snapshot", cached=True)

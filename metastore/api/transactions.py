@@ -184,7 +184,7 @@ def repl_tbl_writeid_state(call: Call, request: ReplTblWriteIdStateRequest) -> N
 
 @answers("add_write_ids_to_min_history")
 def add_write_ids_to_min_history(call: Call, transaction_id: int | None, write_ids: dict[str, int] | None) -> None:
-    """Without effect, as in Hive, which keeps no such history unless it is told to (txn.use.minhistory.write.id)."""
+    """Without effect, as in Hive, which keeps no such history by default (txn.use.minhistory.write.id)."""
 
 
 # --- materialized views ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Replies that were read from the database before, and the rule by which they may be given again.
+"""Kept replies, and the rule that decides whether one still holds.
 
-docs/cache.md describes the protocol and why a read never misses a write that was acknowledged before it began.
+docs/cache.md describes the protocol, and why a read never misses a write that was acknowledged before it began.
 """

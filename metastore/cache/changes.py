@@ -1,4 +1,4 @@
-"""What is known of committed changes, and the judgement whether a reply still holds."""
+"""The committed changes that a worker knows, and whether a reply still holds."""
 
 from collections.abc import Iterable
 
@@ -6,43 +6,45 @@ from metastore.cache.entry import Entry, Object
 from metastore.cache.stamp import Stamp
 
 MAX_KNOWN = 200_000
-"""Changes that are remembered; with more, everything is forgotten and begins anew."""
+"""Changes that are kept. With more, all are dropped, and earlier entries no longer hold."""
 
 
 class Changes:
-    """The changes that rounds told of, up to the last one's snapshot. For one thread."""
+    """The changes that polls have returned, up to the last poll's snapshot. For one thread."""
 
     def __init__(self) -> None:
         self.last: Stamp | None = None
-        """The snapshot of the last round; None: nothing is known, and no entry holds."""
-        self._base: Stamp | None = None  # every change that this doesn't see is known
-        self._known: dict[Object, list[tuple[int, int]]] = {}  # (round, xid) in the order of rounds
+        """The snapshot of the last poll. None: no changes are known, and no entry holds."""
+        self._base: Stamp | None = None  # every change that this snapshot doesn't see is known
+        self._known: dict[Object, list[tuple[int, int]]] = {}  # (poll, xid) in the order of polls
         self._count = 0
-        self._round = 0
-        self._trusted = 1  # the first round at which a proof still says something
+        self._poll = 0
+        self._trusted = 1  # the first poll whose results still count: entries proved at an earlier one are checked anew
 
     def forget(self) -> None:
-        """Begins anew. Entries that were proved are not any more."""
+        """Drop all changes. No entry holds until the next poll."""
         self.last = self._base = None
         self._clear()
 
     def add(self, stamp: Stamp, floor: int, changes: Iterable[tuple[int, str, int]], *, complete: bool) -> None:
-        """A round: what it sees and the last one did not, or, in the first one, what the database keeps.
+        """Add the result of a poll.
 
-        That is whatever transactions from `floor` on changed. `complete`: whether all of it is told.
+        `changes` are (transaction id, kind, number): those that `stamp` sees and the last poll's snapshot didn't, or,
+        in the first poll, all that the database keeps. The database keeps changes of transactions from `floor` on.
+        `complete`: whether `changes` are all of them.
         """
         last = self.last
         if last is not None and (last.incarnation != stamp.incarnation or last.settled < floor):
-            self.forget()  # what came between can't be known any more
+            self.forget()  # changes between the two polls are lost
             return
-        self._round += 1
+        self._poll += 1
         self.last = stamp
         if not complete or self._count > MAX_KNOWN:
             self._clear()
             self._base = stamp
             return
         for xid, kind, number in changes:
-            self._known.setdefault((kind, number), []).append((self._round, xid))
+            self._known.setdefault((kind, number), []).append((self._poll, xid))
             self._count += 1
         kept = Stamp(stamp.incarnation, floor, floor, frozenset())
         if self._base is None:
@@ -52,10 +54,10 @@ class Changes:
             self._trim(floor)
 
     def holds(self, entry: Entry) -> bool:
-        """Whether nothing that an entry was made of has been changed, as far as the last round's snapshot sees.
+        """Whether no object of an entry has changed after the entry was read, as of the last poll's snapshot.
 
-        The rule: every change of its objects that is known, its own snapshot sees, too; and every change that is not
-        known.
+        The rule: the entry's own snapshot sees every known change of its objects, and every change that is not known.
+        An entry that holds gets the last poll's snapshot as its stamp.
         """
         last, base, stamp = self.last, self._base, entry.stamp
         if last is None or base is None:
@@ -69,7 +71,7 @@ class Changes:
                     break
                 if not stamp.sees(xid):
                     return False
-        entry.proved = self._round
+        entry.proved = self._poll
         if last.sees_all_of(stamp):
             entry.stamp = last
         return True
@@ -77,15 +79,15 @@ class Changes:
     def _clear(self) -> None:
         self._known.clear()
         self._count = 0
-        self._trusted = self._round + 1
+        self._trusted = self._poll + 1
 
     def _trim(self, floor: int) -> None:
-        """Forgets the changes of transactions before `floor`."""
+        """Drop the changes of transactions before `floor`."""
         for each, known in list(self._known.items()):
             gone = [number for number, xid in known if xid < floor]
             if not gone:
                 continue
-            # A proof from before a change that is forgotten says nothing of it.
+            # An entry proved before a dropped change may not see it.
             self._trusted = max(self._trusted, *gone)
             self._count -= len(gone)
             self._known[each] = [(number, xid) for number, xid in known if xid >= floor]

@@ -1,4 +1,4 @@
-"""A reply that is kept."""
+"""A reply that the cache keeps, in memory or in Redis."""
 
 import json
 import struct
@@ -8,17 +8,18 @@ from typing import Self
 from metastore.cache.stamp import Stamp
 
 Object = tuple[str, int]
-"""What changes by itself: its kind (`metastore.store.footprint.Kind`) and number."""
+"""An object that a reply was read from: its kind (`metastore.store.engine.read_set.Kind`) and its number."""
 
 _FORMAT = b"\x02"
 _lengths = struct.Struct(">IQ")  # of what follows: the header, and the body
 
 
 class Entry:
-    """A reply's body, encoded, with what tells whether it still holds.
+    """A reply's encoded body, with the objects that it was read from.
 
-    `stamp`: a snapshot of which it was read, or a later one of which it was proved to be. `proved`: the round of
-    `Changes` up to which it holds. `sent_at`: when it was put where other servers find it, by `time.monotonic`.
+    `stamp`: the snapshot that it was read in, or a later one at which it held. `proved`: the number of the last poll of
+    `Changes` at which it held, 0 for none. `sent_at`: when it was sent to the shared level, by `time.monotonic`; 0 for
+    never.
     """
 
     __slots__ = ("body", "objects", "proved", "sent_at", "stamp")
@@ -34,13 +35,13 @@ class Entry:
         return len(self.body)
 
     def to_bytes(self) -> bytes:
-        """As other servers read it."""
+        """The entry as the shared level stores it."""
         header = json.dumps([self.stamp.incarnation, str(self.stamp), self.objects], separators=(",", ":")).encode()
         return b"".join((_FORMAT, _lengths.pack(len(header), len(self.body)), header, self.body))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Raises ValueError for what `to_bytes` didn't make."""
+        """The inverse of `to_bytes`. Raises ValueError for other bytes."""
         try:
             if data[:1] != _FORMAT:
                 raise ValueError("another format")

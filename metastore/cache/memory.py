@@ -1,46 +1,44 @@
-"""The first level: the memory of one worker."""
+"""The first level of the cache: the memory of one worker."""
 
-from collections import OrderedDict
+import contextlib
+
+from cachetools import LRUCache
 
 from metastore.cache.entry import Entry
 
-_OVERHEAD = 500  # bytes of a key and an entry beside the reply
+_OVERHEAD = 500  # bytes of an entry and its key beside the reply
 
 
 class Memory:
-    """Entries by key, as many as have room; those that nobody asked for the longest go first. For one thread."""
+    """Entries by key, bounded by bytes; the least recently used go first. For one thread."""
 
     def __init__(self, capacity: int) -> None:
         """`capacity` in bytes."""
-        self.capacity = capacity
-        self.size = 0
-        self._entries: OrderedDict[bytes, Entry] = OrderedDict()
+        self._entries: LRUCache[bytes, Entry] = LRUCache(capacity, getsizeof=_size)
 
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._entries
+
+    @property
+    def size(self) -> int:
+        """Bytes of all entries."""
+        return int(self._entries.currsize)
+
     def get(self, key: bytes) -> Entry | None:
-        entry = self._entries.get(key)
-        if entry is not None:
-            self._entries.move_to_end(key)
-        return entry
+        return self._entries.get(key)
 
     def put(self, key: bytes, entry: Entry) -> None:
+        """Keeps an entry in place of what the key had; one that is larger than the capacity isn't kept."""
         self.remove(key)
-        size = _size(key, entry)
-        if size > self.capacity:
-            return
-        self._entries[key] = entry
-        self.size += size
-        while self.size > self.capacity:
-            oldest, gone = self._entries.popitem(last=False)
-            self.size -= _size(oldest, gone)
+        with contextlib.suppress(ValueError):  # too large
+            self._entries[key] = entry
 
     def remove(self, key: bytes) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self.size -= _size(key, entry)
+        self._entries.pop(key, None)
 
 
-def _size(key: bytes, entry: Entry) -> int:
-    return len(entry) + len(key) + 50 * len(entry.objects) + _OVERHEAD
+def _size(entry: Entry) -> int:
+    return len(entry) + 50 * len(entry.objects) + _OVERHEAD

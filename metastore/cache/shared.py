@@ -1,7 +1,7 @@
-"""The second level: Redis, which all servers share.
+"""The second level: a Redis that all servers share.
 
-It may lose what it was given, evict it, or come back with an old copy: what it answers is judged like any entry. A
-Redis that fails or dawdles isn't asked for a while, so that at worst it does nothing.
+Redis may lose entries, evict them, or return old ones: its entries are checked like those in memory. After failures or
+slow answers Redis is not used for some seconds.
 """
 
 import contextlib
@@ -22,23 +22,23 @@ from metastore.cache.entry import Entry
 TIMEOUT_SECONDS = 0.25
 FAILURES = 3
 PAUSE_SECONDS = 5
-"""For so long it isn't asked after so many failures in a row."""
+"""Redis is not used for `PAUSE_SECONDS` after `FAILURES` failures in a row."""
 
 SLOW_SECONDS = 0.05
 SLOW_BYTES = 100 << 20  # in a second
-"""An answer that takes longer than that, for its size, is a failure, too: the database would have been faster."""
+"""An answer that takes longer than this counts as a failure: `SLOW_SECONDS`, and a second for each `SLOW_BYTES`."""
 
 READING_SECONDS = 0.5
-"""For so long others may leave it to one server to read what is in no cache."""
+"""How long one server has the sole right to read a missing reply from the database."""
 
-_PAUSES = (0.005, 0.01, 0.02, 0.04)  # of those who leave it, in seconds, until they read it themselves
+_PAUSES = (0.005, 0.01, 0.02, 0.04)  # seconds that others wait before they read the reply themselves
 _UNSENT = 100  # entries that may wait to be sent; more are dropped
 
 log = structlog.get_logger(__name__)
 
 
 class _Slow(Exception):
-    """Too late to be of use the next time. Holds what came."""
+    """Redis answered too slowly. `value` is its answer."""
 
     def __init__(self, value: object) -> None:
         super().__init__("it answers slowly")
@@ -46,10 +46,10 @@ class _Slow(Exception):
 
 
 class SharedLevel:
-    """Entries by key, for some time. Safe to be used by many threads."""
+    """Entries by key in Redis, each for `keep_seconds` after it was put. Thread-safe."""
 
     def __init__(self, url: str, *, keep_seconds: int) -> None:
-        """Connects on first use. Raises ValueError for what is no URL of Redis."""
+        """Connects on first use. Raises ValueError for a bad URL."""
         self._redis = redis.Redis.from_url(
             url,
             socket_timeout=TIMEOUT_SECONDS,
@@ -60,13 +60,13 @@ class SharedLevel:
         guarded = CircuitBreaker(
             FAILURES, PAUSE_SECONDS, expected_exception=(redis.RedisError, OSError, _Slow), name="cache"
         )
-        # All of one breaker: what fails with one call is expected to fail with the others.
+        # One breaker for all calls: when one fails, the others would fail too.
         self._get, self._set, self._keep = guarded(self._timed_get), guarded(self._redis.set), guarded(self._put)
         self._unsent: queue.Queue[tuple[str, Entry | None] | None] = queue.Queue(_UNSENT)
         threading.Thread(target=self._send, name="cache", daemon=True).start()
 
     def get(self, incarnation: str, key: bytes) -> Entry | None:
-        """What was put under a key; None also if Redis can't be asked now."""
+        """The entry of a key. None if there is none, or Redis can't be used now."""
         try:
             data = self._get(_name(incarnation, key))
         except CircuitBreakerError:
@@ -74,7 +74,7 @@ class SharedLevel:
         except _Slow as slow:
             data = slow.value
         except (redis.RedisError, OSError) as error:
-            log.warning("the cache does without Redis", error=str(error))
+            log.warning("the cache works without Redis", error=str(error))
             return None
         if not isinstance(data, bytes):
             return None
@@ -84,9 +84,9 @@ class SharedLevel:
             return None
 
     def get_or_read(self, incarnation: str, key: bytes) -> Entry | None:
-        """As `get`; but while another server is reading what isn't there, waits for it, a moment at most.
+        """The entry of a key. If another server is reading it from the database, waits for that server briefly.
 
-        Who is told None reads it, and then calls `put` or `left`.
+        If the result is None, the caller reads the reply itself, then calls `put`, or `left` if it can't be kept.
         """
         entry = self.get(incarnation, key)
         waited = False
@@ -94,7 +94,7 @@ class SharedLevel:
             if entry is not None:
                 break
             if self._is_ours(_name(incarnation, key)):
-                # Whoever had it until now may have put it there since the last look.
+                # The server that had the right until now may have put the entry meanwhile.
                 return self.get(incarnation, key) if waited else None
             time.sleep(pause)
             waited = True
@@ -109,7 +109,7 @@ class SharedLevel:
             return True
 
     def left(self, incarnation: str, key: bytes) -> None:
-        """What was read can't be kept."""
+        """Release the right to read a key's reply, without an entry."""
         with contextlib.suppress(queue.Full):
             self._unsent.put_nowait((_name(incarnation, key), None))
 
@@ -122,7 +122,7 @@ class SharedLevel:
         return value
 
     def put(self, key: bytes, entry: Entry) -> None:
-        """Has an entry put, soon; unless too many wait for that already."""
+        """Put an entry in the background. Drops it if too many are waiting already."""
         entry.sent_at = time.monotonic()
         try:
             self._unsent.put_nowait((_name(entry.stamp.incarnation, key), entry))
@@ -140,7 +140,7 @@ class SharedLevel:
             except CircuitBreakerError:
                 pass
             except (redis.RedisError, OSError) as error:
-                log.warning("the cache does without Redis", error=str(error))
+                log.warning("the cache works without Redis", error=str(error))
 
     def _put(self, name: str, entry: Entry | None) -> None:
         with self._redis.pipeline(transaction=False) as together:
@@ -155,5 +155,5 @@ def _reading(name: str) -> str:
 
 
 def _name(incarnation: str, key: bytes) -> str:
-    # Another version of the server may answer otherwise.
+    # Another version of the server may have another reply.
     return f"metastore:cache:{__version__}:{incarnation}:{hashlib.sha256(key).hexdigest()}"

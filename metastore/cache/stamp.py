@@ -1,4 +1,4 @@
-"""Of which state of the database something was read."""
+"""The state of the database that a reply was read in."""
 
 from typing import NamedTuple, Self
 
@@ -6,8 +6,8 @@ from typing import NamedTuple, Self
 class Stamp(NamedTuple):
     """A snapshot of Postgres: which transactions it sees.
 
-    `incarnation`: ends with a crash of Postgres, since ids of transactions may be given again after one. `begun`: the
-    first id that the snapshot knows nothing of; of those from `settled` on, `open_` were under way.
+    `incarnation`: the time within which snapshots can be compared; see docs/cache.md. The snapshot sees all transaction
+    ids before `settled`, none from `begun` on, and those between except `open_`.
     """
 
     incarnation: str
@@ -22,11 +22,11 @@ class Stamp(NamedTuple):
         return cls(incarnation, int(xmin), int(xmax), frozenset(map(int, xip.split(","))) if xip else frozenset())
 
     def sees(self, xid: int) -> bool:
-        """Whether it sees what a transaction did that has committed."""
+        """Whether the snapshot sees the changes of a committed transaction."""
         return xid < self.settled or (xid < self.begun and xid not in self.open_)
 
     def sees_all_of(self, other: "Stamp") -> bool:
-        """Whether it sees whatever another one sees."""
+        """Whether the snapshot sees every transaction that `other` sees."""
         return (
             self.incarnation == other.incarnation
             and self.begun >= other.begun
@@ -34,5 +34,5 @@ class Stamp(NamedTuple):
         )
 
     def __str__(self) -> str:
-        """The pg_snapshot."""
+        """The snapshot as Postgres writes a pg_snapshot."""
         return f"{self.settled}:{self.begun}:{','.join(map(str, sorted(self.open_)))}"

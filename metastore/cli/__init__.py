@@ -1,15 +1,15 @@
 """The `metastore` command.
 
-Each subcommand is a module of its own, imported when it is asked for: `metastore --help` needs none of them.
+Each subcommand is a module of its own, imported when it is run. `metastore --help` imports none of them.
 """
 
 import importlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
 from metastore import __version__
-from metastore.errors import UserError
+from metastore.cli.group import Group
 
 
 class _Subcommand(NamedTuple):
@@ -19,23 +19,23 @@ class _Subcommand(NamedTuple):
 
 _SUBCOMMANDS = {
     "serve": _Subcommand("metastore.cli.serve:serve", "Run the metastore server."),
-    "status": _Subcommand("metastore.cli.status:status", "Show what a running server says about itself."),
-    "partitions": _Subcommand(
-        "metastore.cli.partitions:partitions", "See which partitions are ready, commit and reopen them."
-    ),
-    "watermark": _Subcommand("metastore.cli.watermark:watermark", "See how far a table has come in event time."),
-    "timeline": _Subcommand("metastore.cli.timeline:timeline", "See what has happened to a lake table."),
-    "snapshot": _Subcommand("metastore.cli.snapshot:snapshot", "See which files make up a lake table."),
-    "events": _Subcommand("metastore.cli.events:events", "Follow changes as they are committed."),
-    "spark-conf": _Subcommand("metastore.cli.spark:spark_conf", "Print the settings that Spark needs for a metastore."),
-    "dispatch": _Subcommand("metastore.cli.dispatch:dispatch", "Deliver events to streams, webhooks and listeners."),
-    "check": _Subcommand("metastore.cli.check:check", "Find partitions whose files are gone."),
-    "db": _Subcommand("metastore.cli.db:db", "Look after the database's schema."),
-    "settings": _Subcommand("metastore.cli.settings:settings", "Show the settings and where they come from."),
+    "status": _Subcommand("metastore.cli.status:status", "Show the state of a running server."),
+    "tables": _Subcommand("metastore.cli.tables:tables", "List tables, or show one."),
+    "partitions": _Subcommand("metastore.cli.partitions:partitions", "List, commit, reopen and check partitions."),
+    "watermark": _Subcommand("metastore.cli.watermark:watermark", "Show how far a table has come in event time."),
+    "timeline": _Subcommand("metastore.cli.timeline:timeline", "Show a lake table's instants, undo them, clean up."),
+    "snapshot": _Subcommand("metastore.cli.snapshot:snapshot", "Show which files make up a lake table."),
+    "events": _Subcommand("metastore.cli.events:events", "Follow changes; manage groups and dead letters."),
+    "outlets": _Subcommand("metastore.cli.outlets:outlets", "Deliver events to streams, webhooks and listeners."),
+    "hudi": _Subcommand("metastore.cli.hudi:hudi", "Import Hudi tables."),
+    "spark-conf": _Subcommand("metastore.cli.spark:spark_conf", "Print Spark's settings as in spark-defaults.conf."),
+    "db": _Subcommand("metastore.cli.db:db", "Upgrade the database's schema; declare a restore."),
+    "settings": _Subcommand("metastore.cli.settings:settings", "Show the settings, and where each comes from."),
+    "completion": _Subcommand("metastore.cli.completion:completion", "Print the completion script for a shell."),
 }
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_SUBCOMMANDS)
 
@@ -44,18 +44,13 @@ class _LazyGroup(click.Group):
             return None
         module, attribute = _SUBCOMMANDS[cmd_name].place.split(":")
         command = getattr(importlib.import_module(module), attribute)
-        assert isinstance(command, click.Command)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{_SUBCOMMANDS[cmd_name].place} is no command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, subcommand.summary) for name, subcommand in _SUBCOMMANDS.items()])
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except UserError as error:
-            raise click.ClickException(str(error)) from None
 
 
 @click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -65,7 +60,7 @@ def main() -> None:
 
     \b
     Examples:
-      metastore serve                       on port 9083, with a database of its own
-      metastore serve --database-url postgresql://user:secret@db/metastore
+      metastore serve                                  on port 9083, with a database of its own
+      METASTORE_DATABASE_URL=$URL metastore serve      on a Postgres that you run
       metastore status --uri thrift://metastore.example:9083
     """

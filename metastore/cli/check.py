@@ -1,7 +1,7 @@
-"""`metastore check`: partitions whose files are gone."""
+"""`metastore partitions check`: partitions whose files are gone."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ import click
 
 from metastore.cli.connection import uri_option
 from metastore.cli.lake import lake, partition_states, table_argument
-from metastore.cli.output import json_option, print_json, print_table
+from metastore.cli.output import json_option, print_json, print_table, with_progress
 from metastore.errors import UserError
 
 if TYPE_CHECKING:
@@ -36,18 +36,18 @@ class Finding:
 @uri_option
 @json_option
 def check(table: tuple[str, ...], uri: str, as_json: bool) -> None:
-    """Find partitions without files: their directory is missing, or there is no data in it.
+    """Find partitions without files.
 
-    Partitions that aren't ready are looked at too. Entries without a directory are what is left when Spark overwrites
-    a table in its static mode, which removes the files of partitions that it isn't shown. An empty directory can be
-    as it should: a partition that never got a row.
+    Reports a partition whose directory is missing, or holds no data. Uncommitted partitions are checked too. A missing
+    directory is left, for example, when Spark overwrites a table in its static mode, which removes the files of
+    partitions that are hidden from it. An empty directory can be right: a partition that never got a row.
 
-    Looks at the storage from here, with this machine's access to it. Exits with 1 if a directory is missing.
+    The command reads the storage itself, with this machine's access to it. Exits with 1 if a directory is missing.
 
     \b
     Examples:
-      metastore check shop.orders
-      metastore check shop.orders --json
+      metastore partitions check shop.orders
+      metastore partitions check shop.orders --json
     """
     with lake(uri) as client:
         states = list(partition_states(client, table))
@@ -62,7 +62,7 @@ def check(table: tuple[str, ...], uri: str, as_json: bool) -> None:
                 [(finding.partition, finding.state, finding.finding, finding.location) for finding in found],
             )
         click.echo(
-            f"{len(states):,} partitions looked at: {missing:,} without a directory, "
+            f"{len(states):,} partitions checked: {missing:,} without a directory, "
             f"{len(found) - missing:,} with an empty one",
             err=True,
         )
@@ -79,7 +79,8 @@ def _findings(states: "list[PartitionState]") -> Iterator[Finding]:
     try:
         with ThreadPoolExecutor(DIRECTORIES_AT_ONCE) as threads:
             looked = threads.map(lambda state: _finding(warehouse, str(state.location)), located)
-            for state, finding in zip(located, _with_progress(looked, len(located)), strict=True):
+            shown = with_progress(looked, "looking at directories", total=len(located))
+            for state, finding in zip(located, shown, strict=True):
                 if finding is not None:
                     readiness = "ready" if state.ready else "uncommitted"
                     yield Finding(str(state.name), readiness, finding, str(state.location))
@@ -97,13 +98,3 @@ def _finding(warehouse: "Warehouse", location: str) -> str | None:
 def _is_hidden(file: str) -> bool:
     """Whether readers pass over a file: a part of its path begins so."""
     return any(part.startswith(("_", ".")) for part in file.split("/"))
-
-
-def _with_progress(looked: "Iterable[str | None]", total: int) -> "Iterable[str | None]":
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    return track(
-        looked, "looking at directories", total, console=console, transient=True, disable=not console.is_terminal
-    )

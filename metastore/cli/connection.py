@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from metastore.errors import UserError
+from metastore.errors import UsageError, UserError
 
 if TYPE_CHECKING:
     from metastore.client.thrift_client import ThriftClient
@@ -24,15 +24,15 @@ def uri_option(command: Command) -> Command:
         default="thrift://127.0.0.1:9083",
         metavar="thrift://HOST:PORT",
         show_default=True,
-        help="The server to ask. [env: METASTORE_URI]",
+        help="The server. [env: METASTORE_URI]",
     )(command)
 
 
 @contextmanager
 def connect(uri: str, *, timeout: float = TIMEOUT_SECONDS) -> "Iterator[ThriftClient]":
-    """A connection to the server at `uri`, closed at the end of the block.
+    """A connection to the server at `uri`, closed at the end of the block. `timeout`: in seconds.
 
-    Raises UserError if the URI is none, nobody answers there, or a call in the block fails.
+    Raises UsageError for an invalid URI, UserError if no server answers there or a call in the block fails.
     """
     from thrift.Thrift import TException
     from thrift.transport.TTransport import TTransportException
@@ -43,7 +43,7 @@ def connect(uri: str, *, timeout: float = TIMEOUT_SECONDS) -> "Iterator[ThriftCl
         with ThriftClient.from_uri(uri, timeout=timeout) as client:
             yield client
     except ValueError as error:
-        raise UserError(f"bad --uri: {error}") from None
+        raise UsageError(f"bad --uri: {error}") from None
     except TTransportException as error:
         raise UserError(f"no metastore answers at {uri}{_reason(error)}") from None
     except TException as error:

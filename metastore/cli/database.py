@@ -2,17 +2,24 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from metastore.errors import UserError
 from metastore.settings import Settings, mask_password
+
+if TYPE_CHECKING:
+    from metastore.store.snapshot.data_files import Undeletable
+
+MOST_TABLES = 1_000
+"""The most tables that a command lists."""
 
 
 @contextmanager
 def database(settings: Settings, *, create: bool) -> Iterator[str]:
     """The URL of a database that answers as long as the block runs.
 
-    The embedded Postgres is started for that time, unless a server has it running. With `create` it is made
-    if it isn't there. Raises UserError.
+    Without a configured database it is the embedded Postgres. It is started for that time, unless a server has started
+    it already. `create`: creates it if it doesn't exist. Raises UserError.
     """
     from metastore.server.data_directory import DataDirectory, DataDirectoryInUse
     from metastore.server.embedded_postgres import EmbeddedPostgres, running_url
@@ -77,6 +84,20 @@ def schema_verdict(url: str) -> str:
     if found.suits(migrations.known()):
         return f"newer than this version's {newest}, which can work with it"
     return f"too new for this version, which knows {newest}"
+
+
+def undeletable_files(url: str) -> "list[Undeletable]":
+    """The tables with files that can't be deleted, those with the most first. Raises UserError."""
+    from metastore.store import Database
+    from metastore.store.snapshot import data_files
+
+    check_schema(url)
+    store = Database(url, pool_size=1)
+    try:
+        with store.read() as tx:
+            return data_files.undeletable(tx, MOST_TABLES)
+    finally:
+        store.close()
 
 
 @contextmanager

@@ -23,13 +23,13 @@ class Html(str):
 
 
 def html_option(command: Command) -> Command:
-    """Give a command `--html FILE`; it gets `page_file`, None unless it is asked for."""
+    """Give a command `--html FILE`; it gets `page_file`, None without the option."""
     kind = click.Path(path_type=Path, dir_okay=False)
     return click.option("--html", "page_file", type=kind, metavar="FILE", help="Write a page to FILE instead.")(command)
 
 
 def check_form(page_file: Path | None, as_json: bool) -> None:
-    """Raises click.UsageError if both a page and JSON are asked for."""
+    """Raises click.UsageError for both a page and JSON."""
     if page_file is not None and as_json:
         raise click.UsageError("give either --html or --json: the page takes the place of what is printed")
 
@@ -53,14 +53,9 @@ def joined(*content: object) -> Html:
     return Html("".join(each if isinstance(each, Html) else _escaped(each) for each in content if each is not None))
 
 
-def counted(number: int, noun: str) -> str:
-    """How many there are of what a regular noun names."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def figures(told: Mapping[str, object]) -> Html:
+def figures(facts: Mapping[str, object]) -> Html:
     """What a page says first: names and short values."""
-    return element("dl", *(element("div", element("dt", key), element("dd", value)) for key, value in told.items()))
+    return element("dl", *(element("div", element("dt", key), element("dd", value)) for key, value in facts.items()))
 
 
 def page(title: str, *body: object) -> str:

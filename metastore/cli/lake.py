@@ -1,4 +1,4 @@
-"""What commands that speak of a table have in common: how it is named, and what the server says against it."""
+"""What commands about a table share: its name as an argument, connections, the server's refusals as messages."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,13 +10,17 @@ from metastore.cli.connection import connect
 from metastore.errors import UserError
 
 if TYPE_CHECKING:
+    from metastore.client.lake import LakeTable
     from metastore.client.thrift_client import ThriftClient
     from metastore.wire.lake import PartitionState, TableReference
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+RETRY_SECONDS = 10.0
+"""How long a call is repeated after its answer was lost."""
+
 PAGE = 1000
-"""Partitions that are asked for at a time."""
+"""Partitions in one request."""
 
 
 def table_argument(command: Command) -> Command:
@@ -47,14 +51,39 @@ def reference(table: tuple[str, ...]) -> "TableReference":
 @contextmanager
 def lake(uri: str) -> "Iterator[ThriftClient]":
     """A connection to the server at `uri`. What it refuses in the block is a UserError with its own words."""
-    from metastore.wire.hive import InvalidOperationException, MetaException, NoSuchObjectException
-    from metastore.wire.lake import SnapshotGone
+    with connect(uri) as client, _refusals():
+        yield client
 
-    with connect(uri) as client:
+
+@contextmanager
+def lake_table(uri: str, table: tuple[str, ...]) -> "Iterator[LakeTable]":
+    """The typed client of one table, at the server at `uri`. Raises as `lake`."""
+    from thrift.Thrift import TException
+
+    from metastore.client.lake import LakeClient
+    from metastore.wire.struct import ExceptionStruct
+
+    with connect(uri):  # says at once if nobody answers
+        pass
+
+    with LakeClient(uri, retry_seconds=RETRY_SECONDS) as client, _refusals():
         try:
-            yield client
-        except (NoSuchObjectException, InvalidOperationException, MetaException, SnapshotGone) as error:
-            raise UserError(" ".join(str(error).split())) from None
+            yield client.table(reference(table))
+        except (TException, OSError) as error:
+            if isinstance(error, ExceptionStruct):
+                raise
+            raise UserError(f"{uri}: {error}") from None
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    from metastore.wire.hive import InvalidOperationException, MetaException, NoSuchObjectException
+    from metastore.wire.lake import InstantConflict, SnapshotGone
+
+    try:
+        yield
+    except (NoSuchObjectException, InvalidOperationException, MetaException, InstantConflict, SnapshotGone) as error:
+        raise UserError(" ".join(str(error).split())) from None
 
 
 def partition_states(
@@ -64,7 +93,7 @@ def partition_states(
     after: str | None = None,
     wanted: int | None = None,
 ) -> "Iterator[PartitionState]":
-    """A table's partitions by name, uncommitted ones too, asked for in pages no larger than what is wanted."""
+    """A table's partitions by name, uncommitted ones too. Reads pages of at most `wanted` partitions."""
     from metastore.wire.lake import ListPartitionsRequest
 
     size = min(PAGE, wanted or PAGE)

@@ -45,6 +45,18 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     _print(table)
 
 
+def print_list(noun: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print rows as a table on stdout, unless there are none, and how many there are on stderr: `2 groups`."""
+    if rows:
+        print_table(columns, rows)
+    click.echo(counted(len(rows), noun), err=True)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with what it counts: `1 file`, `2,000 files`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _print_lines(columns: Sequence[str], rows: Sequence[Sequence[object]], of_numbers: Sequence[bool]) -> None:
     """A row is a line, for grep and awk, however long it is."""
     from rich.cells import cell_len

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from metastore.cli.check import check
+from metastore.cli.confirming import confirm, confirming_options
 from metastore.cli.connection import uri_option
+from metastore.cli.group import Group
 from metastore.cli.lake import lake, partition_states, reference, table_argument
 from metastore.cli.moments import iso, shown
-from metastore.cli.output import json_option, print_json, print_table
+from metastore.cli.output import counted, json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from metastore.client.thrift_client import ThriftClient
@@ -19,17 +22,22 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-@click.group()
+@click.group(cls=Group)
 def partitions() -> None:
-    """See which partitions of a table are ready, commit and reopen them.
+    """List, commit, reopen and check partitions.
 
     A partition that isn't ready yet is uncommitted: readers don't see it.
     """
 
 
+partitions.add_command(check)
+
+
 def _filter_option(command: Command) -> Command:
     return click.option(
-        "--filter", metavar="TEXT", help="Those that Hive's filter selects: \"dt >= '2026-01-31' and hr < '12'\"."
+        "--filter",
+        metavar="TEXT",
+        help="Partitions that a filter of Hive selects: \"dt >= '2026-01-31' and hr < '12'\".",
     )(command)
 
 
@@ -40,9 +48,9 @@ def _names_argument(command: Command) -> Command:
 @partitions.command("list")
 @table_argument
 @_filter_option
-@click.option("--uncommitted", is_flag=True, help="Only those that aren't ready.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many.")
-@click.option("--after", metavar="NAME", help="Only those whose name comes after this one.")
+@click.option("--uncommitted", is_flag=True, help="Only uncommitted partitions.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N partitions.")
+@click.option("--after", metavar="NAME", help="Only partitions whose name comes after NAME.")
 @uri_option
 @json_option
 def list_(
@@ -54,7 +62,7 @@ def list_(
     uri: str,
     as_json: bool,
 ) -> None:
-    """List partitions by name, those that aren't ready too.
+    """List partitions by name, ready and uncommitted ones.
 
     \b
     Examples:
@@ -89,16 +97,16 @@ def list_(
             ],
         )
     hidden = sum(not state.ready for state in found)
-    counted = f"{_counted(len(found))}, {hidden:,} uncommitted"
-    click.echo(f"the first {counted}; --after {found[-1].name} has the rest" if cut else counted, err=True)
+    summary = f"{counted(len(found), 'partition')}, {hidden:,} uncommitted"
+    click.echo(f"the first {summary}; --after {found[-1].name} has the rest" if cut else summary, err=True)
 
 
 @partitions.command()
 @table_argument
 @_names_argument
 @_filter_option
-@click.option("--all", "everything", is_flag=True, help="All that aren't ready.")
-@click.option("--by", metavar="WHO", help="Who commits them, for the record.  [default: your user name]")
+@click.option("--all", "everything", is_flag=True, help="All uncommitted partitions.")
+@click.option("--by", metavar="WHO", help="Who commits them: kept with each partition.  [default: your user name]")
 @uri_option
 @json_option
 def commit(
@@ -112,7 +120,7 @@ def commit(
 ) -> None:
     """Make partitions ready: all of those named, or none.
 
-    Those that were ready already stay as they are.
+    Partitions that are ready already stay as they are.
 
     \b
     Examples:
@@ -124,7 +132,9 @@ def commit(
 
     _check_selection(names, filter, everything)
     with lake(uri) as client:
-        wanted = _selected(client, table, names, filter, everything, ready=False)
+        wanted = None if filter is not None else list(names)
+        if everything:
+            wanted = [str(state.name) for state in partition_states(client, table) if not state.ready]
         request = CommitPartitionsRequest(reference(table), wanted, filter, by or _user_name())
         response = None if wanted == [] else client.call("lake_commit_partitions", request)
     turned, unchanged = (response.committed, response.alreadyReady) if response else ([], [])
@@ -138,28 +148,46 @@ def commit(
 @table_argument
 @_names_argument
 @_filter_option
-@click.option("--all", "everything", is_flag=True, help="All that are ready.")
+@click.option("--all", "everything", is_flag=True, help="All ready partitions.")
+@confirming_options
 @uri_option
 @json_option
 def reopen(
-    table: tuple[str, ...], names: tuple[str, ...], filter: str | None, everything: bool, uri: str, as_json: bool
+    table: tuple[str, ...],
+    names: tuple[str, ...],
+    filter: str | None,
+    everything: bool,
+    yes: bool,
+    dry_run: bool,
+    uri: str,
+    as_json: bool,
 ) -> None:
-    """Make partitions uncommitted again, for a back-fill: all of those named, or none.
+    """Make partitions uncommitted again, for a back-fill.
 
-    Readers don't see them until they are committed, which the server leaves to you.
+    All of those named are reopened, or none. Readers don't see them until somebody commits them; the server doesn't.
+    The command asks before it hides all partitions of a table.
 
     \b
     Examples:
       metastore partitions reopen shop.orders dt=2026-01-31/hr=07
       metastore partitions reopen shop.orders --filter "dt = '2026-01-31' and hr >= '12'"
+      metastore partitions reopen shop.orders --all --dry-run
     """
     from metastore.wire.lake import ReopenPartitionsRequest
 
     _check_selection(names, filter, everything)
     with lake(uri) as client:
-        wanted = _selected(client, table, names, filter, everything, ready=True)
-        request = ReopenPartitionsRequest(reference(table), wanted, filter)
-        response = None if wanted == [] else client.call("lake_reopen_partitions", request)
+        if names:
+            selected = list(names)
+        else:
+            selected = [str(state.name) for state in partition_states(client, table, filter) if state.ready]
+        if dry_run:
+            _print_dry_run(selected, "would be reopened", as_json)
+            return
+        if not yes and _hides_all(client, table, set(selected)):
+            confirm(f"This hides all partitions of {'.'.join(table)} from readers. Go on?", yes=yes)
+        request = ReopenPartitionsRequest(reference(table), None if filter is not None else selected, filter)
+        response = None if everything and not selected else client.call("lake_reopen_partitions", request)
     turned, unchanged = (response.reopened, response.alreadyUncommitted) if response else ([], [])
     if as_json:
         print_json({"reopened": turned, "already_uncommitted": unchanged})
@@ -167,24 +195,25 @@ def reopen(
     _print_changes(turned, "reopened", unchanged, "was uncommitted already")
 
 
+def _hides_all(client: "ThriftClient", table: tuple[str, ...], names: set[str]) -> bool:
+    """Whether a table has ready partitions, and all of them are among these."""
+    ready = (str(state.name) for state in partition_states(client, table) if state.ready)
+    first = next(ready, None)
+    return first in names and all(name in names for name in ready)
+
+
+def _print_dry_run(names: Sequence[str], what: str, as_json: bool) -> None:
+    if as_json:
+        print_json({what.replace(" ", "_"): list(names)})
+        return
+    if names:
+        print_table(("partition", "result"), [(name, what) for name in names])
+    click.echo(f"{counted(len(names), 'partition')} {what}", err=True)
+
+
 def _check_selection(names: Sequence[str], filter: str | None, everything: bool) -> None:
     if (bool(names) + (filter is not None) + everything) != 1:
         raise click.UsageError("say which partitions: give names, or --filter, or --all")
-
-
-def _selected(
-    client: "ThriftClient",
-    table: tuple[str, ...],
-    names: Sequence[str],
-    filter: str | None,
-    everything: bool,
-    *,
-    ready: bool,
-) -> list[str] | None:
-    """The names of the partitions that a command is for, or None if the filter says it."""
-    if everything:
-        return [str(state.name) for state in partition_states(client, table) if state.ready is ready]
-    return list(names) if filter is None else None
 
 
 def _as_json(state: "PartitionState") -> dict[str, object]:
@@ -205,11 +234,7 @@ def _print_changes(turned: Sequence[str], done: str, unchanged: Iterable[str], w
     rows = sorted([*((name, done) for name in turned), *((name, was) for name in unchanged)])
     if rows:
         print_table(("partition", "result"), rows)
-    click.echo(f"{done} {_counted(len(turned))}", err=True)
-
-
-def _counted(count: int) -> str:
-    return f"{count:,} partition{'' if count == 1 else 's'}"
+    click.echo(f"{done} {counted(len(turned), 'partition')}", err=True)
 
 
 def _user_name() -> str | None:

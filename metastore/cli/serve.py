@@ -11,10 +11,10 @@ from metastore.cli.options import load_settings, settings_options
 @click.command()
 @settings_options()
 def serve(config: Path | None, **flags: object) -> None:
-    """Run the metastore server until it is told to stop.
+    """Run the metastore server, until SIGTERM or Ctrl-C.
 
     Prints "metastore ready thrift://HOST:PORT" on stdout when it accepts connections; its log goes to stderr.
-    SIGTERM or Ctrl-C lets running requests finish, a second one doesn't.
+    The first SIGTERM or Ctrl-C lets running requests finish, a second one doesn't.
 
     Every flag is also an environment variable (--data-dir: METASTORE_DATA_DIR) and a key of the settings file
     (data_dir). A flag comes before the environment, the environment before the file.
@@ -23,7 +23,7 @@ def serve(config: Path | None, **flags: object) -> None:
     Examples:
       metastore serve --data-dir /srv/metastore
       metastore serve --host 0.0.0.0 --warehouse-dir s3://lake/warehouse --http-port 9084
-      metastore serve --database-url postgresql://user:secret@db:5432/metastore
+      METASTORE_DATABASE_URL=$URL metastore serve --warehouse-dir s3://lake/warehouse
     """
     settings, _ = load_settings(config, **flags)
 

@@ -14,7 +14,9 @@ from metastore.settings import displayed, markdown_table
 @json_option
 @settings_options()
 def settings(markdown: bool, as_json: bool, config: Path | None, **flags: object) -> None:
-    """Show the settings `metastore serve` would run with, given the same flags, and where each comes from.
+    """Show the settings of `metastore serve` with these flags.
+
+    Shows where each value comes from: a flag, the environment, the settings file, or the default.
 
     \b
     Example:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from metastore.cli.connection import uri_option
-from metastore.cli.html import check_form, counted, html_option, write
+from metastore.cli.group import Group
+from metastore.cli.html import check_form, html_option, write
 from metastore.cli.lake import lake, reference, table_argument
-from metastore.cli.output import json_option, print_json, print_table, with_progress
+from metastore.cli.output import counted, json_option, print_json, print_table, with_progress
 from metastore.cli.snapshot_page import snapshot_page
 
 if TYPE_CHECKING:
@@ -19,20 +20,20 @@ if TYPE_CHECKING:
     from metastore.wire.lake import DataFile, SnapshotRequest, SnapshotResponse
 
 PAGE = 10_000
-"""Files that are asked for at a time."""
+"""Files in one request."""
 
 
-@click.group()
+@click.group(cls=Group)
 def snapshot() -> None:
-    """See which files make up a lake table, now or earlier."""
+    """Show which files make up a lake table, now or earlier."""
 
 
 @snapshot.command()
 @table_argument
-@click.option("--as-of", metavar="TIMESTAMP", help="When that instant was completed.")
-@click.option("--filter", metavar="TEXT", help="Of partitions that Hive's filter selects: \"dt >= '2026-01-31'\".")
-@click.option("--uncommitted", is_flag=True, help="Of partitions that aren't ready, too.")
-@click.option("--all", "everything", is_flag=True, help="Superseded files that are not cleaned, too.")
+@click.option("--as-of", metavar="TIMESTAMP", help="As of the completion of that instant.")
+@click.option("--filter", metavar="TEXT", help="Only partitions that a filter of Hive selects: \"dt >= '2026-01-31'\".")
+@click.option("--uncommitted", is_flag=True, help="Files of uncommitted partitions, too.")
+@click.option("--all", "everything", is_flag=True, help="Superseded files that aren't cleaned yet, too.")
 @uri_option
 @json_option
 @html_option
@@ -66,14 +67,14 @@ def show(
         allVersions=everything,
     )
     with lake(uri) as client:
-        pages = list(with_progress(_pages(client, request), "asking for files"))
+        pages = list(with_progress(_pages(client, request), "reading files"))
     found = [each for page in pages for each in page.files or ()]
     if page_file is not None:
-        asked = [f"when {as_of} was completed"] if as_of is not None else []
-        asked += [f"partitions where {filter}"] if filter is not None else []
-        asked += ["partitions that aren't ready, too"] if uncommitted else []
+        selection = [f"as of the completion of {as_of}"] if as_of is not None else []
+        selection += [f"partitions where {filter}"] if filter is not None else []
+        selection += ["uncommitted partitions, too"] if uncommitted else []
         now = time.time_ns() // 1_000_000
-        write(page_file, snapshot_page(".".join(table), found, pages[0].position or 0, now, asked))
+        write(page_file, snapshot_page(".".join(table), found, pages[0].position or 0, now, selection))
         return
     if as_json:
         print_json(

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from metastore.cli.html import Html, counted, element, figures, joined, page
+from metastore.cli.html import Html, element, figures, joined, page
 from metastore.cli.moments import shown
+from metastore.cli.output import counted
 
 if TYPE_CHECKING:
     from metastore.wire.lake import DataFile
@@ -19,16 +20,18 @@ _OPEN = 3
 """Partitions that are unfolded from the start."""
 
 
-def snapshot_page(table: str, files: Sequence["DataFile"], position: int, now: int, asked: Sequence[str] = ()) -> str:
+def snapshot_page(
+    table: str, files: Sequence["DataFile"], position: int, now: int, selection: Sequence[str] = ()
+) -> str:
     """The document.
 
     `files` are those of the snapshot at `position`, ordered by partition, file group and slice; what was removed up to
-    there is shown as superseded. `now` is in milliseconds; `asked` are words on what the snapshot was narrowed to.
+    there is shown as superseded. `now` is in milliseconds; `selection` describes what the snapshot was narrowed to.
     """
     drawn = files[:MAX_FILES]
     live = [each for each in files if not _superseded(each, position)]
     bases = [each for each in live if each.kind != "log"]
-    told = {
+    facts = {
         "size": in_bytes(_size(live)),
         "rows in base files": f"{_rows(live):,}",
         "partitions": f"{len({each.partition for each in live}):,}",
@@ -37,16 +40,16 @@ def snapshot_page(table: str, files: Sequence["DataFile"], position: int, now: i
         "log files": f"{len(live) - len(bases):,}, {in_bytes(_size(live) - _size(bases))}",
     }
     if old := [each for each in files if _superseded(each, position)]:
-        told["superseded"] = f"{len(old):,}, {in_bytes(_size(old))}"
+        facts["superseded"] = f"{len(old):,}, {in_bytes(_size(old))}"
     partitions = [(name, list(members)) for name, members in groupby(drawn, key=lambda each: each.partition)]
     widest = max((_size(members) for _, members in partitions), default=0)
     cut = f"The first {len(drawn):,} of {len(files):,} files are shown; the figures above are those of all."
-    words = "; ".join((f"Snapshot at position {position:,}", *asked, f"written {shown(now)} UTC"))
+    words = "; ".join((f"Snapshot at position {position:,}", *selection, f"written {shown(now)} UTC"))
     return page(
         f"{table}: snapshot",
         element("h1", table),
         element("p", f"{words}."),
-        figures(told),
+        figures(facts),
         element("p", cut) if len(drawn) < len(files) else None,
         _legend(files, position) if files else element("p", "There are no files."),
         *(

@@ -11,10 +11,10 @@ from metastore.cli.output import json_option, print_json
 @click.option("--keep-listings", is_flag=True, help="Let Spark keep what files it found in a partition.")
 @json_option
 def spark_conf(uri: str, keep_listings: bool, as_json: bool) -> None:
-    """Print the settings that Spark needs for a metastore, in the form of spark-defaults.conf.
+    """Print Spark's settings as in spark-defaults.conf.
 
-    They are those that metastore.spark.configure makes for PySpark, but where Spark puts new databases. The jar that
-    they name is built for the Spark in SPARK_HOME, or that of PySpark, unless the metastore's wheel brings it.
+    They are the settings that metastore.spark.configure makes for PySpark, without the directory of new databases. The
+    jar that they name is built for the Spark in SPARK_HOME, or for PySpark's, unless the metastore's wheel brings it.
 
     \b
     Examples:

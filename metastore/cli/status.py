@@ -12,9 +12,10 @@ from metastore.cli.output import json_option, print_json, print_record
 @uri_option
 @json_option
 def status(uri: str, as_json: bool) -> None:
-    """Show a running server's version, schema, number of objects and connections.
+    """Show the state of a running server.
 
-    `duties` is the one of the servers on the database that does the background work for all of them.
+    Prints its version, the revision of the schema, and the numbers of objects and connections. `leader` is the server
+    that runs the leader tasks for all servers on the database.
 
     Exits with 1 if no server answers.
 
@@ -29,7 +30,7 @@ def status(uri: str, as_json: bool) -> None:
             "uri": uri,
             "version": client.call("getOption", "version"),  # getVersion is fb303's, the same for every server
             "schema": client.call("getOption", "schema.revision"),
-            "duties": client.call("getOption", "duties"),
+            "leader": client.call("getOption", "leader"),
             "started": datetime.fromtimestamp(client.call("aliveSince"), UTC).isoformat(),
             **dict(sorted(counters.items())),
         }
@@ -39,4 +40,6 @@ def status(uri: str, as_json: bool) -> None:
     if "uptime_seconds" in counters:
         report["uptime"] = timedelta(seconds=counters["uptime_seconds"])
         del report["uptime_seconds"]
+    report["partitions"] = f"{counters['partitions']:,} ready, {counters['uncommitted_partitions']:,} uncommitted"
+    del report["uncommitted_partitions"]
     print_record(report)

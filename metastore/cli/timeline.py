@@ -6,31 +6,35 @@ from pathlib import Path
 import click
 
 from metastore.cli.connection import uri_option
-from metastore.cli.html import check_form, counted, html_option, write
+from metastore.cli.group import Group
+from metastore.cli.html import check_form, html_option, write
 from metastore.cli.lake import lake, reference, table_argument
 from metastore.cli.moments import in_words, iso, shown
-from metastore.cli.output import json_option, print_json, print_table
-from metastore.cli.refusals import with_refused
+from metastore.cli.output import counted, json_option, print_json, print_table
+from metastore.cli.rejected_commits import with_rejected
+from metastore.cli.timeline_changes import abort, clean, rollback
 from metastore.cli.timeline_drawing import action, kind, remarks, span
-from metastore.cli.timeline_import import import_timeline
 from metastore.cli.timeline_page import timeline_page
 
 BAR = 24
 """Characters in which instants are drawn over time."""
 
 
-@click.group()
+@click.group(cls=Group)
 def timeline() -> None:
-    """See what has happened to a lake table: its instants, one after the other."""
+    """Show a lake table's instants, undo them, clean up."""
 
 
-timeline.add_command(import_timeline)
+for _command in (rollback, abort, clean):
+    timeline.add_command(_command)
 
 
 @timeline.command()
 @table_argument
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, metavar="N", help="The latest N.  [default: 50]")
-@click.option("--all", "everything", is_flag=True, help="Those that are archived or undone, too.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, metavar="N", help="The latest N instants.  [default: 50]"
+)
+@click.option("--all", "everything", is_flag=True, help="Archived and undone instants, too.")
 @uri_option
 @json_option
 @html_option
@@ -50,14 +54,14 @@ def show(table: tuple[str, ...], limit: int, everything: bool, uri: str, as_json
         request = ListInstantsRequest(reference(table), limit=limit, latestFirst=True, includeArchived=everything)
         found = client.call("lake_list_instants", request)[::-1]
         position = client.call("lake_timeline_position", reference(table))
-        refusals = client.call("lake_list_refusals", reference(table))
+        rejected = client.call("lake_list_rejected_commits", reference(table))
     cut = len(found) == limit
     if page_file is not None:
         name, now = ".".join(table), time.time_ns() // 1_000_000
-        write(page_file, timeline_page(name, found, refusals, position, now, cut=cut, archived=everything))
+        write(page_file, timeline_page(name, found, rejected, position, now, cut=cut, archived=everything))
         return
     if as_json:
-        told = [
+        shown_instants = [
             {
                 "timestamp": each.timestamp,
                 "action": each.action,
@@ -80,15 +84,15 @@ def show(table: tuple[str, ...], limit: int, everything: bool, uri: str, as_json
                 "timestamp": each.timestamp,
                 "action": each.action,
                 "requested": iso(each.requestedAt),
-                "refused": iso(each.refusedAt),
+                "refused": iso(each.rejectedAt),
                 "reason": each.reason,
             }
-            for each in refusals
+            for each in rejected
         ]
         standing = {"position": position.position, "oldest_readable": position.oldestReadable}
-        print_json({**standing, "instants": told, "refusals": refused})
+        print_json({**standing, "instants": shown_instants, "rejected_commits": refused})
         return
-    drawn = with_refused(found, refusals, cut=cut)
+    drawn = with_rejected(found, rejected, cut=cut)
     if drawn:
         latest = max(each.changedAt or 0 for each in drawn)
         spans = [span(each, latest) for each in drawn]

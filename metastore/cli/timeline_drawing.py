@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from metastore.cli.html import Html, counted, element, joined
+from metastore.cli.html import Html, element, joined
 from metastore.cli.moments import in_words, shown
+from metastore.cli.output import counted
 from metastore.cli.time_axis import BREAK, TimeAxis
 
 if TYPE_CHECKING:

@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from metastore.cli.html import Html, counted, element, figures, joined, page
+from metastore.cli.html import Html, element, figures, joined, page
 from metastore.cli.moments import shown
-from metastore.cli.refusals import with_refused
+from metastore.cli.output import counted
+from metastore.cli.rejected_commits import with_rejected
 from metastore.cli.timeline_drawing import action, drawing, kind, remarks, took
 
 if TYPE_CHECKING:
-    from metastore.wire.lake import Instant, Refusal, TimelinePosition
+    from metastore.wire.lake import Instant, RejectedCommit, TimelinePosition
 
 _COLUMNS = ("timestamp", "action", "state", "position", "requested (UTC)", "took", "remarks")
 _KINDS = ("completed", "inflight", "requested", "refused", "undone", "savepoint")
@@ -19,7 +20,7 @@ _KINDS = ("completed", "inflight", "requested", "refused", "undone", "savepoint"
 def timeline_page(
     table: str,
     instants: Sequence["Instant"],
-    refusals: Sequence["Refusal"],
+    rejected: Sequence["RejectedCommit"],
     position: "TimelinePosition",
     now: int,
     *,
@@ -29,13 +30,13 @@ def timeline_page(
     """The document.
 
     `instants` are in the order of their timestamps, and `now` is in milliseconds. `cut`: there may be earlier ones
-    that were not asked for. `archived`: those that are archived or undone were asked for, too.
+    that were not asked for. `archived`: archived and undone instants are included.
     """
     which = ("The latest " if cut else "") + counted(len(instants), "instant")
     which += "" if archived else ", without archived and undone ones"
-    instants = with_refused(instants, refusals, cut=cut)
+    instants = with_rejected(instants, rejected, cut=cut)
     kinds = Counter(map(kind, instants))
-    told = {
+    facts = {
         **{each: f"{kinds[each]:,}" for each in _KINDS if kinds[each]},
         "position": f"{position.position:,}",
         "readable from": f"{position.oldestReadable:,}",
@@ -44,7 +45,7 @@ def timeline_page(
         f"{table}: timeline",
         element("h1", table),
         element("p", f"{which}; {position.position:,} were completed in all. Times are UTC, as of {shown(now)}."),
-        figures(told),
+        figures(facts),
         joined(_legend(kinds), element("div", drawing(instants, now), class_="scroll")) if instants else None,
         element("h2", "Instants, the latest first") if instants else element("p", "There are no instants."),
         element("div", _table(instants, now), class_="scroll") if instants else None,

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from metastore.cli.connection import uri_option
+from metastore.cli.group import Group
 from metastore.cli.lake import lake, reference, table_argument
 from metastore.cli.moments import compared, in_words, iso, shown
 from metastore.cli.output import json_option, print_json, print_record, print_table
@@ -14,9 +15,9 @@ Reply = Any
 """A decoded struct: the fields that the IDL requires are there, which its class doesn't say."""
 
 
-@click.group()
+@click.group(cls=Group)
 def watermark() -> None:
-    """See how far a table has come in event time."""
+    """Show how far a table has come in event time."""
 
 
 @watermark.command()
@@ -24,7 +25,7 @@ def watermark() -> None:
 @uri_option
 @json_option
 def show(table: tuple[str, ...], uri: str, as_json: bool) -> None:
-    """Show a table's watermark, what each of its sources has reported, and what came late.
+    """Show a table's watermark, its sources and its late rows.
 
     The server makes a partition ready once the watermark is past its start and the table's delay.
 

@@ -10,7 +10,6 @@ Until the report is accepted nobody sees the files. The partitions are those tha
 where one has turned ready meanwhile, the report sends its files where the table's late policy says.
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from metastore.client.closing import Closing
 from metastore.client.reconnecting import Connect, ReconnectingClient, connect_to
 from metastore.client.staging import Directories, FsspecDirectories, clear_earlier
+from metastore.formats.partition_names import values_in
 from metastore.wire.hive import AddPartitionsRequest, GetTableRequest, Partition, Table
 from metastore.wire.lake import (
     BeginBatchRequest,
@@ -30,11 +30,9 @@ from metastore.wire.lake import (
 )
 
 #: How often a report may be refused because further partitions turned ready, before the batch fails.
-MOST_REFUSALS = 20
+MOST_REJECTIONS = 20
 
 NEXT, REOPEN, DROP = "next", "reopen", "drop"
-
-_ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
 class BatchError(Exception):
@@ -79,7 +77,7 @@ class Outcome:
     `repeated`: an earlier report of the same batch was, and this one changed nothing; the other fields then tell what
     this one would have done. `late` are the batch's rows that did not go where they belong, or for which a ready
     partition was opened; `committed` the partitions that turned ready by the report; `watermark` the table's, in
-    milliseconds since 1970 (None: not known yet); `refusals` how often it was refused before.
+    milliseconds since 1970 (None: not known yet); `rejections` how often it was refused before.
     """
 
     repeated: bool
@@ -87,7 +85,7 @@ class Outcome:
     committed: Sequence[str]
     late: LateCounts
     routes: Sequence[Route]
-    refusals: int = 0
+    rejections: int = 0
 
 
 def reference(table: str | TableReference) -> TableReference:
@@ -100,14 +98,11 @@ def reference(table: str | TableReference) -> TableReference:
     return TableReference(catalog=parts[0] if len(parts) == 3 else None, database=parts[-2], table=parts[-1])
 
 
-def partition_values(name: str) -> list[str]:
-    """The values in a partition's name, `dt=2026-01-31/hr=07`, unescaped as Hive does."""
-    escaped = (step.partition("=")[2] for step in name.split("/"))
-    return [_ESCAPED.sub(lambda match: chr(int(match[1], 16)), value) for value in escaped]
-
-
 class BatchWriter(Closing):
-    """One writer of one table. Every call waits out a server or database that is away for a while. Not thread-safe."""
+    """One writer of one table. Not thread-safe.
+
+    Calls are repeated while the server or its database is away, for a while.
+    """
 
     def __init__(
         self,
@@ -158,7 +153,7 @@ class BatchWriter(Closing):
         """Where rows that belong to the partitions of these names go at this moment, in the same order."""
         request = RoutePartitionsRequest(table=self.table, names=list(names))
         routes = self._client.call(lambda client: client.lake_route_partitions(request)).routes
-        # Under the names of the question: the server spells them as Hive does.
+        # Under the names of the request: the server spells them as Hive does.
         return [Route(name, route.target, route.late, route.action) for name, route in zip(names, routes, strict=True)]
 
     def add_partitions(self, names: Collection[str]) -> None:
@@ -168,7 +163,7 @@ class BatchWriter(Closing):
         storage.location = None  # the default: below the table's
         database, table, catalog = self.table.database, self.table.table, self.table.catalog
         parts = [
-            Partition(values=partition_values(name), dbName=database, tableName=table, sd=storage, catName=catalog)
+            Partition(values=values_in(name), dbName=database, tableName=table, sd=storage, catName=catalog)
             for name in names
         ]
         request = AddPartitionsRequest(
@@ -202,7 +197,7 @@ class Batch:
         return f"part-{self.writer.writer}-{self.number}-{count}{suffix}"
 
     def route(self, names: Sequence[str]) -> list[Route]:
-        """As `BatchWriter.route`: for writers that want to know before they write. `report` asks by itself."""
+        """As `BatchWriter.route`: for writers that need the targets before they write. `report` routes by itself."""
         return self.writer.route(names)
 
     def report(self, event_times: Mapping[str, int], staged: Mapping[str, Staged]) -> Outcome:
@@ -216,7 +211,7 @@ class Batch:
         Raises BatchError if partitions turn ready faster than they are routed, NoSuchObjectException if the table was
         dropped, InvalidOperationException if the server can't take the report.
         """
-        refusals = 0
+        rejections = 0
         while True:
             routes = self.writer.route(sorted(staged)) if staged else []
             targets = sorted({route.target for route in routes if route.action != DROP})
@@ -231,12 +226,12 @@ class Batch:
                     committed=response.committed or [],
                     late=late,
                     routes=routes,
-                    refusals=refusals,
+                    rejections=rejections,
                 )
-            refusals += 1
-            if refusals > MOST_REFUSALS:
+            rejections += 1
+            if rejections > MOST_REJECTIONS:
                 raise BatchError(
-                    f"batch {self.number} of {self.writer.writer} was refused {refusals} times, because partitions "
+                    f"batch {self.number} of {self.writer.writer} was refused {rejections} times, because partitions "
                     f"turned ready that it wrote to; the last ones: {', '.join(response.alreadyReady or [])}"
                 )
 

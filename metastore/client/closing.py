@@ -1,4 +1,4 @@
-"""What clients share: to be closed at the end of a `with`."""
+"""A base class of clients: closes at the end of a `with`."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -10,7 +10,7 @@ class Closing(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Gives back what it holds; calling it again does nothing."""
+        """Close connections. A second call does nothing."""
 
     def __enter__(self) -> Self:
         return self

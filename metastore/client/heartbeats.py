@@ -1,4 +1,4 @@
-"""Heartbeats of an instant, so that the server gives it up if its writer dies, and only then."""
+"""Heartbeats of an instant, so that the server aborts it, or has its plan run by others, if its writer dies."""
 
 import logging
 import threading
@@ -40,10 +40,10 @@ class Heartbeats:
         self._ended.set()
 
     def _run(self) -> None:
-        timestamp, action = self._instant.timestamp, self._instant.action
+        timestamp, action, attempt = self._instant.timestamp, self._instant.action, self._instant.running
         while not self._ended.wait(self._seconds):
             try:
-                self._client.call(lambda client: client.lake_heartbeat_instant(self._table, timestamp, action))
+                self._client.call(lambda client: client.lake_heartbeat_instant(self._table, timestamp, action, attempt))
             except (NoSuchObjectException, InvalidOperationException) as error:
                 # It may have been completed while the heartbeat waited: the writer hears of that at the same time.
                 if not self._ended.wait(_HEARD_SECONDS):

@@ -9,17 +9,20 @@
         for file in orders.snapshot(filter="dt >= '2026-01-31'"):
             print(file.path, file.rows)
 
-Every call waits out a server that is away for a while; one whose answer was lost is made again, and a completion is
-then told that it had succeeded. The server's exceptions are those of `metastore.wire.hive` and `metastore.wire.lake`:
+If the server can't be reached, or its reply is lost, the client repeats the call for `retry_seconds`. If the first
+attempt of a completion had succeeded, the result's `repeated` is true.
+
+The server's exceptions are those of `metastore.wire.hive` and `metastore.wire.lake`:
 `NoSuchObjectException`, `InvalidOperationException`, `MetaException`, `InstantConflict`, `SnapshotGone`.
 """
 
 import threading
+import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from thrift.Thrift import TException
 
@@ -38,6 +41,7 @@ from metastore.client.lake_types import (
     FileGroup,
     Instant,
     Moment,
+    PartitionPositions,
     Position,
     Schema,
     to_millis,
@@ -49,11 +53,17 @@ from metastore.wire.hive import GetTableRequest, NoSuchObjectException, Table
 from metastore.wire.lake import TableReference
 from metastore.wire.struct import ExceptionStruct
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from metastore.client.keyed_tables import Scan
+    from metastore.client.keyed_writes import Applied, KeyedOperation
+
 PAGE = 10_000
-"""Instants, or files, that are asked for at a time."""
+"""Instants, or files, in one page."""
 
 KEPT = 1_000
-"""Details of instants, and schemas, that a table remembers."""
+"""The number of instants' details, and of schemas, that a `LakeTable` caches."""
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -73,7 +83,7 @@ class LakeClient(Closing):
         self._tables: dict[tuple[str, str, str], LakeTable] = {}
 
     def table(self, name: str | TableReference) -> "LakeTable":
-        """The table `database.table` or `catalog.database.table`, the same object each time; nothing is asked yet.
+        """The table `database.table` or `catalog.database.table`, the same object each time. Makes no call.
 
         Raises ValueError for a name of another form.
         """
@@ -87,8 +97,16 @@ class LakeClient(Closing):
         done = self.call(lambda client: client.lake_complete_instants(requests))
         return [Completed(Instant.of(each.instant), bool(each.repeated), each.tableVersion) for each in done]
 
+    def write_together(
+        self, changes: Sequence[tuple["LakeTable", "pa.Table", "KeyedOperation"]], **options: Any
+    ) -> "list[Applied]":
+        """Changes rows of several keyed tables, all or none; options and errors as in `keyed_writes.apply_together`."""
+        from metastore.client.keyed_writes import apply_together
+
+        return apply_together(changes, **options)
+
     def call(self, request: Callable[[ThriftClient], Value]) -> Value:
-        """What a Thrift call answers, made again as long as it gets no answer."""
+        """The result of a Thrift call, repeated until there is an answer."""
         with self._lock:
             return self._client.call(request)
 
@@ -99,7 +117,7 @@ class LakeClient(Closing):
 class LakeTable:
     """The timeline and the snapshots of one table, from `LakeClient.table`.
 
-    What can't change any more is asked for once: the details of a completed instant, the schema of a table's version.
+    What can't change any more is cached: the details of a completed instant, the schema of a table's version.
     """
 
     def __init__(self, client: LakeClient, table: TableReference) -> None:
@@ -107,6 +125,10 @@ class LakeTable:
         self.reference = table
         self._details: _Remembered[tuple[str, str], Details] = _Remembered(KEPT)
         self._schemas: _Remembered[int, Schema] = _Remembered(KEPT)
+
+    @property
+    def client(self) -> LakeClient:
+        return self._client
 
     @property
     def name(self) -> str:
@@ -123,14 +145,13 @@ class LakeTable:
         read_position: int | None = None,
         heartbeat_seconds: float = 20.0,
     ) -> Iterator["Writing"]:
-        """Begins an instant and sends heartbeats while the block runs; gives it up unless the block completes it.
+        """Begins an instant and sends heartbeats while the block runs; aborts it unless the block completes it.
 
-        The server gives an instant up whose heartbeats stay away for longer than its `instant_heartbeat_seconds`. What
-        is raised then, by whatever missed the files first, has a note that says so. Raises ValueError unless
+        The server aborts an instant without a heartbeat for longer than its setting `instant_heartbeat_seconds`, and
+        deletes its files. An exception in the block then gets a note that says so. Raises ValueError unless
         `heartbeat_seconds` is positive.
         """
-        if heartbeat_seconds <= 0:
-            raise ValueError(f"heartbeats are sent every so many seconds, not every {heartbeat_seconds}")
+        _check_pause(heartbeat_seconds)
         begun = self.begin(action, metadata=metadata, read_position=read_position, heartbeat=True)
         writing = Writing(self, begun)
         try:
@@ -139,15 +160,37 @@ class LakeTable:
         except Exception as error:
             if self._is_gone(begun.instant):
                 error.add_note(
-                    f"The instant {begun.instant.timestamp} {action} of {self.name} had been given up: no heartbeat had"
+                    f"The instant {begun.instant.timestamp} {action} of {self.name} had been aborted: no heartbeat had"
                     f" come for the server's instant_heartbeat_seconds, and one was sent every {heartbeat_seconds:g} s"
                 )
             raise
         finally:
             if writing.completed is None:
-                # A completion that was done although nobody heard of it is refused to be given up.
+                # If the completion succeeded and only its reply was lost, the server refuses to abort it.
                 with suppress(ExceptionStruct, TException, OSError):
-                    self.give_up(begun.instant)
+                    self.abort(begun.instant)
+
+    @contextmanager
+    def resuming(self, instant: Instant, *, heartbeat_seconds: float = 20.0) -> Iterator["Writing"]:
+        """Takes up the plan of a table service, and sends heartbeats while the block runs.
+
+        Unless the block completes it, the instant is requested again, and another process can take it up. The same
+        happens if no heartbeat comes for the server's setting `instant_heartbeat_seconds`. Then the completion is
+        refused, and the files in the directory of this attempt are deleted. Raises NoSuchObjectException without the
+        instant, InvalidOperationException if another process has taken it up, ValueError unless `heartbeat_seconds` is
+        positive.
+        """
+        _check_pause(heartbeat_seconds)
+        taken = self.transition(instant, "inflight", runner=uuid.uuid4().hex, heartbeat=True)
+        writing = Writing(self, Begun(taken, taken.directory or ""))
+        try:
+            with Heartbeats(self._client.connect, self.reference, taken, heartbeat_seconds):
+                yield writing
+        finally:
+            if writing.completed is None:
+                # If the completion succeeded and only its reply was lost, the server refuses to take it back.
+                with suppress(ExceptionStruct, TException, OSError):
+                    self.transition(taken, "requested")
 
     def _is_gone(self, instant: Instant) -> bool:
         """Whether the timeline doesn't have it any more; False if that can't be found out."""
@@ -170,10 +213,10 @@ class LakeTable:
         plan: Sequence[FileGroup] = (),
         heartbeat: bool = False,
     ) -> Begun:
-        """Puts an instant on the timeline. With `heartbeat`, `heartbeat()` must be called again and again from now on.
+        """Adds an instant to the timeline. With `heartbeat`, the caller must call `heartbeat()` regularly from now on.
 
-        If the answer is lost, an instant may stay behind that nobody works on: one with `heartbeat` is given up by
-        itself, one with a `timestamp` of the writer's is the same one.
+        If a reply is lost, the repeated call may begin a second instant, and nobody works on the first one. With
+        `heartbeat`, the server aborts that one. With a `timestamp` of the writer's own, there is only one instant.
         """
         request = wire.BeginInstantRequest(
             table=self.reference,
@@ -189,20 +232,42 @@ class LakeTable:
         return Begun(Instant.of(begun), begun.directory or "")
 
     def heartbeat(self, instant: Instant) -> None:
-        """Says that an instant's writer lives. Raises NoSuchObjectException if it has been given up."""
-        self._client.call(lambda client: client.lake_heartbeat_instant(self.reference, *_key(instant)))
+        """Says that an instant's writer lives. Raises NoSuchObjectException if it has been aborted,
+        InvalidOperationException if it runs a plan that has been given back."""
+        self._client.call(lambda client: client.lake_heartbeat_instant(self.reference, *_key(instant), instant.running))
 
-    def transition(self, instant: Instant, state: str, metadata: bytes | None = None) -> Instant:
-        """Brings an instant into the state `inflight`, or a table service back to `requested`."""
-        request = wire.TransitionInstantRequest(self.reference, *_key(instant), toState=state, metadata=metadata)
+    def transition(
+        self,
+        instant: Instant,
+        state: str,
+        metadata: bytes | None = None,
+        *,
+        runner: str | None = None,
+        heartbeat: bool = False,
+    ) -> Instant:
+        """Brings an instant into the state `inflight`, or a table service back to `requested`.
+
+        A plan becomes inflight for one process only: it calls itself by a `runner` of its own, so that it may repeat
+        the call. With `heartbeat`, it must call `heartbeat()` regularly from then on. Raises InvalidOperationException
+        if another process runs the plan.
+        """
+        request = wire.TransitionInstantRequest(
+            self.reference,
+            *_key(instant),
+            toState=state,
+            metadata=metadata,
+            runner=runner,
+            attempt=instant.running if state == "requested" else None,
+            heartbeat=heartbeat or None,
+        )
         return Instant.of(self._client.call(lambda client: client.lake_transition_instant(request)))
 
     def complete(self, instant: Instant, completion: Completion) -> Completed:
-        """Completes an instant. The same again is a success. Raises InstantConflict if another writer was quicker."""
+        """Completes an instant. May be repeated. Raises InstantConflict if a conflicting instant completed first."""
         return self._client.complete([(self, instant, completion)])[0]
 
-    def give_up(self, instant: Instant) -> None:
-        """Forgets an instant that isn't completed, with the files in its directory; one that is gone is fine.
+    def abort(self, instant: Instant) -> None:
+        """Deletes an instant that isn't completed, with the files in its directory; a missing one is fine.
 
         Raises InvalidOperationException if it is completed: undo it by `roll_back`.
         """
@@ -214,14 +279,14 @@ class LakeTable:
             return writing.complete(Completion(rolled_back=instants))
 
     def clean(self, files: Iterable[DataFile]) -> Completed:
-        """Has files deleted that `plan_clean` named."""
+        """Deletes files that `plan_clean` returned."""
         with self.writing("clean") as writing:
             return writing.complete(Completion(cleaned_paths=sorted({each.path for each in files})))
 
     # --- reading ----------------------------------------------------------------------------------------------
 
     def position(self) -> Position:
-        """How far the timeline has come."""
+        """The last position of the timeline, and the oldest one that can be read."""
         found = self._client.call(lambda client: client.lake_timeline_position(self.reference))
         return Position(
             found.position, found.lastCompleted, found.moment, found.oldestReadable, found.tableVersion or 0
@@ -238,7 +303,7 @@ class LakeTable:
         include_archived: bool = False,
         page: int = PAGE,
     ) -> Iterator[Instant]:
-        """Instants in the order of their timestamps, asked for page by page; without archived and undone ones unless
+        """Instants in the order of their timestamps, read page by page; without archived and undone ones unless
         `include_archived`."""
         request = wire.ListInstantsRequest(
             table=self.reference,
@@ -262,8 +327,8 @@ class LakeTable:
             request = request.replace(upTo=last) if latest_first else request.replace(after=whole[-1].timestamp)
 
     def details(self, timestamp: str, action: str) -> Details:
-        """All that is known of an instant. Of a completed one it is asked for once; whether it has been undone since is
-        what `instants` tells."""
+        """All that is known of an instant. Those of a completed instant are cached; `instants` says whether it has
+        been undone since."""
         if (known := self._details.get((timestamp, action))) is not None:
             return known
         found = self._client.call(lambda client: client.lake_get_instant(self.reference, timestamp, action))
@@ -304,6 +369,25 @@ class LakeTable:
         request = wire.ListPartitionsRequest(self.reference, includeUncommitted=True)
         found = self._client.call(lambda client: client.lake_list_partitions(request))
         return [each.name for each in found.partitions if ready is None or each.ready == ready]
+
+    def positions(self, *, filter: str | None = None) -> dict[str, PartitionPositions]:
+        """Of a keyed table, by partition: the position of its last change, and the one that Hive sees.
+
+        `filter` is on partition keys, in Hive's grammar. A table without them has the partition ''.
+        """
+        if not self.schema().keys:
+            whole = self._client.call(lambda client: client.lake_timeline_position(self.reference))
+            return {} if whole.changedAt is None else {"": PartitionPositions(whole.changedAt, whole.publishedAt)}
+        found: dict[str, PartitionPositions] = {}
+        request = wire.ListPartitionsRequest(self.reference, filter, includeUncommitted=True, limit=PAGE)
+        while True:
+            page = self._client.call(lambda client, asked=request: client.lake_list_partitions(asked)).partitions  # type: ignore[misc]
+            for each in page:
+                if each.changedAt is not None:
+                    found[each.name] = PartitionPositions(each.changedAt, each.publishedAt)
+            if len(page) < PAGE:
+                return found
+            request = request.replace(after=page[-1].name)
 
     def location(self) -> str:
         """Where the table is: what paths of its files are relative to."""
@@ -374,34 +458,71 @@ class LakeTable:
         filter: str | None = None,
         include_uncommitted: bool | None = None,
         page: int | None = None,
-    ) -> Iterator[Changes]:
-        """What was added and removed after a position up to another, or up to now; by instant, in the order of their
-        completions.
+    ) -> "ChangeFeed":
+        """What was added and removed after a position up to another, or up to now.
 
-        Raises, when the first is asked for, ValueError if `after` is greater than the other, SnapshotGone if files of
+        Iterating gives the files, by instant, in the order of completions; `to_arrow` the changed rows of a keyed
+        table. Raises, when the first is read, ValueError if `after` is greater than the other, SnapshotGone if files of
         the snapshot at `after` have been cleaned.
         """
-        last = self.position().position if up_to is None else up_to
-        if after > last:
-            raise ValueError(f"{self.name}: position {after} is not before position {last}, up to which is asked")
         request = wire.ReadChangesRequest(
             table=self.reference,
             after=after,
-            upTo=last,
+            upTo=up_to,
             partitions=None if partitions is None else list(partitions),
             filter=filter,
             includeUncommitted=include_uncommitted,
             limit=page,
         )
-        while (request.after or 0) < last:
-            found = self._client.call(lambda client, asked=request: client.lake_read_changes(asked))  # type: ignore[misc]
-            for each in found.changes:
-                yield Changes(
-                    Instant.of(each.instant),
-                    [DataFile.of(file) for file in each.added],
-                    [DataFile.of(file) for file in each.removed],
-                )
-            request = request.replace(after=found.position)
+        return ChangeFeed(self._client, self, request)
+
+    # --- rows of keyed tables ---------------------------------------------------------------------------------
+
+    def scan(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: str | None = None,
+        as_of: AsOf | None = None,
+        include_uncommitted: bool = False,
+    ) -> "Scan":
+        """The rows of a keyed table, the latest or `as_of` then; `to_arrow` reads them. Needs the extra `arrow`.
+
+        `filter` is on partition keys, in Hive's grammar. Raises NotKeyed, SnapshotGone.
+        """
+        from metastore.client.keyed_tables import Scan
+
+        return Scan(self, columns, filter, as_of, include_uncommitted)
+
+    def lookup(
+        self, keys: Sequence[Mapping[str, Any]], *, as_of: AsOf | None = None, include_uncommitted: bool = False
+    ) -> "pa.Table":
+        """The rows of some primary keys, each a mapping of the key's columns, the latest or `as_of` then.
+
+        Reads the buckets of these keys alone.
+
+        Keys without a row are left out. Raises NotKeyed, UnfitRows. Needs the extra `arrow`.
+        """
+        from metastore.client.keyed_tables import lookup
+
+        return lookup(self, keys, as_of=as_of, include_uncommitted=include_uncommitted)
+
+    def upsert(self, rows: "pa.Table", **options: Any) -> "Applied":
+        """Inserts or updates rows of a keyed table; options and errors as in `keyed_writes.apply`."""
+        return self._apply(rows, "upsert", options)
+
+    def delete(self, rows: "pa.Table", **options: Any) -> "Applied":
+        """Deletes the rows with these keys; options and errors as in `keyed_writes.apply`."""
+        return self._apply(rows, "delete", options)
+
+    def merge(self, rows: "pa.Table", **options: Any) -> "Applied":
+        """Does with each row what its `_change_type` says; options and errors as in `keyed_writes.apply`."""
+        return self._apply(rows, "merge", options)
+
+    def _apply(self, rows: "pa.Table", operation: "KeyedOperation", options: Mapping[str, Any]) -> "Applied":
+        from metastore.client.keyed_writes import apply
+
+        return apply(self, rows, operation, **options)
 
     def plan_clean(
         self,
@@ -411,20 +532,22 @@ class LakeTable:
         keep_versions: int | None = None,
         limit: int | None = None,
     ) -> list[DataFile]:
-        """Files that nobody needs who reads what is to be kept, or a savepoint; the first ones if there are many."""
+        """The files that a clean may delete: no snapshot to be kept needs them, and no savepoint. At most `limit`.
+
+        `keep_commits`, `keep_hours`, `keep_versions`: which snapshots, or slices of each file group, to keep."""
         request = wire.PlanCleanRequest(self.reference, keep_commits, keep_hours, keep_versions, limit)
         return [DataFile.of(each) for each in self._client.call(lambda client: client.lake_plan_clean(request))]
 
 
 class Writing:
-    """An instant that is being written, from `LakeTable.writing`."""
+    """An instant that is being written, from `LakeTable.writing` or `LakeTable.resuming`."""
 
     def __init__(self, table: LakeTable, begun: Begun) -> None:
         self.table = table
         self.instant = begun.instant
         self.directory = begun.directory
         #: The same relative to the table, as paths of files are.
-        self.path = "/".join(begun.directory.rsplit("/", 2)[1:])
+        self.path = "".join(begun.directory.rpartition(_INSTANTS)[1:]).lstrip("/")
         self.completed: Completed | None = None
 
     def complete(self, completion: Completion) -> Completed:
@@ -433,10 +556,55 @@ class Writing:
         return self.completed
 
 
-class Snapshot:
-    """The files of a table at one position; going through them asks for page after page of it.
+class ChangeFeed:
+    """What changed after a position up to another, from `LakeTable.changes`; iterating reads page after page of it."""
 
-    `location` is what their paths are relative to, `table_version` the table's when it was asked for.
+    def __init__(self, client: LakeClient, table: LakeTable, request: wire.ReadChangesRequest) -> None:
+        self._client = client
+        self._table = table
+        self._request = request
+
+    def __iter__(self) -> Iterator[Changes]:
+        request = self._request.replace(upTo=self._end())
+        while (request.after or 0) < (request.upTo or 0):
+            found = self._client.call(lambda client, asked=request: client.lake_read_changes(asked))  # type: ignore[misc]
+            for each in found.changes:
+                yield Changes(
+                    Instant.of(each.instant),
+                    [DataFile.of(file) for file in each.added],
+                    [DataFile.of(file) for file in each.removed],
+                )
+            request = request.replace(after=found.position)
+
+    def to_arrow(self) -> "pa.Table":
+        """The net changes of rows of a keyed table, as `keyed_tables.changed_rows`. Needs the extra `arrow`."""
+        from metastore.client.keyed_tables import changed_rows
+
+        request = self._request
+        return changed_rows(
+            self._table,
+            request.after or 0,
+            self._end(),
+            partitions=request.partitions,
+            filter=request.filter,
+            include_uncommitted=bool(request.includeUncommitted),
+        )
+
+    def _end(self) -> int:
+        """The end of the range. Raises ValueError if it is before its begin."""
+        first, last = self._request.after or 0, self._request.upTo
+        last = self._table.position().position if last is None else last
+        if first > last:
+            raise ValueError(
+                f"{self._table.name}: position {first} is not before position {last}, the end of the range"
+            )
+        return last
+
+
+class Snapshot:
+    """The files of a table at one position; iterating reads page after page of it.
+
+    `location` is what their paths are relative to, `table_version` the table's version when it was read.
     """
 
     def __init__(self, client: LakeClient, request: wire.SnapshotRequest) -> None:
@@ -461,7 +629,7 @@ class Snapshot:
 
 
 class _Remembered(Generic[Key, Value]):
-    """The latest so many of what was asked for."""
+    """A cache of the most recently read values."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -476,8 +644,16 @@ class _Remembered(Generic[Key, Value]):
             self._values.popitem(last=False)
 
 
+_INSTANTS = "/.instants/"
+"""Separates a table's directory from those of instants."""
+
 _AT_ONE_TIMESTAMP = 20
 """No timestamp has more instants than there are actions."""
+
+
+def _check_pause(heartbeat_seconds: float) -> None:
+    if heartbeat_seconds <= 0:
+        raise ValueError(f"heartbeats are sent every so many seconds, not every {heartbeat_seconds}")
 
 
 def _key(instant: Instant) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
+from metastore.formats.keyed_table import KeyedTable
 from metastore.wire import lake as wire
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,6 +30,7 @@ class Instant(NamedTuple):
 
     `state` is `requested`, `inflight` or `completed`. `position` is its completion's place among the table's, `moment`
     that among all tables'. `conflict` says why its completion was refused, `undone_by` which rollback undid it.
+    `attempt` says how often it has become inflight. `directory` is the URI for its files, for who begins or resumes it.
     """
 
     timestamp: str
@@ -45,6 +47,13 @@ class Instant(NamedTuple):
     archived: bool
     conflict: str | None
     undone_by: str | None
+    attempt: int = 0
+    directory: str | None = None
+
+    @property
+    def running(self) -> int | None:
+        """The attempt that runs the instant, by which the server knows whose call it is; None unless it is inflight."""
+        return self.attempt or None if self.state == "inflight" else None
 
     @classmethod
     def of(cls, given: wire.Instant) -> "Instant":
@@ -63,13 +72,15 @@ class Instant(NamedTuple):
             archived=bool(given.archived),
             conflict=given.conflict,
             undone_by=given.undoneBy,
+            attempt=given.attempt or 0,
+            directory=given.directory,
         )
 
 
 class Begun(NamedTuple):
     """An instant that is being worked on, and the URI of a directory in which nobody else looks for files.
 
-    The directory goes with the instant if that is given up.
+    The directory goes with the instant if that is aborted.
     """
 
     instant: Instant
@@ -87,7 +98,7 @@ class DataFile(NamedTuple):
     """A file of a snapshot. `path` is relative to the snapshot's location, `size` in bytes.
 
     `columns` are those that it holds, None for all. `added_at` and `removed_at` are positions, known of files that come
-    from the server.
+    from the server; so is `first_added_at`, of files that a rollback brought back: where they were added at first.
     """
 
     partition: str
@@ -104,6 +115,7 @@ class DataFile(NamedTuple):
     statistics: bytes | None = None
     added_at: int | None = None
     removed_at: int | None = None
+    first_added_at: int | None = None
 
     @classmethod
     def of(cls, given: wire.DataFile) -> "DataFile":
@@ -122,6 +134,7 @@ class DataFile(NamedTuple):
             statistics=given.statistics,
             added_at=given.addedAt,
             removed_at=given.removedAt,
+            first_added_at=given.firstAddedAt,
         )
 
     def sent(self, *, staged: bool) -> wire.DataFile:
@@ -160,6 +173,11 @@ class Schema(NamedTuple):
     properties: Mapping[str, str]
     input_format: str
 
+    def keyed_table(self) -> KeyedTable | None:
+        """What the properties say of the primary key; None for a table without one. Raises BadKeyedTable."""
+        types = {each.name: each.type for each in self.columns}
+        return KeyedTable.of(self.properties, types, {each.name: each.type for each in self.keys})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
@@ -169,7 +187,9 @@ class Completion:
     `relocate`: they stay there, in directories named after the partitions, and those are where `replaced_partitions`
     lie from now on. `columns` are the table's from now on, without its keys, `schema_properties` those of its
     properties in which Spark keeps the same (`spark.sql.sources.schema` and those that begin so). `event_times` is the
-    smallest event time of what was written, by source. The rest is as in `CompleteInstantRequest`.
+    smallest event time of what was written, by source. `conditional`: what was read of a keyed table is a condition, so
+    that log files conflict with those that others added since. `published`: of a publish, the partitions whose
+    directory in the instant's is Hive's from now on. The rest is as in `CompleteInstantRequest`.
     """
 
     added: Sequence[DataFile] = ()
@@ -188,6 +208,8 @@ class Completion:
     schema_properties: Mapping[str, str] | None = None
     event_times: Mapping[str, datetime] | None = None
     chain: str | None = None
+    conditional: bool = False
+    published: Sequence[str] = ()
 
     def sent(self, table: wire.TableReference, instant: Instant) -> wire.CompleteInstantRequest:
         """The request that completes an instant of a table so."""
@@ -210,6 +232,9 @@ class Completion:
             cleanedPaths=list(self.cleaned_paths) or None,
             relocate=self.relocate or None,
             schemaProperties=None if self.schema_properties is None else dict(self.schema_properties),
+            conditional=self.conditional or None,
+            attempt=instant.running,
+            published=list(self.published) or None,
         )
 
 
@@ -247,6 +272,13 @@ class Position(NamedTuple):
     moment: int | None
     oldest_readable: int
     table_version: int
+
+
+class PartitionPositions(NamedTuple):
+    """Of a keyed table's partition: the position of its last change, and the one that Hive sees, None for none."""
+
+    changed_at: int
+    published_at: int | None
 
 
 def to_millis(time: datetime) -> int:

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 Connect = Callable[[], ThriftClient]
 Result = TypeVar("Result")
 
-#: How the server marks a refusal that has nothing to do with the request: its database is away or busy.
+#: How the server marks an error that isn't caused by the request: its database is away or busy.
 _PASSING = "try again"
 
 
@@ -35,7 +35,7 @@ def connect_to(uris: str, *, timeout: float | None = 60.0) -> Connect:
 class ReconnectingClient(Closing):
     """Repeats a call, over a new connection if need be, until the server answers it.
 
-    An answer that was lost is asked for again: `call` is for calls that change nothing when they come twice, `change`
+    After a lost answer the call is repeated: `call` is for calls that change nothing when they come twice, `change`
     for those that are refused the second time. What counts as no answer: a connection that breaks or isn't accepted,
     and a MetaException that says "try again".
     """

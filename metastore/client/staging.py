@@ -1,7 +1,4 @@
-"""Where a batch's files wait until its report is accepted, and what earlier batches left there.
-
-A staging location is `<table>/.staging/<writer>/<batch>/<attempt>`, a new one for each attempt at a batch.
-"""
+"""Removes what earlier batches left in staging (`formats/staging.py`), where files wait until a report is accepted."""
 
 import logging
 from collections.abc import Iterable
@@ -9,9 +6,9 @@ from typing import Protocol
 
 import fsspec
 
-logger = logging.getLogger(__name__)
+from metastore.formats import staging
 
-STAGING = ".staging"
+logger = logging.getLogger(__name__)
 
 
 class Directories(Protocol):
@@ -49,17 +46,9 @@ def clear_earlier(staging_location: str, directories: Directories) -> None:
     is logged and left for the next batch.
     """
     try:
-        writer_directory, batch = _parts(staging_location)
+        writer_directory, batch = staging.parse(staging_location)
         for name in directories.names(writer_directory):
             if name.isdecimal() and int(name) < batch:
                 directories.remove(f"{writer_directory}/{name}")
     except Exception as error:  # whatever the file system raises: garbage is no reason to stop
         logger.warning("can't clear up before %s: %s", staging_location, str(error).split("\n", 1)[0])
-
-
-def _parts(staging_location: str) -> tuple[str, int]:
-    """The writer's directory and the batch's number. Raises ValueError for a location of another form."""
-    writer_directory, batch, _attempt = staging_location.rstrip("/").rsplit("/", 2)
-    if writer_directory.split("/")[-2] != STAGING:
-        raise ValueError(f"{staging_location} is no staging location")
-    return writer_directory, int(batch)

@@ -17,6 +17,8 @@ from metastore.wire.struct import ExceptionStruct
 # It logs what it raises anyway.
 logging.getLogger(TSocket.__module__).setLevel(logging.CRITICAL)
 
+_ANY_LENGTH = (1 << 31) - 1
+
 
 class ThriftClient(Closing):
     """One connection. Every Thrift method is a method of this object: `client.get_table("db", "t")`.
@@ -28,12 +30,19 @@ class ThriftClient(Closing):
 
     def __init__(self, host: str = "127.0.0.1", port: int = 9083, *, timeout: float | None = 60.0) -> None:
         """Connects; `timeout` in seconds bounds connecting and each wait for bytes (None: no bound)."""
-        socket = TSocket(host, port)
-        socket.setTimeout(timeout and timeout * 1000)
-        self._transport = TBufferedTransport(socket, 1 << 16)
-        self._protocol = TBinaryProtocolAccelerated(self._transport, fallback=False)
+        self._socket = TSocket(host, port)
+        self.set_timeout(timeout)
+        self._transport = TBufferedTransport(self._socket, 1 << 16)
+        # Thrift's own limit of a text is 16 MB; an event or a table may be longer, and would stop who reads it.
+        self._protocol = TBinaryProtocolAccelerated(
+            self._transport, fallback=False, string_length_limit=_ANY_LENGTH, container_length_limit=_ANY_LENGTH
+        )
         self._sequence = 0
         self._transport.open()
+
+    def set_timeout(self, timeout: float | None) -> None:
+        """Bounds each wait for bytes from now on; see the constructor."""
+        self._socket.setTimeout(timeout and timeout * 1000)
 
     @classmethod
     def from_uri(cls, uri: str, *, timeout: float | None = 60.0) -> Self:

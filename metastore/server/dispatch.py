@@ -1,4 +1,4 @@
-"""From a request to its reply: method by name, arguments decoded, handler called, what comes back encoded."""
+"""Answers requests: finds the handler by the method's name, decodes the arguments, encodes the result."""
 
 import secrets
 import struct
@@ -15,10 +15,10 @@ from thrift.Thrift import TApplicationException
 from metastore.api.registry import Call, Encoded, Handler, NotYet
 from metastore.api.session import Session
 from metastore.server import metrics
-from metastore.services import Metastore
-from metastore.services.events import acting
+from metastore.services.events.recorder import acting
+from metastore.services.wiring import Metastore
 from metastore.store import DatabaseUnavailable, Unstorable
-from metastore.store.footprint import Footprint, recording
+from metastore.store.engine.read_set import ReadSet, recording
 from metastore.warehouse import WarehouseError
 from metastore.wire import binary
 from metastore.wire.binary import EXCEPTION, ONEWAY, REPLY, STOP
@@ -34,9 +34,9 @@ SLOW_SECONDS = 1.0
 """A call that takes longer is logged as a warning."""
 
 Write = Callable[[int, Iterable[bytes]], int]
-"""Sends a reply of a kind (REPLY or EXCEPTION) with a body, and returns how many bytes left."""
+"""Sends a reply of a kind (REPLY or EXCEPTION) with a body, and returns how many bytes were sent."""
 
-# How the IDL's many structs call what they are about, underscores aside.
+# The IDL's names for what a struct is about, without underscores: catalog, database, table, and what lies in it.
 _RANKS = {
     name: rank
     for rank, names in enumerate(
@@ -57,12 +57,12 @@ log = structlog.get_logger(__name__)
 
 
 class Copy:
-    """Pieces of a reply that are kept beside while they leave, up to a limit in bytes."""
+    """Copies a reply for the cache while its pieces are sent, up to a limit in bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._pieces: list[bytes] | None = None
-        self.footprint: Footprint | None = None
+        self.read_set: ReadSet | None = None
 
     def of(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         kept: list[bytes] | None = []
@@ -83,7 +83,7 @@ class Copy:
 
 
 class ReplyBroken(Exception):
-    """A reply failed after its beginning had left: nothing may follow on the connection. Says why."""
+    """A reply failed after its beginning was sent: nothing may follow on the connection. The text says why."""
 
 
 class _Answer(NamedTuple):
@@ -97,7 +97,7 @@ class _Answer(NamedTuple):
 
 
 class Dispatcher:
-    """Answers requests with the functions of a handler table. Safe to be used by many threads at a time."""
+    """Answers requests with the functions of a handler table. Thread-safe."""
 
     def __init__(self, handlers: Mapping[str, Handler], metastore: Metastore) -> None:
         self._handlers = handlers
@@ -111,9 +111,9 @@ class Dispatcher:
         A successful reply gets into `copy`, with what was read for it. Raises ReplyBroken, NotYet if the request
         `may_wait` and wants to, and whatever `write` raises.
         """
-        with nullcontext() if copy is None else recording() as footprint:
+        with nullcontext() if copy is None else recording() as read_set:
             if copy is not None:
-                copy.footprint = footprint
+                copy.read_set = read_set
             self._serve(session, request, write, may_wait, copy)
 
     def _serve(self, session: Session, request: Request, write: Write, may_wait: bool, copy: Copy | None) -> None:
@@ -142,8 +142,8 @@ class Dispatcher:
                 bytes=sent,
             )
 
-    def given(self, session: Session, method: bytes, sent: int, since: float) -> None:
-        """Notes a request that was answered with a reply that was kept; `since` by `time.perf_counter`."""
+    def served_from_cache(self, session: Session, method: bytes, sent: int, since: float) -> None:
+        """Counts and logs a request that the cache answered, with `sent` bytes; `since` by `time.perf_counter`."""
         name = method.decode()
         metrics.request_finished(name, "ok", time.perf_counter() - since)
         metrics.bytes_sent(sent)
@@ -186,7 +186,7 @@ class Dispatcher:
 
 
 def wants_answer(request: Request) -> bool:
-    """Whether the client waits for a reply; it would take one that it didn't ask for as that of its next call."""
+    """Whether the client expects a reply. It would take an unexpected one as the reply to its next call."""
     name = request.header.name
     return request.header.kind != ONEWAY and not (name in METHODS and METHODS[name].oneway)
 
@@ -240,7 +240,7 @@ def _declared(method: Method, field: str, error: ExceptionStruct) -> _Answer:
 
 
 def _undeclared(method: Method, message: str, otherwise: str, outcome: str) -> _Answer:
-    """What the client must learn but the method doesn't declare: as MetaException where it declares that."""
+    """The reply for an error that the method doesn't declare: a MetaException if it declares that one."""
     for cls, field in method.exceptions.items():
         if cls.__name__ == "MetaException":
             body = binary.encode_result(field, cls(message=message), method.result)  # type: ignore[call-arg]
@@ -264,13 +264,13 @@ def _report(name: str, error: Exception, **facts: object) -> str:
 
 
 def described(value: Struct | None, *, depth: int = 3) -> str:
-    """What a call is about, as far as its arguments name it: `catalog.database.table.partition`."""
+    """The object of a call, as far as its arguments name it: `catalog.database.table.partition`."""
     if value is None:
         return ""
     fields = _name_fields(type(value))  # type: ignore[arg-type]  # mypy: as unhashable as its instances
     names = [name for field in fields if (name := getattr(value, field))]
     if names:
-        return ".".join(names)[:200]
+        return ".".join(name[:200] for name in names)[:200]
     if depth > 1:  # a request struct, or the table or partition itself
         for field in type(value).field_names():
             part = getattr(value, field)

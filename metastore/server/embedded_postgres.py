@@ -6,7 +6,7 @@ directory above the data readable to everybody when it runs as root, gives crash
 stops the server in exit handlers that forked workers would inherit.
 
 - Postgres is a direct child of the process that starts it. The kernel sends it a fast shutdown when that
-  process dies (`setpriv --pdeathsig`), however it dies. What is left over anyway is stopped at the next
+  process dies (`setpriv --pdeathsig`), however it dies. One that still runs is stopped at the next
   start.
 - It listens on a Unix socket alone, in a directory that only its user may enter. So it needs no passwords.
 - Postgres refuses to run as root. Started by root it runs as the owner of its files, at first the system user
@@ -99,7 +99,7 @@ class EmbeddedPostgres:
         """Start without waiting; a left-over of an earlier server is stopped first. Raises PostgresError."""
         try:
             self._check_owner()
-            self._stop_leftovers()
+            self._stop_orphans()
             self._initialise()
             self._process = self._launch()
         except OSError as error:
@@ -142,13 +142,12 @@ class EmbeddedPostgres:
 
     @property
     def _socket_dir(self) -> Path:
-        """The database's own directory, unless its path can't be one of a socket: it may be too long, and
-        commas are separators for libpq and for Postgres."""
-        path = str(self._files)
-        if "," not in path and len(os.fsencode(f"{path}/.s.PGSQL.{_PORT}")) <= _LONGEST_SOCKET_PATH:
+        """The database's own directory, or a short one where temporary files lie if a socket can't lie there."""
+        if _can_hold_socket(self._files):
             return self._files
-        digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
-        return Path(tempfile.gettempdir()) / f"metastore-{digest}"
+        name = f"metastore-{hashlib.sha256(os.fsencode(self._files)).hexdigest()[:16]}"
+        beside = Path(tempfile.gettempdir()) / name
+        return beside if _can_hold_socket(beside) else Path("/tmp") / name
 
     def _initialise(self) -> None:
         if (self._files / "PG_VERSION").exists():
@@ -251,7 +250,7 @@ class EmbeddedPostgres:
                 start_new_session=True,
             )
 
-    def _stop_leftovers(self) -> None:
+    def _stop_orphans(self) -> None:
         """Stop what an earlier server left running on these files.
 
         Afterwards no process uses them, so its lock files are stale. Postgres itself would refuse to start if
@@ -336,6 +335,12 @@ def running_url(data_dir: Path) -> str | None:
     except OSError:
         return None
     return _url(lines[4]) if len(lines) >= 8 and lines[7].strip() == "ready" else None
+
+
+def _can_hold_socket(directory: Path) -> bool:
+    """Whether the path of a socket in a directory is short enough. Commas separate paths for libpq and for Postgres."""
+    path = os.fsencode(directory / f".s.PGSQL.{_PORT}")
+    return b"," not in path and len(path) <= _LONGEST_SOCKET_PATH
 
 
 def _url(socket_dir: str) -> str:

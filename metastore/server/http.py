@@ -1,7 +1,7 @@
 """The optional HTTP port: `/metrics` for Prometheus, `/health` and `/ready` for whoever runs the server, and, where it
 is switched on, `/hudi/commits` for the commit callback of Hudi's writers.
 
-The standard library's server is enough: few small answers to a few known askers, by default on the loopback
+The standard library's server is enough: few small answers to a few known clients, by default on the loopback
 interface (prometheus-client's own exporter is the same server). It runs in a process of its own, so that it
 answers while every worker is busy, and asks as a client would.
 """
@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -23,8 +24,10 @@ from metastore.client.thrift_client import ThriftClient
 from metastore.server import hudi_callback, metrics
 from metastore.settings import Settings
 from metastore.wire.generated.fb303_types import fb_status
+from metastore.wire.lake import EventGroup
 
 _PROBE_SECONDS = 5.0
+_GROUPS_SECONDS = 2.0  # how long a worker may take to list the groups, and how long its answer is used
 _REQUEST_SECONDS = 10.0
 
 
@@ -36,7 +39,9 @@ def run(listener: socket.socket, settings: Settings, *, parent_alive: int, on_re
     draining = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: draining.set())
     server = http.server.ThreadingHTTPServer(
-        listener.getsockname()[:2], partial(_Handler, settings, draining), bind_and_activate=False
+        listener.getsockname()[:2],
+        partial(_Handler, settings, _EventGroups(settings), draining),
+        bind_and_activate=False,
     )
     server.socket.close()
     server.socket = listener
@@ -51,15 +56,20 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     server_version = "metastore"
     sys_version = ""
 
-    def __init__(self, settings: Settings, draining: threading.Event, *args: Any) -> None:
+    def __init__(self, settings: Settings, groups: "_EventGroups", draining: threading.Event, *args: Any) -> None:
         self._settings = settings
+        self._groups = groups
         self._draining = draining
         super().__init__(*args)
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         if path == "/metrics":
-            self._reply(200, *metrics.exposition())
+            counts, media_type = metrics.exposition()
+            groups = self._groups.now()
+            if groups is not None:
+                counts += metrics.groups_exposition(groups)
+            self._reply(200, counts, media_type)
         elif path == "/health":
             self._report(_trouble(self._settings, with_database=True))
         elif path == "/ready":
@@ -115,6 +125,28 @@ def _trouble(settings: Settings, *, with_database: bool) -> str | None:
     except (OSError, TException) as error:
         return f"{doing}: {error}"
     return None
+
+
+class _EventGroups:
+    """Groups of subscribers and outlets, as a worker lists them. It is asked once in `_GROUPS_SECONDS` at most."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._known: list[EventGroup] | None = None
+        self._until = 0.0  # by time.monotonic()
+
+    def now(self) -> list[EventGroup] | None:
+        """None if no worker answers in time: the other metrics are shown without them."""
+        with self._lock:
+            if time.monotonic() >= self._until:
+                try:
+                    with ThriftClient(*_worker(self._settings), timeout=_GROUPS_SECONDS) as client:
+                        self._known = client.call("lake_event_groups")
+                except (OSError, TException):
+                    self._known = None
+                self._until = time.monotonic() + _GROUPS_SECONDS
+            return self._known
 
 
 def _worker(settings: Settings) -> tuple[str, int]:

@@ -1,8 +1,8 @@
 """What Hudi's writers post when they have committed (`hoodie.write.commit.callback.*`).
 
 The message names the table and the files of one commit, but not what kind of a commit it was, nor what it replaced; and
-compactions, cleans and rollbacks send none. So it is taken for what it surely is: news. A worker then reads what is new
-in the folder of that table, if it is a registered one.
+compactions, cleans and rollbacks send none. So it only says that
+something is new: a worker reads what is new in the folder of that table, if it is a registered one.
 """
 
 import hmac
@@ -34,16 +34,17 @@ def answer(body: bytes, worker: tuple[str, int]) -> tuple[int, str]:
         place, name = message["basePath"], message["tableName"]
         if not isinstance(place, str) or not isinstance(name, str):
             raise TypeError
+        f"{place}{name}".encode()  # JSON can say what no UTF-8 can
     except (ValueError, LookupError, TypeError, RecursionError):
         return 400, "that is no message of Hudi's: it has a basePath and a tableName"
     try:
         with ThriftClient(*worker, timeout=_SECONDS) as client:
-            told = client.lake_refresh_hudi(place, name)
+            answer = client.lake_refresh_hudi(place, name)
     except NoSuchObjectException as error:
         return 404, str(error.message)
     except InvalidOperationException as error:
         return 409, str(error.message)
     except (OSError, TException) as error:
         return 503, str(error)
-    fresh = sum(bool(each.fresh) for each in told.instants)
-    return 200, f"{fresh} instants were new, position {told.position}"
+    fresh = sum(bool(each.fresh) for each in answer.instants)
+    return 200, f"{fresh} instants were new, position {answer.position}"

@@ -14,6 +14,9 @@ from typing import Literal
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+MAX_TEXT = 1_000
+"""Of a fact in a line, in characters."""
+
 # A processor adds it: loggers are cached on first use, so a forked child couldn't configure them anew.
 _process_name = ""
 
@@ -25,6 +28,7 @@ def configure(level: str, style: Literal["text", "json"]) -> None:
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         _add_process,
+        _shorten,
         structlog.processors.add_log_level,
     ]
     renderers: list[Processor]
@@ -82,6 +86,14 @@ class _Stderr:
 def _add_process(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
     if _process_name:
         event["process"] = _process_name
+    return event
+
+
+def _shorten(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """However long what a client sent is: a line of the log stays one that can be read."""
+    for key, value in event.items():
+        if isinstance(value, str) and len(value) > MAX_TEXT and key not in ("exception", "stack"):
+            event[key] = f"{value[:MAX_TEXT]}… ({len(value)} characters)"
     return event
 
 

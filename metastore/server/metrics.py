@@ -1,14 +1,19 @@
 """What the server counts, for Prometheus.
 
-All processes of a server write to files of one directory (prometheus-client's multi-process mode), and
-whoever is asked adds them up. `start` has to come before the first count, since prometheus-client chooses its
-mode once.
+All processes of a server write to files of one directory (prometheus-client's multi-process mode), and the process that
+answers `/metrics` adds them up. `start` has to come before the first count: prometheus-client chooses its mode once.
 """
 
 import functools
 import os
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+from metastore.wire.lake import EventGroup
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
 
 Outcome = Literal["ok", "exception", "failure"]
 """`exception`: one that the method declares, such as NoSuchObjectException. `failure`: anything else."""
@@ -16,6 +21,38 @@ Outcome = Literal["ok", "exception", "failure"]
 _DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
+
+_OF_LEADER: dict[str, tuple[str, tuple[str, ...]]] = {
+    "metastore_leader_task_success_timestamp_seconds": (
+        "When a leader task last ended without an error, in seconds since 1970.",
+        ("task",),
+    ),
+    "metastore_files_to_delete": (
+        "Files of lake tables that are to be deleted. undeletable: it was tried several times.",
+        ("state",),
+    ),
+    "metastore_pending_moves": (
+        "Directories that a committed change moves or deletes, and that are not moved or deleted yet.",
+        (),
+    ),
+    "metastore_pending_publications": (
+        "Staged files of accepted batches that are not in their partitions yet.",
+        (),
+    ),
+    "metastore_watermark_age_seconds": (
+        "Age of the oldest watermark among tables with event-time commit that have uncommitted partitions.",
+        (),
+    ),
+    "metastore_overdue_partitions": (
+        "Uncommitted partitions whose time has come, and that could not be made ready.",
+        (),
+    ),
+}
+"""Gauges about the whole metastore, by name: meaning and labels. Only the leader shows them. A server that was the
+leader before would show old values."""
+
+MAX_GROUPS = 500
+"""So many groups of subscribers are shown, those that were used last. Clients choose the names of groups."""
 
 _pid = os.getpid()
 
@@ -35,7 +72,7 @@ os.register_at_fork(after_in_child=_forked)
 class _Metrics:
     def __init__(self) -> None:
         # Imported here: prometheus-client looks at its directory when it is imported.
-        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
 
         self.registry = CollectorRegistry()
         self.requests = Counter(
@@ -53,7 +90,7 @@ class _Metrics:
         )
         self.rejected = Counter(
             "metastore_rejected_messages",
-            "Messages that were refused unread.",
+            "Messages that were refused unread, by reason.",
             ["reason"],
             registry=self.registry,
         )
@@ -83,6 +120,28 @@ class _Metrics:
             multiprocess_mode="livesum",
             registry=self.registry,
         )
+        self.queued = Gauge(
+            "metastore_queued_requests",
+            "Requests that wait for a thread, or for memory to be read into. Looked at once a second.",
+            ["waiting_for"],
+            multiprocess_mode="livesum",
+            registry=self.registry,
+        )
+        self.pool_waits = Summary(
+            "metastore_database_pool_wait_seconds",
+            "Time that transactions waited because all connections to the database were in use.",
+            registry=self.registry,
+        )
+        self.leader = Gauge(
+            "metastore_leader",
+            "1 on the server that does the leader tasks for all servers on the database, 0 on the others.",
+            multiprocess_mode="livemostrecent",
+            registry=self.registry,
+        )
+        self.of_leader = {
+            name: Gauge(name, meaning, labels, multiprocess_mode="livemostrecent", registry=self.registry)
+            for name, (meaning, labels) in _OF_LEADER.items()
+        }
         self.cache_answers_of = functools.cache(self.cache_answers.labels)
         # labels() parses its arguments at each call; a server has few methods and answers many requests.
         self.requests_of = functools.cache(self.requests.labels)
@@ -98,13 +157,16 @@ def start(directory: Path) -> None:
     """Count in `directory` from now on, in this process and those it forks. What an earlier server counted
     there is forgotten. Raises RuntimeError if something was counted before."""
     directory.mkdir(parents=True, exist_ok=True)
-    for file in directory.glob("*.db"):
+    for file in (*directory.glob("*.db"), *directory.glob("*.db.new")):
         file.unlink()
     os.environ[_DIRECTORY] = str(directory)
     from prometheus_client import values
 
     if not values.ValueClass._multiprocess:
         raise RuntimeError("prometheus-client was imported before metrics.start")
+    from metastore.server.metric_files import AllocatedFile
+
+    values.MmapedDict = AllocatedFile  # type: ignore[attr-defined]
     # At each count it asks whose process it is; the system's answer costs more than all the rest of the count.
     values.ValueClass = values.MultiProcessValue(_process_id)  # type: ignore[no-untyped-call]
 
@@ -144,13 +206,52 @@ def bytes_sent(count: int) -> None:
 
 
 def cache_answered(level: Literal["memory", "redis", "database"]) -> None:
-    """Count a request whose reply may be kept, by where the reply came from."""
+    """Count a cacheable request, by where its reply came from."""
     _metrics().cache_answers_of(level).inc()
 
 
 def cache_filled(size: int) -> None:
-    """Note how many bytes the kept replies of this process take."""
+    """Set how many bytes the cached replies of this process take."""
     _metrics().cache_bytes.set(size)
+
+
+def files_to_delete(waiting: int, undeletable: int) -> None:
+    """Set how many files are to be deleted, and how many of them repeated attempts could not delete."""
+    _metrics().of_leader["metastore_files_to_delete"].labels("waiting").set(waiting - undeletable)
+    _metrics().of_leader["metastore_files_to_delete"].labels("undeletable").set(undeletable)
+
+
+def pending_files(moves: int, publications: int) -> None:
+    """Set how many directories are to be moved or deleted, and how many staged files are to join partitions."""
+    _metrics().of_leader["metastore_pending_moves"].set(moves)
+    _metrics().of_leader["metastore_pending_publications"].set(publications)
+
+
+def readiness_backlog(watermark_age: float, overdue: int) -> None:
+    """Set the age of the oldest watermark in seconds, and how many partitions are due and not ready."""
+    _metrics().of_leader["metastore_watermark_age_seconds"].set(watermark_age)
+    _metrics().of_leader["metastore_overdue_partitions"].set(overdue)
+
+
+def requests_queued(*, for_thread: int, for_memory: int) -> None:
+    """Set how many requests of this process wait now."""
+    _metrics().queued.labels("thread").set(for_thread)
+    _metrics().queued.labels("memory").set(for_memory)
+
+
+def database_pool_waited(seconds: float) -> None:
+    """Count a transaction that waited for a connection to the database."""
+    _metrics().pool_waits.observe(seconds)
+
+
+def leading(leads: bool) -> None:
+    """Set whether this server does the leader tasks."""
+    _metrics().leader.set(leads)
+
+
+def leader_task_succeeded(task: str) -> None:
+    """Set the time of the last success of a leader task to now; `task` is one of a few fixed names."""
+    _metrics().of_leader["metastore_leader_task_success_timestamp_seconds"].labels(task).set_to_current_time()
 
 
 def process_restarted(name: str) -> None:
@@ -174,10 +275,70 @@ def open_connections() -> int:
     return int(registry.get_sample_value("metastore_connections") or 0)
 
 
+class _CountedCollector:
+    """What all processes of the server have counted."""
+
+    def collect(self) -> "Iterator[Metric]":
+        from prometheus_client import multiprocess
+
+        families = list(multiprocess.MultiProcessCollector(None).collect())  # type: ignore[no-untyped-call]
+        leads = any(each.value for family in families if family.name == "metastore_leader" for each in family.samples)
+        for family in families:
+            if leads or family.name not in _OF_LEADER:
+                yield family
+
+
+class _GroupsCollector:
+    """What the database says of groups."""
+
+    def __init__(self, groups: Sequence[EventGroup]) -> None:
+        self._groups = groups
+
+    def collect(self) -> "Iterator[Metric]":
+        from prometheus_client.metrics_core import GaugeMetricFamily
+
+        shown = sorted(self._groups, key=lambda group: group.seenAt or 0, reverse=True)[:MAX_GROUPS]
+        yield GaugeMetricFamily("metastore_event_groups", "Groups of subscribers and outlets.", len(self._groups))
+        for name, (meaning, value) in _OF_GROUPS.items():
+            family = GaugeMetricFamily(name, meaning, labels=["group"])
+            for group in shown:
+                if (found := value(group)) is not None:
+                    family.add_metric([group.name or ""], found)
+            if family.samples:
+                yield family
+
+
+_OF_GROUPS: dict[str, tuple[str, Callable[[EventGroup], int | None]]] = {
+    "metastore_event_group_position": (
+        "The last event that a group of subscribers, or an outlet, has dealt with.",
+        lambda group: group.position,
+    ),
+    "metastore_event_group_lag": ("Events after that one.", lambda group: group.behind),
+    "metastore_event_group_members": ("Members that read for a group now.", lambda group: group.members),
+    "metastore_event_dead_letters": ("Events that an outlet did not take.", lambda group: group.deadLetters),
+    "metastore_event_group_seen_seconds": (
+        "When a group was last used, in seconds since 1970.",
+        lambda group: None if group.seenAt is None else group.seenAt // 1000,
+    ),
+}
+
+
 def exposition() -> tuple[bytes, str]:
     """The counts of all the server's processes in Prometheus's text format, and its media type."""
-    from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest, multiprocess
+    from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
     registry = CollectorRegistry()
-    multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    registry.register(_CountedCollector())
     return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
+def groups_exposition(groups: Sequence[EventGroup]) -> bytes:
+    """How far groups of subscribers and outlets are in the event log, as they are now, in the same format.
+
+    What a process counted of a group would stay when the group is gone.
+    """
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    registry = CollectorRegistry()
+    registry.register(_GroupsCollector(groups))
+    return generate_latest(registry)

@@ -1,22 +1,23 @@
-"""The outlets of events that the settings name, and the process in which each of them is served."""
+"""The event outlets that the settings configure. Each runs in a process of its own."""
 
 import os
 import signal
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 
-from eventbus import listeners
-from eventbus.delivery import Delivery
-from eventbus.filters import Filter
-from eventbus.listeners import ListenerOutlet
-from eventbus.outlets import Outlet
+from eventbus.log.filters import Filter
+from eventbus.outlets import listeners
+from eventbus.outlets.base import Outlet
+from eventbus.outlets.delivery import Delivery
+from eventbus.outlets.listeners import ListenerOutlet
 from metastore.errors import UserError
 from metastore.settings import Settings
 
 DATABASE_CONNECTIONS = 2
-"""That each outlet's process has open: one delivers, one listens."""
+"""Database connections of an outlet's process: one delivers, one waits for notifications of new events."""
 _GRACE_SECONDS = 5.0
-"""Time that what is being delivered may take once the process was told to stop; it can be delivered again."""
+"""How long a delivery may go on after the process is asked to stop; it can be repeated."""
 
 
 def names(settings: Settings) -> list[str]:
@@ -34,13 +35,18 @@ def outlet(name: str, settings: Settings) -> Outlet:
     """An outlet by its name. Raises UserError if there is none, or its code can't be loaded."""
     kind, _, rest = name.partition(":")
     if kind == "redis" and settings.redis_url:
-        from eventbus.streams import StreamOutlet
+        from eventbus.outlets.redis_streams import StreamOutlet
 
-        return StreamOutlet(settings.redis_url, by_database=settings.event_streams == "database")
+        return StreamOutlet(
+            settings.redis_url,
+            by_database=settings.event_streams == "database",
+            max_bytes=settings.event_stream_max_bytes,
+            silence=timedelta(days=2 * settings.event_group_days),
+        )
     if kind == "kafka" and settings.kafka_servers:
         return _kafka(settings.kafka_servers, settings)
     if kind == "webhook":
-        from eventbus.webhooks import Webhook, WebhookOutlet
+        from eventbus.outlets.webhooks import Webhook, WebhookOutlet
 
         for hook in settings.event_webhooks:
             if hook.name == rest:
@@ -66,7 +72,7 @@ def outlet(name: str, settings: Settings) -> Outlet:
 
 def _kafka(servers: str, settings: Settings) -> Outlet:
     try:
-        from eventbus.kafka import KafkaOutlet
+        from eventbus.outlets.kafka import KafkaOutlet
     except ImportError as error:
         raise UserError(
             f"kafka_servers is set, but there is no client of Kafka ({error}). Run: pip install 'lake-metastore[kafka]'"
@@ -75,7 +81,7 @@ def _kafka(servers: str, settings: Settings) -> Outlet:
 
 
 def run(name: str, settings: Settings, *, parent_alive: int | None, on_ready: Callable[[], None]) -> int:
-    """The life of an outlet's process, until SIGTERM or until `parent_alive`, an end of a pipe, is at end of file.
+    """Runs an outlet's process, until SIGTERM or until `parent_alive`, the reading end of a pipe, is at end of file.
 
     Returns its exit code. Raises UserError.
     """

@@ -1,7 +1,8 @@
-"""Answers reads with replies that are kept, and keeps replies. In the event loop, except where a comment says other.
+"""Per-worker response cache. Event loop only unless stated.
 
-A request that may be answered so waits for a round (metastore.server.rounds). If the reply that is kept still holds it
-is given; else one request reads it anew, be it from Redis or from the database, and those that want the same wait.
+A cacheable request waits for an invalidation poll (`metastore.server.invalidation_polls`) and is then answered with the
+cached reply if that is still valid. Otherwise one request reads the reply, from Redis or from the database, and other
+requests for the same wait for it. docs/cache.md describes the protocol.
 """
 
 import asyncio
@@ -23,68 +24,71 @@ from metastore.cache.memory import Memory
 from metastore.cache.shared import SharedLevel
 from metastore.cache.stamp import Stamp
 from metastore.server import metrics
-from metastore.server.rounds import Rounds
+from metastore.server.invalidation_polls import InvalidationPolls
 from metastore.server.threads import ThreadPool
-from metastore.store import cache_changes
-from metastore.store.footprint import Footprint
+from metastore.store.cache import cache_changes
+from metastore.store.engine.read_set import ReadSet
 from metastore.wire.hive_versions import NEW_SINCE_2_3
 
 log = structlog.get_logger(__name__)
 
-_LARGEST_PART = 4  # of the memory that one reply may fill, as a divisor
-_LONG_KEY = 256  # bytes; of longer requests the hash is kept
-_WAITS = 3
+_LARGEST_PART = 4  # one reply may take this part of the memory, as a divisor
+_LONG_KEY = 256  # bytes; longer arguments are hashed
+_WAITS = 3  # of a request, for the same read by another one
 _WAIT_SECONDS = 0.5
-_RENEW_SECONDS = cache_changes.KEEP_SECONDS / 2
+_RENEW_SECONDS = cache_changes.KEEP_SECONDS / 2  # valid entries are sent to Redis again so often
 
 
-class Asker(Protocol):
-    """Who waits for a reply."""
+class Waiter(Protocol):
+    """A connection that waits for a reply. One of the two methods is called."""
 
     def give(self, body: bytes) -> None:
-        """Here it is."""
+        """Sends a cached reply."""
 
     def work(self) -> None:
-        """It has to be read: in a request's thread."""
+        """Reads the reply from the database, in a request's thread, and passes it to `Replies.loaded`."""
 
 
 @dataclass(slots=True)
-class Question:
-    """A request that may be answered with a reply that is kept. `waits`: how often for another one's reading."""
+class CacheRequest:
+    """A cacheable request. `waits`: how often it has waited for another request that reads the same."""
 
-    asker: Asker
+    waiter: Waiter
     key: bytes
     asked_redis: bool = False
     waits: int = 0
 
 
 class Replies:
-    """The cache of one worker."""
+    """The response cache of one worker: its memory, and Redis behind it."""
 
     def __init__(self, url: str, capacity: int, shared: SharedLevel | None, begin_anew: Callable[[], None]) -> None:
-        """`url` is SQLAlchemy's, `capacity` in bytes. `begin_anew`: called, in a thread, after a crash of Postgres."""
+        """`url` is SQLAlchemy's, `capacity` in bytes; `shared` is Redis, if there is one.
+
+        `begin_anew` starts an incarnation after a crash of Postgres; it is called in a thread.
+        """
         self._begin_anew = begin_anew
         self._changes = Changes()
-        self._rounds = Rounds(url, self._changes, self._begin_incarnation)
+        self._polls = InvalidationPolls(url, self._changes, self._begin_incarnation)
         self._memory = Memory(capacity)
         self._shared = shared
         self._methods = frozenset(name.encode() for name, handler in HANDLERS.items() if handler.cached)
-        self._reading: dict[bytes, list[Question]] = {}  # who waits while somebody reads
+        self._reading: dict[bytes, list[CacheRequest]] = {}  # by key that is being read: who waits
         self.largest = capacity // _LARGEST_PART
-        """Bytes of the longest reply that is kept."""
+        """Bytes of the longest reply that is cached."""
 
     def start(self, threads: ThreadPool) -> None:
         self._loop = asyncio.get_running_loop()
         self._threads = threads
-        self._rounds.start()
+        self._polls.start()
 
     def stop(self) -> None:
-        self._rounds.stop()
+        self._polls.stop()
         if self._shared is not None:
             self._shared.close()
 
     def key_of(self, method: bytes, arguments: bytes, session: Session) -> bytes | None:
-        """What a call asks for, arguments in the binary protocol; None if replies to it aren't kept."""
+        """The cache key of a call whose arguments are in the binary protocol; None if its replies aren't cached."""
         if method not in self._methods:
             return None
         if method in _SINCE_HIVE_4:
@@ -93,75 +97,78 @@ class Replies:
             arguments = hashlib.sha256(arguments).digest()
         return b"%s %d%d " % (method, session.hive4, session.include_uncommitted) + arguments
 
-    def ask(self, asker: Asker, key: bytes) -> None:
-        """Has an asker given what is kept, or sets it to work."""
-        self._ask(Question(asker, key))
+    def ask(self, waiter: Waiter, key: bytes) -> None:
+        """Calls the waiter's `give` with a valid cached reply, or `work`: sooner or later, perhaps at once."""
+        self._ask(CacheRequest(waiter, key))
 
-    def _ask(self, question: Question) -> None:
-        if self._memory.get(question.key) is not None:
-            self._rounds.join(partial(self._judge, question))
+    def _ask(self, request: CacheRequest) -> None:
+        if request.key in self._memory:
+            self._polls.join(partial(self._judge, request))
         else:
-            self._read(question)
+            self._read(request)
 
-    def _judge(self, question: Question, known: bool) -> None:
-        entry = self._memory.get(question.key)
+    def _judge(self, request: CacheRequest, known: bool) -> None:
+        entry = self._memory.get(request.key)
         if not known or entry is None:
-            self._read(question)
+            self._read(request)
         elif self._changes.holds(entry):
-            metrics.cache_answered("redis" if question.asked_redis else "memory")
-            self._renew(question.key, entry)
-            question.asker.give(entry.body)
+            metrics.cache_answered("redis" if request.asked_redis else "memory")
+            self._renew(request.key, entry)
+            request.waiter.give(entry.body)
         else:
-            self._memory.remove(question.key)
-            self._read(question)
+            self._memory.remove(request.key)
+            self._read(request)
 
-    def _read(self, question: Question) -> None:
-        """Waits for whoever reads the same already, a few times; what changes all the time is read at once."""
-        waiting = self._reading.get(question.key)
+    def _read(self, request: CacheRequest) -> None:
+        """Reads a reply, or waits for a request that reads the same already.
+
+        It waits a few times at most: a reply that changes all the time is never valid after the wait.
+        """
+        waiting = self._reading.get(request.key)
         if waiting is None:
-            self._reading[question.key] = []
-            self._load(question)
-        elif question.waits < _WAITS:
-            question.waits += 1
+            self._reading[request.key] = []
+            self._load(request)
+        elif request.waits < _WAITS:
+            request.waits += 1
             if not waiting:
-                # Whoever reads may be long about it: its client takes the reply slowly.
-                self._loop.call_later(_WAIT_SECONDS, self._stop_waiting, question.key, waiting)
-            waiting.append(question)
+                # The other request may take long: its client may read the reply slowly.
+                self._loop.call_later(_WAIT_SECONDS, self._stop_waiting, request.key, waiting)
+            waiting.append(request)
         else:
-            self._load(question)
+            self._load(request)
 
-    def _load(self, question: Question) -> None:
-        if self._shared is not None and not question.asked_redis and self._changes.last is not None:
-            question.asked_redis = True
+    def _load(self, request: CacheRequest) -> None:
+        if self._shared is not None and not request.asked_redis and self._changes.last is not None:
+            request.asked_redis = True
             incarnation = self._changes.last.incarnation
-            self._threads.submit(partial(self._ask_redis, question, incarnation))
+            self._threads.submit(partial(self._ask_redis, request, incarnation))
         else:
             metrics.cache_answered("database")
-            question.asker.work()
+            request.waiter.work()
 
-    def _ask_redis(self, question: Question, incarnation: str) -> None:
+    def _ask_redis(self, request: CacheRequest, incarnation: str) -> None:
         """In a request's thread."""
         assert self._shared is not None
         entry = None
         try:
-            entry = self._shared.get_or_read(incarnation, question.key)
+            entry = self._shared.get_or_read(incarnation, request.key)
         except Exception:  # whatever it is, the request must go on
-            log.exception("a kept reply can't be read from Redis")
+            log.exception("a cached reply can't be read from Redis")
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._found, question, entry)
+            self._loop.call_soon_threadsafe(self._found, request, entry)
 
-    def _found(self, question: Question, entry: Entry | None) -> None:
+    def _found(self, request: CacheRequest, entry: Entry | None) -> None:
         if entry is None:
-            self._load(question)
+            self._load(request)
             return
         entry.sent_at = time.monotonic()
-        self._memory.put(question.key, entry)
-        self._settle(question.key)
-        self._rounds.join(partial(self._judge, question))
+        self._memory.put(request.key, entry)
+        self._settle(request.key)
+        self._polls.join(partial(self._judge, request))
 
-    def loaded(self, key: bytes, body: bytes | None, footprint: Footprint | None) -> None:
-        """A reply was read from the database, and sent; None: it can't be kept."""
-        entry = _entry(body, footprint)
+    def loaded(self, key: bytes, body: bytes | None, read_set: ReadSet | None) -> None:
+        """A reply was read from the database and sent. `body` is None if it can't be cached."""
+        entry = _entry(body, read_set)
         if entry is not None:
             self._memory.put(key, entry)
             if self._shared is not None:
@@ -172,16 +179,16 @@ class Replies:
         self._settle(key)
 
     def _settle(self, key: bytes) -> None:
-        """Those who waited for a reading ask again: it may be from before what they must see."""
-        for question in self._reading.pop(key, ()):
-            self._ask(question)
+        """Starts anew the requests that waited for a read: it may be older than what they must see."""
+        for request in self._reading.pop(key, ()):
+            self._ask(request)
 
-    def _stop_waiting(self, key: bytes, waiting: list[Question]) -> None:
+    def _stop_waiting(self, key: bytes, waiting: list[CacheRequest]) -> None:
         if self._reading.get(key) is waiting:
             self._settle(key)
 
     def _renew(self, key: bytes, entry: Entry) -> None:
-        """Puts an entry that holds into Redis again before the changes since its snapshot are forgotten."""
+        """Sends a valid entry to Redis again, with its later snapshot, before the changes since are purged."""
         if self._shared is not None and time.monotonic() - entry.sent_at > _RENEW_SECONDS:
             self._shared.put(key, entry)
 
@@ -189,7 +196,7 @@ class Replies:
         self._threads.submit(self._begin_anew)
 
 
-def _entry(body: bytes | None, read: Footprint | None) -> Entry | None:
+def _entry(body: bytes | None, read: ReadSet | None) -> Entry | None:
     if body is None or read is None or read.snapshot is None or read.incarnation is None:
         return None
     if not read.whole or not read.objects:

@@ -1,8 +1,8 @@
 """The parent of a server's processes.
 
-It owns what there is one of: the lock on the data directory, the listening sockets, the embedded Postgres. It
-brings the schema up to date, forks the workers, replaces those that die, and stops everything in order. It
-has one thread and no database connection, so that what it forks starts clean.
+It owns what a server has once: the lock on the data directory, the listening sockets, the embedded Postgres. It
+upgrades the schema, forks the workers, replaces those that die, and stops everything in order. It has one thread and no
+database connection, so that a fork copies neither.
 """
 
 import contextlib
@@ -31,14 +31,14 @@ from metastore.settings import Settings
 from metastore.store import DatabaseUnavailable
 
 START_SECONDS = 60.0
-"""Time the workers have to become ready after the schema is up to date."""
+"""How long the workers may take to become ready after the schema's upgrade."""
 
 _ATTEMPTS = 3  # of a process that ends before the server was ever ready
 _STABLE_SECONDS = 5.0  # a process that lived this long wasn't broken from the start
 _LONGEST_PAUSE = 30.0
 _KILL_AFTER = 5.0  # past the time that draining may take
 _BACKLOG = 1024
-_OTHER_FILES = 512  # that a worker has open besides its clients' connections
+_OTHER_FILES = 512  # open files of a worker besides its clients' connections
 _OTHER_DATABASE_CONNECTIONS = 20  # commands, probes, those reserved for superusers
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _READY, _FAILURE = b"R", b"E"  # what a child writes to its pipe; text follows the second
@@ -51,12 +51,12 @@ class StartupError(UserError):
 
 
 class WorkerFunction(Protocol):
-    """A worker's whole life, in a process of its own; returns its exit code.
+    """Runs a worker in a process of its own, and returns its exit code.
 
-    It serves `listeners` until SIGTERM, then stops accepting and finishes what runs within
-    `settings.drain_seconds`. End of file on `parent_alive` means that the supervisor is gone: it ends, too.
-    `settings` are complete: `database_url` is set and `port` is the real one. SIGINT and SIGHUP are ignored,
-    because a terminal sends them to every process and the supervisor decides.
+    The worker serves `listeners` until SIGTERM. Then it accepts nothing more, and finishes its requests within
+    `settings.drain_seconds`. At end of file of `parent_alive` the supervisor is gone, and the worker ends, too.
+    `settings` are complete: `database_url` is set, `port` is the port that is bound. SIGINT and SIGHUP are ignored: a
+    terminal sends them to every process, and the supervisor decides.
     """
 
     def __call__(
@@ -102,7 +102,7 @@ class _Child:
 
 @dataclass(eq=False)
 class _Restarts:
-    """When something that keeps ending is started again: at once, then after longer and longer pauses."""
+    """When a process that ended is started again: at once, then after pauses that double."""
 
     early_ends: int = 0
     due: float = 0.0
@@ -115,7 +115,7 @@ class _Restarts:
 
 @dataclass(eq=False)
 class _Role:
-    """A process that always has to be there."""
+    """A process that is started again whenever it ends."""
 
     name: str
     target: _Target
@@ -154,7 +154,7 @@ class Supervisor:
         self._alive_read, self._alive_write = os.pipe()
 
     def run(self) -> int:
-        """Serve until told to stop; the exit code. Raises UserError if the server can't start."""
+        """Serve until a signal to stop, and return the exit code. Raises UserError if the server can't start."""
         self._watch_signals()
         self._directory.lock(wait_seconds=self._settings.drain_seconds + _KILL_AFTER)
         try:
@@ -210,7 +210,7 @@ class Supervisor:
                 silent = ", ".join(role.name for role in self._roles if not role.ready)
                 raise StartupError(f"not ready after {START_SECONDS:g} s: {silent}")
             self._attend(deadline)
-            self._give_up_if_told_to()
+            self._stop_if_requested()
 
     def _start_postgres(self) -> str:
         settings = self._settings
@@ -221,7 +221,7 @@ class Supervisor:
         )
         self._postgres = EmbeddedPostgres(settings.data_dir, max_connections=connections)
         self._postgres_started = time.monotonic()
-        return self._postgres.start(while_waiting=self._give_up_if_told_to)
+        return self._postgres.start(while_waiting=self._stop_if_requested)
 
     def _upgrade_schema(self) -> None:
         def upgrade(on_ready: Callable[[], None]) -> int:
@@ -232,7 +232,7 @@ class Supervisor:
         child = self._fork("migration", upgrade)
         while child.status is None:
             self._wait(None)
-            self._give_up_if_told_to()
+            self._stop_if_requested()
         if child.status != 0:
             raise StartupError(child.end)
 
@@ -277,7 +277,7 @@ class Supervisor:
         return [*self._workers, *self._outlets, *([self._http] if self._http else [])]
 
     def _attend(self, deadline: float | None = None) -> None:
-        """Start what is to be started, then wait until something happens and take note of it."""
+        """Start processes that are due, then wait for the next event and handle the processes that ended."""
         now = time.monotonic()
         for role in self._roles:
             if role.child is None and role.restarts.due <= now:
@@ -289,9 +289,9 @@ class Supervisor:
             else:
                 pauses.append(self._postgres_restarts.due)
         self._wait(min(pauses, default=deadline))
-        self._note_ends()
+        self._handle_ends()
 
-    def _note_ends(self) -> None:
+    def _handle_ends(self) -> None:
         for role in self._roles:
             if role.child is None or role.child.status is None:
                 continue
@@ -311,7 +311,7 @@ class Supervisor:
         postgres = self._postgres
         if postgres is not None and (status := postgres.exit_status()) is not None and self._postgres_started:
             self._postgres_restarts.ended_after(time.monotonic() - self._postgres_started)
-            self._postgres_started = 0.0  # this end is noted
+            self._postgres_started = 0.0  # this end is handled
             log.error("the embedded Postgres ended", status=_status_text(status))
 
     def _restart_postgres(self, postgres: EmbeddedPostgres) -> None:
@@ -357,7 +357,7 @@ class Supervisor:
     # -- end -------------------------------------------------------------------------------------------------
 
     def _stop(self) -> int:
-        """Let workers finish what they do; 0 if they could, 1 if they had to be killed."""
+        """Let the workers finish their requests. Returns 0, or 1 if workers had to be killed."""
         signals = self._stop_signals  # one that comes after the line in the log is the second
         log.info("stopping", drain_seconds=self._settings.drain_seconds)
         for listener in self._listeners:
@@ -373,7 +373,7 @@ class Supervisor:
         return 0
 
     def _end_everything(self) -> None:
-        """End all that is left, in an order in which nothing loses what it needs."""
+        """End all that still runs, each before what it needs."""
         os.close(self._alive_write)  # the HTTP process ends by itself
         http_child = self._http.child if self._http else None
         deadline = time.monotonic() + 1
@@ -407,7 +407,7 @@ class Supervisor:
     def _on_stop_signal(self, number: int, frame: FrameType | None) -> None:
         self._stop_signals += 1
 
-    def _give_up_if_told_to(self) -> None:
+    def _stop_if_requested(self) -> None:
         if self._stop_signals:
             raise _StopRequested
 

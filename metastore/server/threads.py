@@ -1,7 +1,9 @@
 """The threads that answer requests."""
 
 import threading
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 
 import structlog
@@ -18,17 +20,47 @@ class ThreadPool:
 
     def __init__(self, threads: int) -> None:
         self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._patient: deque[Callable[[], None]] = deque()
+        self._patient_lock = threading.Lock()
+        self._patient_places = max(threads // 2, 1)
         for number in range(threads):
             threading.Thread(target=self._work, name=f"request-{number}", daemon=True).start()
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Has a thread call `job` as soon as one is free."""
+        """Queues `job` for the next free thread."""
         self._jobs.put(job)
+
+    def submit_patient(self, job: Callable[[], None]) -> None:
+        """Queues `job` with low priority, in the order of submission. At most half of the threads run such jobs.
+
+        One event can wake thousands of waiting subscribers: other requests must not queue behind all of them.
+        """
+        with self._patient_lock:
+            if not self._patient_places:
+                self._patient.append(job)
+                return
+            self._patient_places -= 1
+        self.submit(partial(self._in_its_turn, job))
+
+    def _in_its_turn(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        finally:
+            with self._patient_lock:
+                following = self._patient.popleft() if self._patient else None
+                self._patient_places += following is None
+            if following is not None:
+                self.submit(partial(self._in_its_turn, following))
 
     @property
     def crowded(self) -> bool:
         """Whether a job waits because all threads are busy."""
-        return not self._jobs.empty()
+        return not self._jobs.empty() or bool(self._patient)
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait because all threads are busy."""
+        return self._jobs.qsize() + len(self._patient)
 
     def _work(self) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""A worker process: an event loop for its connections, a few threads for their requests."""
+"""A worker process: an event loop for its connections, and threads that answer their requests."""
 
 import asyncio
 import contextlib
@@ -14,31 +14,40 @@ from typing import Any
 
 import structlog
 
-from eventbus import sequencer
-from eventbus.notices import Notices
+from eventbus.log import sequencer
+from eventbus.log.listener import Notices
 from metastore import api
 from metastore.api.registry import HANDLERS
 from metastore.cache.shared import SharedLevel
 from metastore.server import metrics
-from metastore.server.connection import Connection, Connections, News, Shared, Timeouts
+from metastore.server.connection.connection import Connection
+from metastore.server.connection.context import Timeouts, WorkerContext
+from metastore.server.connection.event_notifier import EventNotifier
+from metastore.server.connection.open_connections import Connections
+from metastore.server.connection.receiving import open_connection
 from metastore.server.dispatch import Dispatcher
-from metastore.server.duties import Duties, Duty
+from metastore.server.foreign_clients import ForeignClients
+from metastore.server.leader_tasks import LeaderTask, LeaderTasks
+from metastore.server.memory_budget import MemoryBudget
 from metastore.server.replies import Replies
 from metastore.server.threads import ThreadPool
-from metastore.services import Metastore
+from metastore.services.maintenance import file_deletions
+from metastore.services.wiring import Metastore
 from metastore.settings import Settings
-from metastore.store import cache_changes
-from metastore.store.duties import DutyLock
+from metastore.store.cache import cache_changes
+from metastore.store.engine.leader_lock import LeaderLock
 from metastore.wire.scanner import Limits
 
-# How long a thread that computes may keep the event loop, and with it every other client, waiting.
+# How long a busy thread may hold up the event loop, and with it all clients.
 _SWITCH_SECONDS = 0.001
-# New objects after which the collector looks for garbage. Decoding a large message makes a hundred thousand that
-# all stay; with Python's own 700, looking at them again and again takes as long as the decoding.
+# The garbage collector's first threshold. A large message decodes to a hundred thousand objects that all live; with
+# Python's 700, the collector's runs take as long as the decoding.
 _NEW_OBJECTS = 10_000
 _OUT_OF_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _ACCEPT_PAUSE_SECONDS = 1.0  # when the system has no room for a connection
 _REFUSAL_LOG_SECONDS = 10.0
+_COUNT_SECONDS = 5.0  # between counts of pending work
+_QUEUE_LOOK_SECONDS = 1.0
 _DRAIN_LOOK_SECONDS = 0.05
 
 log = structlog.get_logger(__name__)
@@ -52,12 +61,14 @@ def run(
     parent_alive: int,
     on_ready: Callable[[], None],
 ) -> int:
-    """A worker's whole life; see `supervisor.WorkerFunction`."""
+    """Runs a worker until it is stopped; see `supervisor.WorkerFunction`."""
     api.load()
-    metastore = Metastore.open(settings, open_connections=metrics.open_connections)
-    duties = _duties(metastore, settings) if worker_id == 0 else None  # one candidate of each server
-    if duties is not None:
-        duties.start()
+    metastore = Metastore.open(
+        settings, open_connections=metrics.open_connections, pool_waited=metrics.database_pool_waited
+    )
+    leader_tasks = _leader_tasks(metastore, settings) if worker_id == 0 else None  # one candidate of each server
+    if leader_tasks is not None:
+        leader_tasks.start()
     metastore.sequencer.start()
     try:
         dispatcher = Dispatcher(HANDLERS, metastore)
@@ -74,23 +85,36 @@ def run(
         )
         worker.run(parent_alive, on_ready)
     finally:
-        if duties is not None:
-            duties.stop()
+        if leader_tasks is not None:
+            leader_tasks.stop()
         metastore.sequencer.stop()
         metastore.close()
     return 0
 
 
-def _duties(metastore: Metastore, settings: Settings) -> Duties:
+def _leader_tasks(metastore: Metastore, settings: Settings) -> LeaderTasks:
     assert settings.database_url is not None
-    return Duties(
-        DutyLock(settings.database_url, f"{socket.gethostname()}:{settings.port}"),
+    return LeaderTasks(
+        LeaderLock(settings.database_url, f"{socket.gethostname()}:{settings.port}"),
         [
-            Duty("housekeeping", metastore.housekeeping.run, settings.housekeeping_seconds),
-            Duty("readiness", metastore.readiness.commit_due_everywhere, settings.readiness_seconds),
-            Duty("sequencer", metastore.sequencer.catch_up, sequencer.LOOK_SECONDS),
+            LeaderTask("housekeeping", metastore.housekeeping.run, settings.housekeeping_seconds),
+            LeaderTask("readiness", partial(_commit_due, metastore), settings.readiness_seconds),
+            LeaderTask("file deletions", metastore.file_deletions.run, file_deletions.SECONDS),
+            LeaderTask("counting pending work", partial(_count_pending_work, metastore), _COUNT_SECONDS),
+            LeaderTask("sequencer", metastore.sequencer.catch_up, sequencer.LOOK_SECONDS),
         ],
     )
+
+
+def _commit_due(metastore: Metastore) -> None:
+    backlog = metastore.readiness.commit_due_everywhere()
+    metrics.readiness_backlog(backlog.watermark_age / 1000, backlog.overdue)
+
+
+def _count_pending_work(metastore: Metastore) -> None:
+    counts = metastore.pending_work.counts()
+    metrics.files_to_delete(counts.files, counts.undeletable)
+    metrics.pending_files(counts.moves, counts.publications)
 
 
 def _replies(metastore: Metastore, settings: Settings) -> Replies | None:
@@ -104,7 +128,7 @@ def _replies(metastore: Metastore, settings: Settings) -> Replies | None:
 
 
 class Worker:
-    """Accepts connections from sockets that other workers share, and serves them until told to stop."""
+    """Accepts connections from sockets that the workers share, and serves them until SIGTERM."""
 
     def __init__(
         self,
@@ -117,7 +141,7 @@ class Worker:
         notices: Notices | None = None,
         replies: Replies | None = None,
     ) -> None:
-        """`notices` tells of new events, for which long polls wait; `replies` are those that are kept."""
+        """`notices` reports new events, for which long polls wait; `replies` is the cache."""
         self._notices = notices
         self._replies = replies
         self._listeners = listeners
@@ -143,7 +167,7 @@ class Worker:
         loop = self._loop = asyncio.get_running_loop()
         loop.set_exception_handler(_log_unexpected)
         threads = ThreadPool(settings.threads)
-        self._shared = Shared(
+        self._context = WorkerContext(
             loop=loop,
             dispatcher=self._dispatcher,
             threads=threads,
@@ -152,6 +176,7 @@ class Worker:
                 message_bytes=settings.max_message_bytes,
                 string_bytes=settings.max_string_bytes,
                 container_items=settings.max_container_items,
+                memory=settings.max_request_memory,
                 depth=settings.max_depth,
             ),
             timeouts=Timeouts(
@@ -159,13 +184,15 @@ class Worker:
                 write=settings.write_timeout_seconds,
                 idle=settings.idle_timeout_seconds,
             ),
-            news=News(loop, threads),
+            event_notifier=EventNotifier(loop, threads),
+            memory=MemoryBudget(settings.max_request_memory),
+            foreign_clients=ForeignClients(),
             replies=self._replies,
         )
         if self._replies is not None:
             self._replies.start(threads)
         if self._notices is not None:
-            self._notices.start(self._tell_news, partial(self._tell_news, everybody=True))
+            self._notices.start(self._notify, partial(self._notify, everybody=True))
         stop = asyncio.Event()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the supervisor decides
         loop.add_signal_handler(signal.SIGTERM, stop.set)
@@ -175,6 +202,7 @@ class Worker:
             self._listen(listener)
         if settings.idle_timeout_seconds:
             self._close_idle(settings.idle_timeout_seconds)
+        self._count_queued()
         on_ready()
         await stop.wait()
         loop.remove_reader(parent_alive)
@@ -184,15 +212,19 @@ class Worker:
         if self._replies is not None:
             self._replies.stop()
 
-    def _tell_news(self, everybody: bool = False) -> None:
-        """In the notices' thread."""
+    def _notify(self, everybody: bool = False) -> None:
+        """New events. In the thread of `Notices`."""
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._shared.news.tell, everybody)
+            self._loop.call_soon_threadsafe(self._context.event_notifier.notify, everybody)
 
     def _close_idle(self, seconds: float) -> None:
         for connection in self._connections:
             connection.close_if_idle(self._loop.time() - seconds)
         self._loop.call_later(max(seconds / 10, 0.1), self._close_idle, seconds)
+
+    def _count_queued(self) -> None:
+        metrics.requests_queued(for_thread=self._context.threads.waiting, for_memory=self._context.memory.waiting)
+        self._loop.call_later(_QUEUE_LOOK_SECONDS, self._count_queued)
 
     # -- accepting -------------------------------------------------------------------------------------------
 
@@ -201,7 +233,7 @@ class Worker:
             self._loop.add_reader(listener, self._accept, listener)
 
     def _accept(self, listener: socket.socket) -> None:
-        """Takes one connection: those that wait behind it are for whichever worker is ready first."""
+        """Accepts one connection. Those that wait behind it go to whichever worker is ready first."""
         try:
             client, _ = listener.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -209,20 +241,20 @@ class Worker:
         except OSError as error:
             if error.errno not in _OUT_OF_ROOM:
                 raise
-            self._note_refusal(f"the system has no room for more: {error.strerror}")
+            self._log_refusal(f"the system has no room for more: {error.strerror}")
             self._loop.remove_reader(listener)
             self._loop.call_later(_ACCEPT_PAUSE_SECONDS, self._listen, listener)
             return
         if len(self._connections) >= self._settings.max_connections:
             client.close()
-            self._note_refusal(f"there are max_connections ({self._settings.max_connections}) already")
+            self._log_refusal(f"there are max_connections ({self._settings.max_connections}) already")
             return
-        connection = Connection(
+        connection = open_connection(
             f"{self._worker_id}-{next(self._numbers)}",
-            self._shared,
+            self._context,
             include_uncommitted=listener.getsockname()[1] == self._settings.uncommitted_port,
         )
-        self._connections.add(connection)  # which takes itself out when it ends
+        self._connections.add(connection)  # it removes itself when it ends
         task = self._loop.create_task(self._open(connection, client))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
@@ -235,8 +267,8 @@ class Worker:
             client.close()
             log.warning("connection closed", reason="not_opened", detail=str(error))
 
-    def _note_refusal(self, reason: str) -> None:
-        """At most one line in some seconds, however many connections come."""
+    def _log_refusal(self, reason: str) -> None:
+        """Logs refused connections, at most one line in `_REFUSAL_LOG_SECONDS`."""
         self._refused += 1
         now = self._loop.time()
         if now >= self._refusals_silent_until:
@@ -251,7 +283,7 @@ class Worker:
         self._draining = True
         for listener in self._listeners:
             self._loop.remove_reader(listener)
-            listener.close()  # once all workers have, clients are refused instead of kept waiting
+            listener.close()  # once all workers have done so, new clients are refused and needn't wait
         await asyncio.gather(*self._opening, return_exceptions=True)
         for connection in self._connections:
             connection.drain()
@@ -260,7 +292,7 @@ class Worker:
             await asyncio.sleep(_DRAIN_LOOK_SECONDS)
         for connection in self._connections:
             connection.abort()
-        await asyncio.sleep(0)  # asyncio tells the connections in its next round
+        await asyncio.sleep(0)  # asyncio calls their `connection_lost` in the next turn of the loop
 
 
 def _log_unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

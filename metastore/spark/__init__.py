@@ -9,25 +9,33 @@ write(rows, "shop.orders", operation="replace_partitions")
 read(spark, "shop.orders", filter="dt >= '2026-01-31'").show()
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from metastore.spark.configuration import configure
 
 if TYPE_CHECKING:
+    from metastore.spark.keyed_commits import write_together
     from metastore.spark.lake_reading import read
+    from metastore.spark.lake_sql import sql
     from metastore.spark.lake_writing import write
+    from metastore.spark.table_services import plan_compaction, publish, run_plan
 
-__all__ = ["configure", "read", "write"]
+__all__ = ["configure", "plan_compaction", "publish", "read", "run_plan", "sql", "write", "write_together"]
+
+_MODULES = {
+    "read": "metastore.spark.lake_reading",
+    "sql": "metastore.spark.lake_sql",
+    "write": "metastore.spark.lake_writing",
+    "write_together": "metastore.spark.keyed_commits",
+    "plan_compaction": "metastore.spark.table_services",
+    "publish": "metastore.spark.table_services",
+    "run_plan": "metastore.spark.table_services",
+}
 
 
 def __getattr__(name: str) -> Any:
     # Late, so that `metastore spark-conf` works where there is no PySpark.
-    if name == "read":
-        from metastore.spark.lake_reading import read
-
-        return read
-    if name == "write":
-        from metastore.spark.lake_writing import write
-
-        return write
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What a Spark session is given to use this metastore."""
+"""The settings of a Spark session on this metastore."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WAREHOUSE = "spark.sql.warehouse.dir"
 
 
 class SessionRunning(UserError):
-    """A session is there already, and what it was started without can't be added."""
+    """A session exists already, and settings that it needs at its start can't be added."""
 
 
 def configure(
@@ -32,12 +32,12 @@ def configure(
     """Makes `builder` build sessions on the metastore at `uri`, with the hint `includeUnCommit`; returns it.
 
     `uri` is `thrift://host:port`, or several with commas. `warehouse_dir` is where Spark puts new databases; by default
-    what the builder says, else the server's own, which is asked. With `keep_listings` Spark keeps what files it found
-    in a partition until REFRESH TABLE, which is quicker and doesn't see what other writers add (see docs/spark.md).
-    `settings` names what is set; other settings of the builder stay.
+    that of the builder, else that of the server. With `keep_listings` Spark keeps lists of partitions' files until
+    REFRESH TABLE, which is quicker and doesn't see what other writers add (see docs/spark.md). `settings` lists what
+    is set; other settings of the builder stay.
 
     Raises SessionRunning if a session is running without the extension, ExtensionNotBuilt if there is no jar and none
-    can be built, UserError if the server that must be asked doesn't answer.
+    can be built, UserError if the server doesn't answer.
     """
     given: dict[str, Any] = builder._options
     wanted = settings(uri, extension_jar(), keep_listings=keep_listings)

@@ -11,7 +11,7 @@ from metastore.errors import UserError
 from metastore.spark.reading import hide_partitions
 
 OPERATIONS = {"append": "insert", "overwrite": "insert_overwrite_table", "replace_partitions": "insert_overwrite"}
-"""What Hudi calls what `write` is told."""
+"""Hudi's operation for each mode of `write`."""
 
 _SOURCE = "org.apache.hudi.DefaultSource"
 _QUERY = "hoodie.datasource.query.type"
@@ -52,7 +52,7 @@ def read_options(
     *,
     read_optimized: bool,
 ) -> dict[str, str]:
-    """Hudi's options for what `metastore.spark.read` is told. Instants are named by their timestamps."""
+    """Hudi's options for the arguments of `metastore.spark.read`. Instants are named by their timestamps."""
     options = {_QUERY: "read_optimized" if read_optimized else "snapshot"}
     if as_of is not None:
         options["as.of.instant"] = lake.timestamp_of(as_of)
@@ -72,7 +72,7 @@ def write(rows: DataFrame, lake: LakeTable, operation: str, options: Mapping[str
 
 
 def write_options(lake: LakeTable, operation: str) -> dict[str, str]:
-    """Hudi's options for what `metastore.spark.write` is told."""
+    """Hudi's options for the arguments of `metastore.spark.write`."""
     options = {
         "hoodie.table.name": lake.reference.table or "",
         "hoodie.datasource.write.operation": OPERATIONS[operation],

@@ -24,13 +24,13 @@ from metastore.spark.table_schema import columns_of, is_hudi
 View: TypeAlias = Literal["snapshot", "read_optimized"]
 
 CHANGE = "_change"
-"""The column that tells rows which were added from those which were removed."""
+"""The column that says whether a row was added or removed: ADDED or REMOVED."""
 
 ADDED, REMOVED = "added", "removed"
 
 
 class UnreadableFiles(UserError):
-    """The snapshot has files that are no rows by themselves."""
+    """The snapshot has log files, which can't be read without merging them with base files."""
 
 
 def read(
@@ -43,15 +43,22 @@ def read(
     include_uncommitted: bool = False,
     filter: str | None = None,
     with_removed: bool = False,
+    changes: bool = False,
     uri: str | None = None,
 ) -> DataFrame:
     """The rows of the table `database.table`, or `table` of the current database.
 
     `as_of` reads the table as it was when an instant was complete (its timestamp), at a position, a time (with a zone)
-    or a `Moment`. `incremental` is a pair of those: the rows that came after the first up to the second (None: up to
-    now) and are there then. With `with_removed` those too that went in between, and a column `_change` says which:
-    what was there at first, without the removed and with the added, is what is there at the end. The columns are those
-    the table has now; older files don't have those that came later, which are null there.
+    or a `Moment`. `incremental` is a pair of those: the rows that were added
+    after the first up to the second (None: up to now), and that still exist at the second. `with_removed`: also the
+    rows that existed at the first and were removed, with a column `_change` that says which. The rows at the first,
+    without the removed and with the added ones, are the rows at the second. The columns are those that the table has
+    now. Rows of older files have null in columns that were added later.
+
+    Of a table with a primary key, `incremental` gives the rows that were inserted or updated, as they are at the
+    second. `changes` gives all net changes of rows instead, with the columns `_change_type` (insert, update_preimage,
+    update_postimage, delete), `_commit_version` (the position of the last commit that changed the row) and
+    `_commit_timestamp`. Compactions and rewrites change no row.
 
     `filter` is on partition keys, in Hive's grammar (`dt >= '2026-01-31' and hr = 7`): the metastore names the files of
     those partitions alone. Conditions on the DataFrame prune as well, after that. `view="read_optimized"` leaves out
@@ -70,11 +77,13 @@ def read(
     if incremental is not None and (isinstance(incremental, str) or len(incremental) != 2 or incremental[0] is None):
         raise ValueError("incremental is a pair: after what (0 for all), and up to what (None for now)")
     if with_removed and incremental is None:
-        raise ValueError("what was removed is told by incremental reads alone")
+        raise ValueError("with_removed needs incremental: only an incremental read has removed rows")
+    if changes and (incremental is None or with_removed):
+        raise ValueError("changes needs incremental, and says what was removed without with_removed")
     lake = lake_table(spark, table, uri)
     schema = lake.schema()
     if is_hudi(schema):
-        if with_removed:
+        if with_removed or changes:
             raise ValueError("Hudi's incremental reads don't tell what was removed")
         return hudi_tables.read(
             spark,
@@ -92,8 +101,29 @@ def read(
             include_uncommitted=include_uncommitted,
             read_optimized=view == "read_optimized",
         )
-        return _rows(spark, lake, lake.schema(snapshot.table_version), snapshot.location, snapshot)
+        then = lake.schema(snapshot.table_version)
+        if then.keyed_table() is not None:
+            from metastore.spark import keyed_reading  # needs pyarrow, which other tables don't
+
+            return keyed_reading.snapshot_rows(spark, lake, then, snapshot.location, snapshot)
+        return _rows(spark, lake, then, snapshot.location, snapshot)
     start, end = (lake.position_of(each) for each in incremental)
+    if schema.keyed_table() is not None:
+        if with_removed:
+            raise ValueError(f"{lake.name} has a primary key: changes=True says which rows were removed")
+        from metastore.spark import keyed_reading
+
+        found = keyed_reading.change_rows(
+            spark,
+            lake,
+            start or 0,
+            lake.position().position if end is None else end,
+            filter=filter,
+            include_uncommitted=include_uncommitted,
+        )
+        return found if changes else keyed_reading.latest_of(found)
+    if changes:
+        raise ValueError(f"{lake.name} has no primary-key among its properties: with_removed says what was removed")
     added: dict[str, DataFile] = {}
     removed: dict[str, DataFile] = {}
     for change in lake.changes(start, end, filter=filter, include_uncommitted=include_uncommitted):

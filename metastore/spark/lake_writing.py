@@ -2,6 +2,7 @@
 
     write(rows, "shop.orders")
     write(rows, "shop.orders", operation="replace_partitions", event_time="ordered_at")
+    write(changes, "shop.customers", operation="upsert")
 
 Spark writes into the directory of an instant that has begun, where no reader looks. What it has written becomes the
 table's in one transaction of the metastore; until then, and if anything fails, nobody sees a row of it. Tables of
@@ -11,7 +12,6 @@ Hudi's are written by Hudi.
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,17 +19,21 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import DateType, StructField, StructType, TimestampNTZType, TimestampType
 
 from metastore.client.lake import LakeTable, Writing
-from metastore.client.lake_types import AsOf, Completion, DataFile, Instant, Schema, from_millis
-from metastore.errors import UserError
+from metastore.client.lake_types import AsOf, Completion, DataFile, Schema, from_millis
+from metastore.keyed.errors import UnfitRows
 from metastore.spark import hudi_tables
 from metastore.spark.hadoop_files import HadoopFiles
 from metastore.spark.session_client import lake_table
 from metastore.spark.snapshot_files import SnapshotFile, data_frame
 from metastore.spark.table_schema import LakeColumns, columns_of, is_hudi, widened
+from metastore.spark.written import Written, refresh_listings
 
 logger = logging.getLogger(__name__)
 
-Operation: TypeAlias = Literal["append", "overwrite", "replace_partitions"]
+Operation: TypeAlias = Literal["append", "overwrite", "replace_partitions", "upsert", "delete", "merge"]
+
+_BY_KEY = frozenset({"upsert", "delete", "merge"})
+"""The operations of keyed tables alone."""
 
 _ACTIONS = {"append": "commit", "overwrite": "replacecommit", "replace_partitions": "replacecommit"}
 
@@ -38,24 +42,6 @@ _COMMITTER = {
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
-
-
-class UnfitRows(UserError):
-    """The rows don't fit the table; the message says in what."""
-
-
-@dataclass(frozen=True)
-class Written:
-    """What was written; of a table of Hudi's that is not known, and the instant is None.
-
-    `bytes` is the files' size, `partitions` those that got rows.
-    """
-
-    instant: Instant | None
-    rows: int
-    files: int
-    bytes: int
-    partitions: Sequence[str]
 
 
 def write(
@@ -77,8 +63,13 @@ def write(
     whole of a table without keys. The columns are taken by name and cast to the table's; those that are missing become
     null. With `add_columns` the table gets those that it doesn't have, at its end.
 
+    Rows of a table with a primary key are not appended: `upsert` inserts or updates them by their key; `delete` deletes
+    the rows with these keys, of which no other column is needed; `merge` does what each row's `_change_type` says
+    (insert, update_postimage, delete; pre-images are skipped).
+
     `based_on` is what the rows were made from, where that is this table: what the table was read as of. If somebody has
-    changed since then what is replaced, that is a conflict; by default only if it happens while this call runs.
+    changed since then what is replaced, that is a conflict; by default only if it happens while this call runs. Changes
+    by key are merged again then, unless `based_on` is given.
 
     `event_time` is a column of timestamps or dates: their least and greatest are kept for each file, and the least of
     all moves the table's watermark, as of `source`. `options` are those of Spark's Parquet writer, or Hudi's.
@@ -90,8 +81,8 @@ def write(
     been written. Further: NoSuchObjectException without the table, InvalidOperationException, UnfitRows, NotParquet,
     HudiMissing, ValueError for arguments that don't go together.
     """
-    if operation not in _ACTIONS:
-        raise ValueError(f"{operation!r} is no operation: {', '.join(_ACTIONS)}")
+    if operation not in _ACTIONS and operation not in _BY_KEY:
+        raise ValueError(f"{operation!r} is no operation: {', '.join((*_ACTIONS, *sorted(_BY_KEY)))}")
     lake = lake_table(rows.sparkSession, table, uri)
     schema = lake.schema()
     if is_hudi(schema):
@@ -99,9 +90,26 @@ def write(
             raise ValueError("event times, columns and conflicts of Hudi's tables are Hudi's: see its options")
         hudi_tables.write(rows, lake, operation, options or {})
         return Written(None, 0, 0, 0, [])
+    keyed = schema.keyed_table()
+    if keyed is None and operation in _BY_KEY:
+        raise ValueError(f"{lake.name} has no primary-key among its properties: rows can't be changed by their key")
+    if keyed is not None and (operation == "append" or add_columns):
+        raise ValueError(
+            f"{lake.name} has a primary key: upsert its rows"
+            if operation == "append"
+            else f"columns of {lake.name}, which has a primary key, are added by ALTER TABLE"
+        )
     if operation == "replace_partitions" and not schema.keys:
         raise ValueError(f"{lake.name} has no partitions to replace: overwrite it")
     columns = columns_of(rows.sparkSession, schema)
+    if keyed is not None:
+        if event_time is not None:
+            _check_event_time(lake, columns, event_time)
+        from metastore.client.keyed_writes import committed  # needs pyarrow, which other tables don't
+        from metastore.spark.keyed_commits import KeyedWrite
+
+        keyed_write = KeyedWrite(rows, lake, schema, operation, event_time=event_time, source=source, based_on=based_on)
+        return keyed_write.result(*committed([keyed_write.action()], heartbeat_seconds)[0])
     fresh = _further(rows, columns)
     if fresh and not add_columns:
         named = ", ".join(each.name for each in fresh)
@@ -116,7 +124,7 @@ def write(
         files = _written(rows.sparkSession, writing, columns, event_time)
         completion = _completion(lake, operation, files, schema, fresh, source)
         done = writing.complete(completion)
-    _refresh(rows.sparkSession, lake)
+    refresh_listings(rows.sparkSession, lake)
     return Written(
         done.instant,
         sum(each.rows or 0 for each in files),
@@ -124,16 +132,6 @@ def write(
         sum(each.size for each in files),
         sorted({each.partition for each in files}),
     )
-
-
-def _refresh(spark: SparkSession, lake: LakeTable) -> None:
-    """Makes the session forget listings that it may keep of the table. The rows are written whatever becomes of it."""
-    name = f"`{lake.reference.database}`.`{lake.reference.table}`"
-    try:
-        if spark.catalog.tableExists(name):
-            spark.catalog.refreshTable(name)
-    except Exception as error:
-        logger.warning("the session may keep old listings of %s: %s", name, str(error).split("\n", 1)[0])
 
 
 def _further(rows: DataFrame, columns: LakeColumns) -> list[StructField]:

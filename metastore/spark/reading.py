@@ -9,16 +9,15 @@ from collections.abc import Collection
 from functools import reduce
 from operator import or_
 from typing import Any
-from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
+from metastore.formats.partition_names import DEFAULT_PARTITION, parse_name
+
 #: Behind a table's name: the same table with its uncommitted partitions visible.
 DECORATION = "@includeuncommit"
-
-_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def read_table(spark: SparkSession, table: str, *, include_uncommitted: bool = False) -> DataFrame:
@@ -55,7 +54,7 @@ def _fresh(spark: SparkSession, database: str, name: str) -> DataFrame:
 
 
 def _names(spark: SparkSession, database: str, name: str) -> tuple[set[str], set[str]]:
-    """The names of the ready partitions, and of all that the metastore knows; none of a table that has none.
+    """The names of the ready partitions, and of all partitions in the metastore; empty for a table without partitions.
 
     SHOW PARTITIONS doesn't answer for tables whose partitions Spark lists itself.
     """
@@ -72,8 +71,7 @@ def _names(spark: SparkSession, database: str, name: str) -> tuple[set[str], set
 def _is_partition(name: str, schema: StructType) -> Column:
     types = {field.name.lower(): field.dataType for field in schema.fields}
     condition = sf.lit(True)
-    for part in name.split("/"):
-        key, _, value = (unquote(piece) for piece in part.partition("="))
-        typed = sf.lit(None if value == _NULL else value).cast(types[key.lower()])
+    for key, value in parse_name(name).items():
+        typed = sf.lit(None if value == DEFAULT_PARTITION else value).cast(types[key.lower()])
         condition = condition & sf.col(f"`{key}`").eqNullSafe(typed)
     return condition

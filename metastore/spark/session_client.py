@@ -1,4 +1,4 @@
-"""The metastore of a Spark session, as a client that the driver keeps: what it remembers is asked for once."""
+"""The `LakeClient` of a Spark session. The driver keeps one per metastore, with its cache."""
 
 from functools import lru_cache
 
@@ -13,8 +13,9 @@ class NoMetastore(UserError):
 
 
 def lake_table(spark: SparkSession, table: str, uri: str | None) -> LakeTable:
-    """`table` of the current database, `database.table` or `catalog.database.table`, on the metastore at `uri`, by
-    default the session's.
+    """The lake table of that name, on the metastore at `uri`, by default the session's.
+
+    `table` is `table` in the current database, `database.table` or `catalog.database.table`.
 
     Raises NoMetastore for a session without one, ValueError for a name of another form.
     """

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from metastore.client.batches import partition_values
+from metastore.formats.partition_names import values_in
 
 _BLOCK = 1 << 27  # of a file, in bytes: what Spark splits by on storages that don't say
 _CACHE = 1 << 50  # bytes that the list of files may take; it is never to be forgotten
@@ -83,7 +83,7 @@ class _Rows:
 
     def __call__(self, name: str) -> Any:
         values = self._jvm.java.util.HashMap()
-        for key, value in zip(self._names, partition_values(name), strict=True):
+        for key, value in zip(self._names, values_in(name), strict=True):
             values.put(key, value)
         spec = self._jvm.PythonUtils.toScalaMap(values)
         partition = self._new(spec, self._storage, self._parameters, 0, 0, self._no_statistics)

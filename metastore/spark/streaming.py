@@ -13,7 +13,6 @@ The table's properties say when partitions become ready and where late rows go; 
 talking. Spark's catalog takes no part in the writing. Nothing here needs a Python worker on the executors.
 """
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,21 +20,18 @@ from dataclasses import dataclass, field, replace
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StructType
 
-from metastore.client.batches import Batch, BatchWriter, Outcome, Staged, partition_values
+from metastore.client.batches import Batch, BatchWriter, Outcome, Staged
 from metastore.client.reconnecting import Connect
+from metastore.formats.partition_names import DEFAULT_PARTITION, values_in
 from metastore.spark.hadoop_files import HadoopFiles
+from metastore.spark.table_schema import NotParquet, check_parquet, spark_schema
 from metastore.wire.hive import Table
 
 logger = logging.getLogger(__name__)
 
-#: What stands in a partition's name for a value that is missing.
-DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-
 # Columns that go beside the table's own while a batch is measured.
 _SOURCE, _MILLIS = "__source", "__event_millis"
-_SCHEMA = "spark.sql.sources.schema"
 
 Values = tuple[str, ...]
 
@@ -69,18 +65,15 @@ def table_columns(table: Table) -> TableColumns:
     """
     properties = table.parameters or {}
     storage = table.sd
-    kind = properties.get("spark.sql.sources.provider") or (storage and storage.inputFormat) or ""
-    if "parquet" not in kind.lower():
-        raise StreamError(f"{table.dbName}.{table.tableName} is stored as {kind or 'nothing known'}, not as Parquet")
+    try:
+        check_parquet(properties, (storage and storage.inputFormat) or "")
+    except NotParquet as error:
+        raise StreamError(f"{table.dbName}.{table.tableName}: {error}") from None
     keys = [(key.name or "").lower() for key in table.partitionKeys or []]
     if not keys:
         raise StreamError(f"{table.dbName}.{table.tableName} has no partitions")
-    if parts := properties.get(f"{_SCHEMA}.numParts"):
-        schema = "".join(properties[f"{_SCHEMA}.part.{part}"] for part in range(int(parts)))
-    else:
-        schema = properties.get(_SCHEMA, "")
-    if schema:
-        types = {each.name: each.dataType.simpleString() for each in StructType.fromJson(json.loads(schema))}
+    if (schema := spark_schema(properties)) is not None:
+        types = {each.name: each.dataType.simpleString() for each in schema}
     else:
         columns = [*((storage and storage.cols) or []), *(table.partitionKeys or [])]
         types = {each.name or "": each.type or "" for each in columns}
@@ -240,7 +233,7 @@ def _stage(
         name = batch.file_name(count)
         files.rename(batch.staging_location, path, name)
         names.setdefault(path.rpartition("/")[0], []).append(name)
-    counts = {name: measure.rows.get(tuple(partition_values(name))) for name in names}
+    counts = {name: measure.rows.get(tuple(values_in(name))) for name in names}
     if None in counts.values() or len(counts) != len(measure.rows):
         raise StreamError("the batch had other rows when it was written than when it was counted: is it random?")
     return {name: Staged(names[name], count) for name, count in counts.items() if count is not None}

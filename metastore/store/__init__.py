@@ -1,5 +1,5 @@
-"""Everything that is kept in Postgres, and every SQL statement that touches it."""
+"""The metastore's data in Postgres: the schema, migrations, and all SQL statements."""
 
-from metastore.store.database import Conflict, Database, DatabaseUnavailable, Unstorable
+from metastore.store.engine.database import Conflict, Database, DatabaseUnavailable, Unstorable
 
 __all__ = ["Conflict", "Database", "DatabaseUnavailable", "Unstorable"]

@@ -1,4 +1,4 @@
-"""Directories and files of tables, through fsspec. Knows nothing of databases or Thrift."""
+"""Directories and files of tables, through fsspec. Depends neither on the database nor on Thrift."""
 
 from metastore.warehouse.errors import WarehouseError
 from metastore.warehouse.schemes import DEFAULT_SCHEMES

@@ -1,14 +1,14 @@
-"""What the warehouse asks of a storage, and what all storages share: hidden names and the mark of a move."""
+"""The interface to a storage, and what all storages share: hidden names and the mark of a move."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, Self
 
 Kind = Literal["file", "directory"]
 
 MOVE_MARK = ".metastore-move"
-"""File in the target of a copying move until its source is gone. Hidden: readers of tables pass over it."""
+"""File in the target of a copying move until its source is gone. Hidden: readers of tables skip it."""
 
 
 class Directories(Protocol):
@@ -20,8 +20,14 @@ class Directories(Protocol):
     def kind(self, path: str) -> Kind | None:
         """What is at a path, links followed; None for nothing."""
 
+    def is_gone(self, path: str) -> bool:
+        """Whether nothing is at a path where a directory was made; False where the storage has no empty directories."""
+
     def is_empty(self, path: str) -> bool:
         """Whether there is a directory with nothing in it."""
+
+    def is_mount(self, path: str) -> bool:
+        """Whether another storage begins at a path."""
 
     def is_below(self, path: str, base: str) -> bool:
         """Whether `path` truly lies strictly below `base`: links on the way count for where they lead."""
@@ -56,6 +62,9 @@ class Directories(Protocol):
     def move(self, source: str, target: str) -> bool:
         """Moves a directory, see `Warehouse.move_directory`; whether this call moved anything."""
 
+    def check_move(self, source: str, target: str) -> None:
+        """Raises OSError if a move is sure to fail because something may not be written."""
+
     def write_empty_file(self, path: str) -> None:
         """Makes an empty file, the directories above it too; an existing one stays as it is."""
 
@@ -64,6 +73,9 @@ class Directories(Protocol):
 
     def delete_file(self, path: str) -> None:
         """Removes a file. Nothing there is fine."""
+
+    def delete_files(self, paths: Sequence[str]) -> dict[str, Exception]:
+        """Removes files, as many at once as the storage takes. Returns the reason for each that is still there."""
 
     def move_file(self, source: str, target: str) -> bool:
         """Moves a file over what is there, see `Warehouse.move_file`; whether this call did."""

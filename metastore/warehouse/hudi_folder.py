@@ -13,7 +13,10 @@ MAX_PROPERTIES = 1 << 20
 
 
 class HudiFolder:
-    """The `.hoodie` folder of a table as it was when it was opened; what is read of instants is read when asked for."""
+    """The `.hoodie` folder of a table as it was when it was opened.
+
+    The contents of instants are read when they are needed.
+    """
 
     def __init__(self, warehouse: Warehouse, location: str) -> None:
         """Raises WarehouseError, also where there is no table of Hudi's."""
@@ -33,7 +36,7 @@ class HudiFolder:
         """What happened, one after the other, but for instants that are `done`: their timestamps and first actions."""
         return hudi_timeline.history(each for each in self.instants if (each.timestamp, each.action) not in done)
 
-    def told(self, step: Step) -> HudiInstant | None:
+    def to_thrift(self, step: Step) -> HudiInstant | None:
         """A step with what Hudi wrote; None if its file has gone meanwhile. Raises WarehouseError."""
         each = step.instant
         content = self._content(each.completed if step.completed else each.requested)

@@ -10,7 +10,7 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISDIR, S_ISLNK
@@ -35,12 +35,18 @@ class LocalDirectories:
             return None
         return "directory" if S_ISDIR(mode) else "file"
 
+    def is_gone(self, path: str) -> bool:
+        return self.kind(path) is None
+
     def is_empty(self, path: str) -> bool:
         try:
             with os.scandir(path) as entries:
                 return next(entries, None) is None
         except (FileNotFoundError, NotADirectoryError):
             return False
+
+    def is_mount(self, path: str) -> bool:
+        return Path(path).is_mount()
 
     def is_below(self, path: str, base: str) -> bool:
         # The last name is not followed: a link is removed or moved itself, not what it points to.
@@ -175,6 +181,21 @@ class LocalDirectories:
         mark.unlink(missing_ok=True)
         return True
 
+    def check_move(self, source: str, target: str) -> None:
+        if not os.path.lexists(source):
+            return
+        if not Path(source).is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "a file, not a directory", source)
+        if Path(target).is_symlink():  # to nothing, too
+            raise FileExistsError(errno.EEXIST, "a link is there", target)
+        above = Path(target).parent
+        while not above.exists() and above != above.parent:
+            above = above.parent
+        for place in (Path(source).parent, above):
+            # False for a file system that is mounted read-only, too.
+            if not os.access(place, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, "may not be written", str(place))
+
     def write_empty_file(self, path: str) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).touch()
@@ -187,6 +208,15 @@ class LocalDirectories:
 
     def delete_file(self, path: str) -> None:
         Path(path).unlink(missing_ok=True)
+
+    def delete_files(self, paths: Sequence[str]) -> dict[str, Exception]:
+        failed: dict[str, Exception] = {}
+        for path in paths:
+            try:
+                self.delete_file(path)
+            except OSError as error:
+                failed[path] = error
+        return failed
 
     def move_file(self, source: str, target: str) -> bool:
         Path(target).parent.mkdir(parents=True, exist_ok=True)
@@ -204,6 +234,18 @@ class LocalDirectories:
             hidden.replace(target)
             Path(source).unlink(missing_ok=True)
         return True
+
+
+def true_path(path: str, known: dict[str, str], *, follow_last: bool) -> str:
+    """A path with all links followed; those of the last name only with `follow_last`. A missing path stays as it is.
+
+    `known` keeps what was found for directories above, for the next.
+    """
+    above, _, name = path.rpartition("/")
+    if above not in known:
+        known[above] = os.path.realpath(above or "/")
+    found = f"{known[above].rstrip('/')}/{name}"
+    return os.path.realpath(found) if follow_last and os.path.islink(found) else found  # noqa: PTH114
 
 
 def _lies_in(directory: str, place: os.stat_result) -> bool:

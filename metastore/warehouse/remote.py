@@ -1,18 +1,19 @@
-"""Directories of storages that fsspec's drivers speak to.
+"""Directories of storages that are reached through fsspec's drivers: object stores and HDFS.
 
-Object stores have no directories: one is there while an object's key begins with its path. Hadoop's
-connectors for S3 and Google keep an empty directory alive with an empty object whose key ends in a slash; so
-do we.
+Object stores have no directories. A directory exists while an object's key begins with its path. Hadoop's connectors
+for S3 and Google write a placeholder for an empty directory: an empty object whose key ends in a slash. So does this
+module.
 """
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 from metastore.warehouse.directories import MOVE_MARK, Kind, MoveMark, is_hidden
 
 _COPIES_PER_CALL = 1_000
+_DELETES_PER_CALL = 1_000
 
 
 class RemoteDirectories:
@@ -37,10 +38,16 @@ class RemoteDirectories:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
+    def is_gone(self, path: str) -> bool:
+        return (self._has_directories or self._keeps_placeholders) and self.kind(path) is None
+
     def is_empty(self, path: str) -> bool:
         if self.kind(path) != "directory":
             return False
         return not any(_below(entry["name"], path) for entry in self._fs.ls(path, detail=True))
+
+    def is_mount(self, path: str) -> bool:
+        return False
 
     def is_below(self, path: str, base: str) -> bool:
         return bool(_below(path, base))
@@ -141,6 +148,9 @@ class RemoteDirectories:
         self._fs.mv(source, target)
         return True
 
+    def check_move(self, source: str, target: str) -> None:
+        """Only the move itself shows whether it fails."""
+
     def write_empty_file(self, path: str) -> None:
         if self.kind(path) is None:
             self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
@@ -156,6 +166,30 @@ class RemoteDirectories:
     def delete_file(self, path: str) -> None:
         if self.kind(path) == "file":
             self._fs.rm_file(path)
+
+    def delete_files(self, paths: Sequence[str]) -> dict[str, Exception]:
+        failed: dict[str, Exception] = {}
+        for start in range(0, len(paths), _DELETES_PER_CALL):
+            some = list(paths[start : start + _DELETES_PER_CALL])
+            if self._has_directories:  # one by one anyway
+                failed.update(self._delete_one_by_one(some))
+                continue
+            try:
+                gone = self._fs.rm(some)
+            except Exception:  # one of the files failed, and the error doesn't say which
+                gone = []
+            if isinstance(gone, list):  # S3's driver returns the deleted paths, others raise
+                failed.update(self._delete_one_by_one([each for each in some if each not in set(gone)]))
+        return failed
+
+    def _delete_one_by_one(self, paths: Sequence[str]) -> dict[str, Exception]:
+        failed: dict[str, Exception] = {}
+        for path in paths:
+            try:
+                self.delete_file(path)
+            except Exception as error:
+                failed[path] = error
+        return failed
 
     def move_file(self, source: str, target: str) -> bool:
         if self.kind(source) is None:

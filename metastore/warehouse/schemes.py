@@ -22,7 +22,7 @@ _BUCKET = re.compile(r"(?P<bucket>[A-Za-z0-9][A-Za-z0-9._-]*)")
 _HOST = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9._-]*)(:(?P<port>[0-9]{1,5}))?")
 # An account's host elsewhere than at Azure would be sent the server's Azure token.
 _CONTAINER = re.compile(r"(?P<container>[a-z0-9$][a-z0-9-]*)@(?P<account>[a-z0-9]+)\.(dfs|blob)\.core\.windows\.net")
-# fsspec's drivers read these in a path as patterns and as versions, even where they are told to delete.
+# fsspec's drivers read these in a path as patterns and as versions, even in calls that delete.
 _SPECIAL = re.compile(r"[*?\[#]")
 
 
@@ -110,7 +110,8 @@ def open_directories(location: Location, options: Mapping[str, Mapping[str, Any]
 def _place(scheme: Scheme, location: Location) -> tuple[str, dict[str, Any]]:
     """A location's path as its driver has it, and what the location says about the connection."""
     parts = scheme.authority and scheme.authority.fullmatch(location.authority)
-    assert parts, location
+    if not parts:
+        raise WarehouseError(f"cannot use {location}: write {location.scheme}://{scheme.form}/path")
     below = "" if location.path == "/" else location.path
     match scheme.driver:
         case "hdfs":

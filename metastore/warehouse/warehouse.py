@@ -2,10 +2,10 @@
 
 import secrets
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ import structlog
 
 from metastore.warehouse.directories import Directories
 from metastore.warehouse.errors import WarehouseError
+from metastore.warehouse.local import true_path
 from metastore.warehouse.locations import Location
 from metastore.warehouse.schemes import DEFAULT_SCHEMES, SCHEMES, canonical, check, open_directories
 
@@ -20,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 _DEFAULT_DATABASE = "default"
 _DATABASE_SUFFIX = ".db"
-# Directories that are made or deleted together where each takes round trips over a network.
+# Concurrent operations on directories of a storage that is reached over a network.
 _AT_ONCE = 16
 _ASIDE = ".metastore-deleted-"
 
@@ -31,8 +32,8 @@ T = TypeVar("T")
 class Summary:
     """The files of a table or partition, as Hive's quick statistics count them: numFiles and totalSize.
 
-    `erasure_coded_files` is Hive 4's numFilesErasureCoded. No driver tells, so it is always 0, as on any
-    storage but HDFS.
+    `bytes`: their total size. `erasure_coded_files`: Hive 4's numFilesErasureCoded. No fsspec driver reports it, so it
+    is always 0, as it is in Hive on any storage but HDFS.
     """
 
     files: int = 0
@@ -54,11 +55,14 @@ class Warehouse:
         external_root: str | None = None,
         options: Mapping[str, Mapping[str, Any]] | None = None,
         schemes: Collection[str] = DEFAULT_SCHEMES,
+        *,
+        delete_roots: Collection[str] = (),
     ) -> None:
         """Takes the directory of managed tables, and that of external ones if it is another.
 
-        Both are URIs or paths of the file system. `options` are fsspec's storage options by scheme (`s3a`) or
-        by fsspec's name for it (`s3`); timeouts are among them. `schemes` are those that locations may have.
+        Both are URIs or paths of the file system, and so are `delete_roots`, which are more roots for `outside_roots`.
+        `options` are fsspec's storage options by scheme (`s3a`) or by fsspec's name for it (`s3`); timeouts are among
+        them. `schemes` are those that locations may have.
         """
         self._schemes = frozenset(schemes)
         self._options = options or {}
@@ -67,14 +71,14 @@ class Warehouse:
                 raise WarehouseError(f"{scheme!r} is no storage of a warehouse: use {', '.join(SCHEMES)}")
         self._root = self._root_of(root)
         self._external_root = self._root if external_root is None else self._root_of(external_root)
+        self._all_roots = {self._root, self._external_root, *map(self._root_of, delete_roots)}
 
     # Where things lie
 
     def qualify(self, location: str) -> str:
         """The location as Hive's metastore keeps it: with scheme and authority, normalised.
 
-        What a location does not say is the warehouse root's. Schemes that the warehouse was not told to use
-        are refused.
+        Missing parts come from the warehouse's root. Raises WarehouseError for a scheme that isn't the warehouse's.
         """
         return str(self._qualified(location))
 
@@ -116,12 +120,58 @@ class Warehouse:
         """Whether both are in one bucket, or on one file system: only then `move_directory` moves data."""
         return _same_storage(self._qualified(location), self._qualified(other))
 
+    # What a place is, whatever it is called
+
+    def true_locations(self, locations: Iterable[str], *, follow_last: bool = True) -> dict[str, str]:
+        """Where locations are, links followed, under one name for all that lead there.
+
+        `follow_last`: whether a link at the last name is followed, too. A delete or a move affects the link itself, so
+        these pass False. On storages without links the result is the location with its driver's own scheme.
+        """
+        known: dict[str, str] = {}
+        found = {}
+        for location in locations:
+            place = canonical(self._qualified(location))
+            if place.scheme == "file":
+                with self._opened(place, f"look at {place}"):
+                    place = replace(place, path=true_path(place.path, known, follow_last=follow_last))
+            found[location] = str(place)
+        return found
+
+    def outside_roots(self, true_locations: Collection[str]) -> set[str]:
+        """Those of some `true_locations` that don't lie strictly below a root that was configured."""
+        # Looked at each time: somebody may have moved a root and left a link.
+        roots = self.true_locations(map(str, self._all_roots)).values()
+        begins = tuple(f"{root.rstrip('/')}/" for root in roots)
+        return {each for each in true_locations if not each.startswith(begins)}
+
+    def spellings(self, location: str) -> list[str]:
+        """All forms in which `qualify` may have given a location: by each of its driver's schemes."""
+        if location.startswith("file:"):
+            return [location]
+        place = self._qualified(location)
+        driver = SCHEMES[place.scheme].driver
+        return [str(replace(place, scheme=scheme)) for scheme, each in SCHEMES.items() if each.driver == driver]
+
+    def is_unused(self, location: str) -> bool:
+        """Whether an empty directory is there that nothing is mounted on."""
+        with self._at(location, "look at") as (directories, path):
+            return directories.is_empty(path) and not directories.is_mount(path)
+
     # What is there
 
     def exists(self, location: str) -> bool:
         """Whether anything is there. On object stores a directory exists while something is in it."""
         with self._at(location, "look at") as (directories, path):
             return directories.kind(path) is not None
+
+    def is_gone(self, location: str) -> bool:
+        """Whether nothing is there any more where a directory was made.
+
+        False on an object store that doesn't keep empty directories: one may be there, and empty.
+        """
+        with self._at(location, "look at") as (directories, path):
+            return directories.is_gone(path)
 
     def is_directory(self, location: str) -> bool:
         """Whether a directory is there, links followed."""
@@ -153,6 +203,14 @@ class Warehouse:
                 return Summary()
             return Summary(files, size)
 
+    def content_summaries(self, locations: Collection[str]) -> dict[str, Summary]:
+        """As `content_summary`, for many."""
+        return dict(self._each(lambda location: (location, self.content_summary(location)), locations))
+
+    def existing(self, locations: Collection[str]) -> set[str]:
+        """Those of some locations where anything is, see `exists`."""
+        return {each for each in self._each(lambda each: each if self.exists(each) else None, locations) if each}
+
     def files(self, location: str, within: str) -> set[str]:
         """The paths from a directory to the files at any depth below it; none where nothing is.
 
@@ -180,7 +238,7 @@ class Warehouse:
     # What is done to it
 
     def make_directory(self, location: str) -> bool:
-        """Makes a directory and those above it; whether this call did.
+        """Makes a directory and those above it. Returns whether this call made it.
 
         Of several callers at once exactly one gets True on a local file system, elsewhere it may be more. To
         undo it use `delete_empty_directory`, which spares what others have put there. On S3 and Google a
@@ -221,7 +279,7 @@ class Warehouse:
             directories.delete(path)
 
     def delete_directories(self, locations: Collection[str]) -> list[WarehouseError]:
-        """As `delete_directory`, for many; what kept those that are still there."""
+        """As `delete_directory`, for many. Returns the errors of those that could not be deleted."""
 
         def delete(location: str) -> WarehouseError | None:
             try:
@@ -233,7 +291,7 @@ class Warehouse:
         return [error for error in self._each(delete, locations) if error is not None]
 
     def _each(self, act: Callable[[str], T], locations: Collection[str]) -> list[T]:
-        """Does something with each location; some at a time where it takes round trips over a network."""
+        """Calls `act` with each location. On storages over a network, several calls run concurrently."""
         if len(locations) < 2 or all(each.startswith("file:") for each in locations):
             return [act(location) for location in locations]
         with ThreadPoolExecutor(_AT_ONCE) as threads:
@@ -248,12 +306,13 @@ class Warehouse:
             return None
         return str(place.parent.join(f"{_ASIDE}{secrets.token_hex(8)}"))
 
-    def is_aside(self, location: str) -> bool:
+    @staticmethod
+    def is_aside(location: str) -> bool:
         """Whether a location is one that `beside` gave."""
         return location.rpartition("/")[2].startswith(_ASIDE)
 
     def delete_empty_directory(self, location: str) -> bool:
-        """Deletes a directory if nothing at all is in it, hidden files included; whether this call did.
+        """Deletes a directory if nothing at all is in it, hidden files included. Returns whether this call did.
 
         On HDFS a file that is written in the same moment may be lost, elsewhere not. The warehouse's roots
         and what contains them are refused.
@@ -284,12 +343,12 @@ class Warehouse:
         On local file systems and HDFS it is one rename, all or nothing. Where there is no rename (object
         stores; two devices of one machine), files are copied, compared by size, and only then deleted at the
         source. Until the last one is gone a hidden file in the target, `.metastore-move`, names the source
-        and says whether all has arrived. It is how a later call knows the target for its own left-over and
+        and says whether all has arrived. It is how a later call knows the target for its own unfinished copy and
         where to go on: with copying what is not there yet, or, once all had arrived, with deleting. A target
         without that file, or with another source's, is refused.
 
         The caller sees to it that one call at a time moves a given pair, and that nobody writes to either
-        place before it is done: what appears at the source in the meantime is taken for a left-over.
+        place before it is done: a file that appears at the source meanwhile may be deleted with it.
 
         Raises WarehouseError: the target is taken, the source is a file, the two are on different storages,
         one contains the other, or the source is or contains a root of the warehouse.
@@ -306,13 +365,38 @@ class Warehouse:
             _, goal_path = open_directories(goal, self._options)
             return directories.move(path, goal_path)
 
+    def check_move(self, source: str, target: str) -> None:
+        """Raises WarehouseError if `move_directory` is sure to fail because something may not be written.
+
+        Checks local file systems only; on other storages only the move itself shows it.
+        """
+        origin, goal = self._qualified(source), self._qualified(target)
+        action = f"move {origin} to {goal}"
+        if not _same_storage(origin, goal):
+            raise WarehouseError(f"cannot {action}: they are on different storages. Copy the data instead")
+        with self._opened(origin, action) as (directories, path):
+            directories.check_move(path, open_directories(goal, self._options)[1])
+
     def write_empty_file(self, location: str) -> None:
         """Makes an empty file, the directories above it too; an existing one stays as it is."""
         with self._at(location, "write") as (directories, path):
             directories.write_empty_file(path)
 
+    def write_empty_files(self, locations: Collection[str]) -> None:
+        """As `write_empty_file`, for many."""
+        self._each(self.write_empty_file, locations)
+
+    def delete_empty_files(self, locations: Collection[str]) -> None:
+        """Deletes files with nothing in them. Nothing there is fine, and what isn't empty stays."""
+
+        def delete(location: str) -> None:
+            if self.read_file(location, 1) == b"":
+                self.delete_file(location)
+
+        self._each(delete, locations)
+
     def read_file(self, location: str, at_most: int) -> bytes | None:
-        """The first bytes of a file, so many at most; None where there is none."""
+        """The first `at_most` bytes of a file; None if there is no file."""
         with self._at(location, "read") as (directories, path):
             return directories.read_file(path, at_most)
 
@@ -320,6 +404,33 @@ class Warehouse:
         """Deletes a file. Nothing there is fine."""
         with self._at(location, "delete") as (directories, path):
             directories.delete_file(path)
+
+    def delete_files(self, paths: Collection[str], base: str) -> dict[str, WarehouseError]:
+        """Deletes files, given by their paths below a directory. Returns the errors of failed deletions, by path.
+
+        A file that does not truly lie below `base` is refused, links on the way followed. Nothing there is fine. Many
+        go in one request where the storage can.
+        """
+        place = self._qualified(base)
+        failed: dict[str, WarehouseError] = {}
+        found: dict[str, str] = {}
+        with self._opened(place, f"delete files below {place}") as (directories, own):
+            for path in paths:
+                try:
+                    check(place.join(path))
+                except WarehouseError as error:
+                    failed[path] = error
+                    continue
+                file = f"{own}/{path}"
+                if directories.is_below(file, own):
+                    found[file] = path
+                else:
+                    failed[path] = WarehouseError(f"cannot delete {place}/{path}: it does not lie within {place}")
+            for file, problem in directories.delete_files(list(found)).items():
+                failed[found[file]] = WarehouseError(
+                    f"cannot delete {place}/{found[file]}: {_reason(problem)}. {_advice(problem, place)}"
+                )
+        return failed
 
     def move_file(self, source: str, target: str) -> bool:
         """Moves a file, over one that is there. After a failure or a crash, call it again.
@@ -333,6 +444,21 @@ class Warehouse:
         with self._opened(origin, action) as (directories, path):
             _, goal_path = open_directories(goal, self._options)
             return directories.move_file(path, goal_path)
+
+    def move_files(self, pairs: Sequence[tuple[str, str]]) -> list[WarehouseError | None]:
+        """As `move_file`, for many, given as (source, target). Returns for each its error, or None if it was moved."""
+
+        def move(pair: tuple[str, str]) -> WarehouseError | None:
+            try:
+                self.move_file(*pair)
+            except WarehouseError as error:
+                return error
+            return None
+
+        if all(source.startswith("file:") for source, _ in pairs):
+            return [move(pair) for pair in pairs]
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            return list(threads.map(move, pairs))
 
     def _refuse_roots(self, place: Location, directories: Directories, action: str) -> None:
         if place.parent is None:
@@ -363,6 +489,8 @@ class Warehouse:
 
     def _completed(self, location: str) -> Location:
         place = Location.parse(location)
+        if place.scheme == "hdfs":
+            place = replace(place, authority=place.authority.lower())  # a host's name, which has no case
         if place.authority or place.scheme not in ("", self._root.scheme):
             return place
         return Location(self._root.scheme, self._root.authority, place.path)

@@ -12,9 +12,11 @@ from thrift.Thrift import TType
 from metastore.wire.binary import Message
 from metastore.wire.scanner import (
     CALL_KINDS,
+    VALUE_BYTES,
     Limits,
     Rejected,
     Scanner,
+    StructWalk,
     Walk,
     arrival,
     check_container,
@@ -89,9 +91,9 @@ def _envelope(data: bytes | bytearray, start: int, limits: Limits) -> Walk:
     return at + length
 
 
-def _struct(data: bytes | bytearray, at: int, limits: Limits) -> Walk:
+def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
     size = len(data)
-    values = 0
+    values, most = 0, limits.memory // VALUE_BYTES
     # What is walked now: a struct, or a container with `left` items. A map of n has 2n, the even ones keys.
     left, even, odd = _IN_STRUCT, 0, 0
     stack: list[tuple[int, int, int]] = []
@@ -104,7 +106,7 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> Walk:
             at += 1
             if head == _STOP:
                 if not stack:
-                    return at
+                    return at, values
                 left, even, odd = stack.pop()
                 continue
             if head < 0x10:
@@ -158,13 +160,17 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> Walk:
             values += 1
             if first in _FIXED and second in _FIXED:
                 at += count * (_FIXED[first] if ctype != _MAP else _FIXED[first] + _FIXED[second])
+                values += count if ctype == _MAP else count >> 1
             elif count:
+                if first in _INTEGERS and second in _INTEGERS:
+                    values += count if ctype == _MAP else count >> 1
                 check_depth(len(stack) + 1, limits)
                 stack.append((left, even, odd))
                 left, even, odd = (2 * count if ctype == _MAP else count), first, second
         else:
             raise Rejected("malformed", f"no such wire type: {ctype}")
-        check_values(values, limits)
+        if values > most:
+            check_values(values, most)
 
 
 class CompactScanner(Scanner):
@@ -271,7 +277,8 @@ class _Reader:
             count, item = head >> 4, head & 0x0F
             if count == 15:
                 count = self.varint()
-            self.out += _list.pack(_TO_BINARY.get(item, 0), count)
+            # An empty list need not say what it would hold; one of strings is what every reader knows.
+            self.out += _list.pack(_TO_BINARY.get(item, TType.STRING), count)
             for _ in range(count):
                 self.value(item)
         elif ctype in (_TRUE, _FALSE):

@@ -1,8 +1,8 @@
 """The classes of which Hive's planner makes the condition on a table's partitions, and how they are written.
 
-A condition is a tree of ExprNodeDesc: functions, columns, constants. A function carries the object that would compute
-it, with the fields that this happens to have; Hive asks for no more than the class, but all must be known to
-get past them. The fields are those of Hive 2.3, 3.1 and 4.0, which differ in little here.
+A condition is a tree of ExprNodeDesc: functions, columns, constants. Kryo, a Java library, serialises it. A function
+contains the Java object that evaluates it. Only that object's class matters here, but a reader must know all of its
+fields to skip them. The fields are those of Hive 2.3, 3.1 and 4.0, with few differences.
 """
 
 from typing import Any

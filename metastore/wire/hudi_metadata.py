@@ -1,11 +1,11 @@
-"""What Hudi writes at the states of an instant, decoded.
+"""Decodes the metadata that Hudi writes with the states of an instant.
 
 Hudi 0.x writes commits as JSON, 1.x as Avro; everything else is Avro in both. Its Avro is that of object container
 files: each carries the schema that it was written with, so one reader understands every release, and fields are looked
 up by name. Field names and what they mean: Hudi's Avro schemas and its format specification.
 
-Nothing in the bytes is trusted: their size, the nesting of JSON, and schemas by which few bytes would become many
-values are bounded.
+Nothing in the bytes is trusted: their size, the nesting of JSON, schemas by which few bytes would become many values,
+and the memory that the values would take are bounded.
 """
 
 import io
@@ -16,8 +16,13 @@ from typing import Any, NamedTuple
 
 from fastavro import reader
 
+from metastore.wire.avro_size import AvroSize, TooMuch, size_of_json
+
 MAX_BYTES = 64 << 20
 """The longest metadata that is read."""
+
+MAX_MEMORY = 512 << 20
+"""The most that metadata may take in memory, in bytes, by an estimate. The longest that Hudi writes takes less."""
 
 MAX_SCHEMA_BYTES = 1 << 20
 """The longest schema of an Avro file."""
@@ -266,6 +271,8 @@ def _shown(value: object) -> str:
 
 
 def _json(content: bytes) -> Any:
+    if size_of_json(content) > MAX_MEMORY:
+        raise _too_much(content)
     try:
         return json.loads(content)
     except RecursionError:
@@ -282,16 +289,27 @@ def _avro(content: bytes) -> Any:
             raise HudiMetadataError(f"Avro compressed with {codec!r}: Hudi compresses nothing here")
         if len(schema) > MAX_SCHEMA_BYTES:
             raise HudiMetadataError(f"a schema of {len(schema):,} characters: at most {MAX_SCHEMA_BYTES:,} are read")
-        _Check().type(json.loads(schema))
+        parsed = json.loads(schema)
+        _Check().type(parsed)
+        AvroSize(content, MAX_MEMORY).of_file(parsed)
         return next(file)
     except HudiMetadataError:
         raise
+    except TooMuch:
+        raise _too_much(content) from None
     except StopIteration:
         raise HudiMetadataError("an Avro file without a record") from None
     except RecursionError:
         raise HudiMetadataError("a schema that is nested too deeply") from None
     except Exception as error:  # the library raises whatever its reading of the bytes runs into
         raise HudiMetadataError(f"not to be read as Avro: {type(error).__name__}: {error}") from None
+
+
+def _too_much(content: bytes) -> HudiMetadataError:
+    return HudiMetadataError(
+        f"metadata of {len(content):,} bytes that would take more than {MAX_MEMORY >> 20} MiB of memory: "
+        "commit less at a time"
+    )
 
 
 class _Check:

@@ -1,4 +1,4 @@
-"""Column statistics as they are kept, encoded one after the other, and how they go out without being decoded."""
+"""Stored column statistics, encoded one after the other, and their encoding into replies without decoding."""
 
 import re
 import struct

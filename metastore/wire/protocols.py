@@ -1,13 +1,13 @@
-"""The protocols that one port speaks: which one a client chose, its messages, and the replies to them.
+"""The protocols of one port: detects a client's protocol, decodes its messages, and encodes replies.
 
-A client says nothing about its protocol, but the first bytes of its first message tell:
+The first bytes of the first message show the protocol:
 
     80 01 …                     binary, strict
     00 00 00 length name        binary, old style
     82 …                        compact
     length, then one of these   the same in a frame
 
-Inside the server a request's arguments, and a reply's body, are a struct in the binary protocol.
+Inside the server, the arguments of a request and the body of a reply are structs in the binary protocol.
 """
 
 import contextlib
@@ -15,15 +15,25 @@ import re
 from collections.abc import Generator, Iterable
 from typing import NamedTuple
 
-from metastore.wire import binary, compact
+from metastore.wire import binary, compact, foreign
 from metastore.wire.binary import Message
-from metastore.wire.scanner import MAX_NAME_BYTES, BinaryScanner, Exceeded, Limits, Rejected, Scanner, too_large
+from metastore.wire.scanner import (
+    MAX_NAME_BYTES,
+    BinaryScanner,
+    Exceeded,
+    Limits,
+    Rejected,
+    Scanner,
+    check_memory,
+    memory,
+    too_large,
+)
+
+SMALL_BYTES = 16 << 10
+"""Of a message that takes no memory worth reckoning."""
 
 _FRAME_HEADER = 4
 _LONGEST_FRAME = (1 << 31) - 1
-_HTTP = re.compile(rb"(GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT|TRACE|PRI) ")
-_SASL_STATES = (1, 2)  # "start" and "ok" of Thrift's SASL negotiation
-_MECHANISM = re.compile(rb"[A-Z]")
 _NAME = re.compile(rb"[A-Za-z_]")
 
 
@@ -69,31 +79,29 @@ _UNKNOWN = Request(Message("", binary.CALL, 0, 0), b"", strict=True)
 def detect(data: bytes | bytearray) -> Protocol | None:
     """The protocol of a connection that began with these bytes; None while there are too few to tell.
 
-    Raises Rejected for what is no Thrift, and says what it seems to be.
+    Raises Rejected for what is no Thrift, and Foreign if it is known what it is.
     """
     if not data:
         return None
     if data[0] in (0x80, compact.FIRST_BYTE):
         return Protocol(framed=False, compact=data[0] == compact.FIRST_BYTE)
     if data[0] >= 0x08:  # as a length: 128 MB at least
-        raise Rejected("not_thrift", _guess(data))
+        if foreign.may_become(data):
+            return None
+        raise foreign.recognised(data) or _not_thrift(data)
     if len(data) < 5:
         return None
     if data[4] in (0x80, compact.FIRST_BYTE, 0x00):
         return Protocol(framed=True, compact=data[4] == compact.FIRST_BYTE)
-    if data[0] in _SASL_STATES and data[1:4] == b"\0\0\0" and (len(data) == 5 or _MECHANISM.match(data, 5)):
-        raise Rejected("sasl", "client expects SASL or Kerberos, which this server doesn't speak")
+    if (other := foreign.recognised(data)) is not None:
+        raise other
     if int.from_bytes(data[:4]) > MAX_NAME_BYTES or not _NAME.match(data, 4):
-        raise Rejected("not_thrift", _guess(data))
+        raise _not_thrift(data)
     return Protocol(framed=False, compact=False)
 
 
-def _guess(data: bytes | bytearray) -> str:
-    if _HTTP.match(data):
-        return "looks like HTTP; this port speaks Thrift"
-    if data[0] == 0x16 and data[1:2] in (b"", b"\x03"):
-        return "looks like TLS; this port speaks plain Thrift"
-    return f"not Thrift: begins with {bytes(data[:16])!r}"
+def _not_thrift(data: bytes | bytearray) -> Rejected:
+    return Rejected("not_thrift", f"not Thrift: begins with {bytes(data[:16])!r}")
 
 
 class Inbox:
@@ -101,6 +109,8 @@ class Inbox:
 
     def __init__(self, limits: Limits) -> None:
         self.protocol: Protocol | None = None
+        self.memory = 0
+        """Bytes that the last message of more than SMALL_BYTES takes while it is answered, as estimated."""
         self._limits = limits
         self._buffer = bytearray()
         self._scanner: Scanner | None = None
@@ -137,6 +147,9 @@ class Inbox:
         if self._exceeded is None:
             try:
                 end = self._framed(self._scanner) if self.protocol.framed else self._scanner.scan(buffer)
+                if end is not None and end > SMALL_BYTES:
+                    self.memory = memory(end, self._scanner.values)
+                    check_memory(self.memory, self._limits)
             except Exceeded as exceeded:
                 self._exceeded = exceeded
         if self._exceeded is not None:
@@ -152,6 +165,13 @@ class Inbox:
                 message = bytes(view[:end])
             del buffer[:end]
         return message
+
+    def refuse_unfinished(self, reason: str, detail: str) -> Refused:
+        """The error for a call that has arrived in part. Its end is unknown."""
+        exceeded = Exceeded(reason, detail)
+        if self.protocol is None or self._scanner is None:
+            return Refused(exceeded, _UNKNOWN, ended=False)
+        return Refused(exceeded, _begun(self.protocol, self._scanner, self._buffer, self._limits), ended=False)
 
     def _framed(self, scanner: Scanner) -> int | None:
         """The end of a frame that arrived and is filled by one message."""
@@ -216,6 +236,16 @@ def request(protocol: Protocol, message: bytes, limits: Limits) -> Request:
         return Request(binary.read_message_header(message), message, strict=message[0] == 0x80)
     except UnicodeDecodeError:
         raise Rejected("malformed", "method name is not UTF-8") from None
+
+
+def header_of(protocol: Protocol, message: bytes) -> Request:
+    """The call that an inbox gave out, without its arguments."""
+    start = protocol.frame_header
+    with contextlib.suppress(UnicodeDecodeError):
+        if protocol.compact:
+            return Request(compact.read_message_header(message[start:]), b"", strict=True)
+        return Request(binary.read_message_header(message[start:]), b"", strict=message[start] == 0x80)
+    return _UNKNOWN
 
 
 def kept_reply(protocol: Protocol, message: bytes, arguments: int, body: bytes) -> bytes:

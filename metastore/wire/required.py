@@ -1,7 +1,6 @@
 """Fields that a struct must have.
 
-Thrift's Java classes check them when they have read a struct, however deep it stands; the accelerator
-doesn't.
+Thrift's Java classes check them after decoding a struct, at any depth. Python's accelerator doesn't.
 """
 
 from functools import cache

@@ -1,8 +1,8 @@
-"""Finds where a binary message ends, while its bytes still arrive, and refuses what no client would send.
+"""Finds the end of a binary message while its bytes arrive, and rejects invalid or excessive messages.
 
-Nothing on the wire says how long an unframed message is: its end is found by walking it. The walk is
-resumable, so that an unfinished message holds no thread; it allocates next to nothing, so that a length
-prefix costs nothing; and whatever passed it is safe to hand to the decoder.
+An unframed message has no length: its end is found by walking over its fields. The walk is resumable, so that an
+incomplete message occupies no thread. It allocates almost nothing, so that a huge length prefix does no harm. A message
+that passed the walk is safe to decode.
 """
 
 from collections.abc import Generator
@@ -24,19 +24,32 @@ _length_at = Layout(">i").unpack_from
 Walk = Generator[None, None, int]
 """Steps over a part of a growing buffer: yields whenever it needs more bytes, returns where the part ends."""
 
+StructWalk = Generator[None, None, tuple[int, int]]
+"""The same over a struct, of which it also returns how many values it holds."""
+
+VALUE_BYTES = 96
+"""Memory that a value takes once it is decoded, its content aside. Structs take more, strings less."""
+COPIES = 3
+"""How often a message's bytes are in memory while it is answered: as they came, decoded, and encoded to be checked."""
+
 
 class Limits(NamedTuple):
-    """What a message may ask of the server."""
+    """Limits for messages."""
 
     message_bytes: int = 100 << 20
     string_bytes: int = 64 << 20
     container_items: int = 1_000_000
-    values: int = 20_000_000  # strings, structs and containers in one message
+    memory: int = 1 << 30  # bytes that one message may take, see `memory`
     depth: int = 64
+
+    @property
+    def values(self) -> int:
+        """Strings, structs and containers in one message. Two numbers in a container count as one of these."""
+        return self.memory // VALUE_BYTES
 
 
 class Rejected(Exception):
-    """The bytes are no message this server accepts. `reason` is a short label, the text says more."""
+    """The bytes are no valid message. `reason`: a short label; the text has the details."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -44,20 +57,22 @@ class Rejected(Exception):
 
 
 class Exceeded(Rejected):
-    """The bytes are a message, or its beginning, that asks for more than the limits allow."""
+    """The message, or its beginning, exceeds a limit."""
 
 
 class Scanner:
     """Finds the end of one message at the start of a growing buffer, or of a part of it.
 
-    A subclass says how one walks its protocol.
+    Subclasses implement the walk for a protocol.
     """
 
     def __init__(self, limits: Limits, start: int = 0) -> None:
         """`start`: where the message begins in the buffer."""
         self._limits = limits
         self._start = start
-        self._walk: Walk | None = None
+        self._walk: StructWalk | None = None
+        self.values = 0
+        """Of the message that was found."""
 
     def scan(self, data: bytes | bytearray) -> int | None:
         """Where the message ends, once it is complete; None while it is not.
@@ -69,14 +84,15 @@ class Scanner:
         try:
             next(self._walk)
         except StopIteration as done:
-            end: int = done.value
+            end: int
+            end, self.values = done.value
             if end > self._limits.message_bytes:
                 raise too_large(self._limits.message_bytes) from None
             return end
         return None
 
     @classmethod
-    def walk(cls, data: bytes | bytearray, start: int, limits: Limits) -> Walk:
+    def walk(cls, data: bytes | bytearray, start: int, limits: Limits) -> StructWalk:
         body = yield from cls.envelope(data, start, limits)
         return (yield from cls.struct(data, body, limits))
 
@@ -86,7 +102,7 @@ class Scanner:
         raise NotImplementedError
 
     @staticmethod
-    def struct(data: bytes | bytearray, at: int, limits: Limits) -> Walk:
+    def struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
         """Steps over a struct."""
         raise NotImplementedError
 
@@ -122,9 +138,21 @@ def check_depth(depth: int, limits: Limits) -> None:
         raise Exceeded("depth", f"{what}: send a flatter one, or raise the server's max_depth")
 
 
-def check_values(values: int, limits: Limits) -> None:
-    if values > limits.values:
-        raise Exceeded("values", f"message holds more than {limits.values} values: send less at a time")
+def check_values(values: int, most: int) -> None:
+    if values > most:
+        what = f"message holds more than {most} values"
+        raise Exceeded("memory", f"{what}: send less at a time, or raise the server's max_request_memory")
+
+
+def memory(size: int, values: int) -> int:
+    """The memory, in bytes, that a message of so many bytes and values takes while it is answered: an estimate."""
+    return COPIES * size + VALUE_BYTES * values
+
+
+def check_memory(needed: int, limits: Limits) -> None:
+    if needed > limits.memory:
+        what = f"message takes {needed} bytes of memory once it is decoded; the limit is {limits.memory}"
+        raise Exceeded("memory", f"{what}: send less at a time, or raise the server's max_request_memory")
 
 
 def check_name(length: int) -> None:
@@ -157,14 +185,14 @@ def _envelope(data: bytes | bytearray, start: int, limits: Limits) -> Walk:
     return at + 5
 
 
-def _struct(data: bytes | bytearray, at: int, limits: Limits) -> Walk:
+def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
     """Steps over a struct. One flat loop: a large message has hundreds of thousands of fields.
 
     Partitions of one table repeat the table's columns. A list of structs whose bytes equal those of the list
     that ended last at the same depth is stepped over in one comparison.
     """
     size = len(data)
-    values = 0
+    values, most = 0, limits.memory // VALUE_BYTES
     # What is walked now: a struct, or a container with `left` items. A map of n has 2n, the even ones keys.
     left, even, odd = _IN_STRUCT, 0, 0
     # Where a list of structs began, and how many values came before it.
@@ -179,7 +207,7 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> Walk:
             if ttype == TType.STOP:
                 at += 1
                 if not stack:
-                    return at
+                    return at, values
                 left, even, odd, begin, before = stack.pop()
                 continue
             at += 3
@@ -222,6 +250,7 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> Walk:
                 values += repeated_values
             elif first in FIXED and second in FIXED:
                 at += count * (FIXED[first] if ttype != TType.MAP else FIXED[first] + FIXED[second])
+                values += count if ttype == TType.MAP else count >> 1
             elif count:
                 check_depth(len(stack) + 1, limits)
                 stack.append((left, even, odd, begin, before))
@@ -229,8 +258,8 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> Walk:
                 begin, before = (start if ttype == TType.LIST and first == TType.STRUCT else -1), values
         else:
             raise Rejected("malformed", f"no such wire type: {ttype}")
-        if values > limits.values:
-            check_values(values, limits)
+        if values > most:
+            check_values(values, most)
 
 
 class BinaryScanner(Scanner):

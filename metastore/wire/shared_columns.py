@@ -1,9 +1,9 @@
-"""Reading lists of partitions: what they have in common, the columns of their table, is read once.
+"""Decodes lists of partitions fast: their common columns are decoded once.
 
-Of a partition's bytes nine in ten are columns, and of the objects that decoding makes still more. So the accelerator
-is given a specification without them and passes them over. Then it must be true that all descriptors have the columns
-of the first: without these bytes the message must be what the objects encode to, and as often as there are
-descriptors they must have been in it. Otherwise everything is read in full.
+Columns are nine tenths of a partition's bytes, and even more of the decoded objects. So the accelerator gets a
+specification without them, and skips them. This requires that all descriptors have the columns of the first one. To
+check it, the bytes of these columns are removed from the message, once per descriptor; the rest must equal the encoded
+objects. Otherwise the whole message is decoded.
 """
 
 from collections.abc import Iterator

@@ -1,11 +1,11 @@
-"""Partitions and tables as they are kept and as they go out: encoded pieces, joined without decoding.
+"""Encodes partitions and tables from stored pieces, by concatenation and without decoding.
 
 In the binary protocol a struct's fields may come in any order, so a partition is the concatenation of
 
     database's, table's and catalog's name      the same for the whole list
-    the partition's own fields                   kept with the partition
-    the beginning of `sd`, and its location      the location is kept relative to the table's
-    the rest of `sd`                             kept once per distinct storage descriptor
+    the partition's own fields                   stored with the partition
+    the beginning of `sd`, and its location      the location is stored relative to the table's
+    the rest of `sd`                             stored once per distinct storage descriptor
     two STOP bytes                               the ends of `sd` and of the partition
 """
 
@@ -31,7 +31,7 @@ _LIST_OF_STRUCTS = b"\x0c"
 
 
 class StoredPartition(NamedTuple):
-    """What the reading of one partition needs: its bytes, where it lies, and which descriptor it shares."""
+    """The stored parts of one partition: its bytes, its location, and the id of its shared descriptor."""
 
     body: bytes
     path: str | None
@@ -96,7 +96,7 @@ def table_body(table: Table) -> bytes:
 
 
 class PartitionEncoder:
-    """Encodes the partitions of one table from what is kept of them."""
+    """Encodes the partitions of one table from their stored parts."""
 
     def __init__(
         self,

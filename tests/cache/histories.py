@@ -49,7 +49,7 @@ class History:
             return self._writes[-1]
 
     def read(self, begun: float, value: Hashable) -> None:
-        """A reader that began then has just been told a value."""
+        """A reader that began then has just got a value."""
         with self._lock:
             self.reads.append(Read(begun, time.monotonic(), value))
 

@@ -1,7 +1,7 @@
 """The cache's protocol as a small machine, and a search through every order in which its steps can happen.
 
 What the machine knows is what docs/cache.md says: Postgres gives out transaction ids and snapshots, writers leave
-change rows, workers ask for them in rounds and judge entries by one rule. Everything around takes its worst form:
+change rows, workers ask for them in polls and judge entries by one rule. Everything around takes its worst form:
 
 - A write is acknowledged the moment it commits; a read may return the moment it may trust what it has.
 - Somebody fills the cache at every snapshot that Postgres ever shows, and what was once filled is offered to every read
@@ -82,7 +82,7 @@ class Postgres(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a round brings."""
+    """What a poll brings."""
 
     snapshot: Snapshot
     incarnation: Incarnation | None
@@ -91,10 +91,10 @@ class Answer(NamedTuple):
 
 
 class Worker(NamedTuple):
-    """What a worker knows since its last round; `since`: the last arrival of a read that may trust this.
+    """What a worker knows since its last poll; `since`: the last arrival of a read that may trust this.
 
     It knows every change that a snapshot may miss which sees all transactions before `floor`. `proved` are entries that
-    held after the last round. `held` is for mutants: an entry used later than it was looked at.
+    held after the last poll. `held` is for mutants: an entry used later than it was looked at.
     Moments are indexes of the history.
     """
 
@@ -104,7 +104,7 @@ class Worker(NamedTuple):
     changes: frozenset[Change] = frozenset()
     proved: frozenset[tuple[Entry, Things]] = frozenset()
     since: int = 0
-    asked: int | None = None  # the moment at which the round under way began
+    asked: int | None = None  # the moment at which the poll under way began
     answer: Answer | None = None
     held: Entry | None = None
 
@@ -131,7 +131,7 @@ class World(NamedTuple):
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much may happen; rounds and abandoned rounds are not counted."""
+    """How much may happen; polls and abandoned polls are not counted."""
 
     transactions: int
     crashes: int = 0
@@ -145,22 +145,22 @@ class Protocol:
     """What servers decide. Mutants override one of these."""
 
     def last_read_served(self, asked: int, now: int) -> int:
-        """Of the moments from a round's begin to its end, the latest at which a read may arrive that waits for it."""
+        """Of the moments from a poll's begin to its end, the latest at which a read may arrive that waits for it."""
         return asked
 
     def answer(self, postgres: Postgres, seen: Snapshot | None) -> Answer:
-        """The one statement of a round: which changes are there that the last round didn't see."""
+        """The one statement of a poll: which changes are there that the last poll didn't see."""
         new = frozenset(each for each in postgres.changes if seen is None or not seen.sees(each.xid))
         return Answer(postgres.snapshot, postgres.incarnation, postgres.floor, new)
 
     def goes_on(self, incarnation: Incarnation | None, seen: Snapshot, answer: Answer) -> bool:
-        """Whether a round tells of every change since the one before."""
+        """Whether a poll tells of every change since the one before."""
         return incarnation == answer.incarnation and seen.xmin >= answer.floor
 
     def learn(self, worker: Worker, answer: Answer, pool: frozenset[Entry], *, too_many: bool) -> Worker:
-        """The worker after a round. Unless that goes on where the last one ended, nothing is known until the next.
+        """The worker after a poll. Unless that goes on where the last one ended, nothing is known until the next.
 
-        With too many changes, what is kept was read at this round's snapshot or later.
+        With too many changes, what is kept was read at this poll's snapshot or later.
         """
         if answer.incarnation is None:
             return self.forget(worker)
@@ -184,7 +184,7 @@ class Protocol:
         return worker._replace(floor=snapshot.xmax, changes=frozenset(), proved=frozenset())
 
     def lose(self, worker: Worker, answer: Answer) -> Worker:
-        """The worker after a round whose answer did not arrive."""
+        """The worker after a poll whose answer did not arrive."""
         return worker
 
     def forget(self, worker: Worker) -> Worker:
@@ -301,7 +301,7 @@ def worker_steps(world: World, protocol: Protocol, bounds: Bounds) -> Iterator[t
             learnt = protocol.learn(idle, worker.answer, world.pool, too_many=False)
             yield f"worker {number} learns of changes", world.with_worker(number, learnt)
             flooded = protocol.learn(idle, worker.answer, world.pool, too_many=True)
-            yield f"worker {number} is told of too many changes", world.with_worker(number, flooded)
+            yield f"worker {number} gets too many changes", world.with_worker(number, flooded)
         for entry in world.pool:
             anew = protocol.stamped_anew(worker, entry)
             if anew is not None and anew not in world.pool:

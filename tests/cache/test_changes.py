@@ -187,7 +187,7 @@ def test_changes_that_are_forgotten_end_what_was_not_proved_since():
 
 
 @pytest.mark.parametrize("limit", ["incomplete", "too many"])
-def test_with_more_changes_than_are_told_or_kept_it_begins_anew(limit, monkeypatch):
+def test_with_more_changes_than_are_returned_or_kept_it_begins_anew(limit, monkeypatch):
     changes = Changes()
     monkeypatch.setattr(rules, "MAX_KNOWN", 1)
     changes.add(snapshot("10:10:"), 5, [(6, "t", 2), (7, "t", 2)], complete=True)
@@ -199,7 +199,7 @@ def test_with_more_changes_than_are_told_or_kept_it_begins_anew(limit, monkeypat
 
 
 @pytest.mark.parametrize("header", [b"", b"{}", b"[]", b"7", b"\xff", b'["a","1"]', b'["a","1",[]]', b'["a",1,[]]'])
-def test_what_is_no_entry_is_told(header):
+def test_what_is_no_entry_is_rejected(header):
     with pytest.raises(ValueError):
         Entry.from_bytes(b"\x02" + len(header).to_bytes(4) + (0).to_bytes(8) + header)
 

@@ -8,7 +8,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from sqlalchemy import NullPool, create_engine, text
 from thrift.Thrift import TException
 
 from metastore.api import load
@@ -29,6 +30,7 @@ from metastore.wire.hive import (
     DeleteColumnStatisticsRequest,
     GetDatabaseRequest,
     GetFieldsRequest,
+    GetPartitionRequest,
     GetPartitionsByNamesRequest,
     GetSchemaRequest,
     GetTableRequest,
@@ -119,6 +121,7 @@ READS: list[tuple[str, Ask]] = [
     of_table("get_partition_with_auth", "t", writers.HIDDEN, "me", ["us"]),
     of_table("get_partition_by_name", "t", DAY),
     of_table("get_partition_by_name", "t", NEW_DAY),
+    request("get_partition_req", lambda r: GetPartitionRequest(None, r.db, r.table(), writers.READY)),
     of_table("get_partitions_with_auth", "t", -1, "you", []),
     of_table("get_fields_with_environment_context", "t", None),
     of_table("get_schema", "t"),
@@ -305,6 +308,7 @@ BEFORE = {
 class Servers:
     keeping: MetastoreServer
     asking: MetastoreServer
+    database_url: str
 
 
 @pytest.fixture(scope="module")
@@ -321,7 +325,7 @@ def servers(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Ite
         with ThreadPoolExecutor() as threads:
             for started in threads.map(MetastoreServer.start, (keeping, asking)):
                 stack.enter_context(started)
-        yield Servers(keeping, asking)
+        yield Servers(keeping, asking, url)
 
 
 class Comparison(RuleBasedStateMachine):
@@ -336,7 +340,7 @@ class Comparison(RuleBasedStateMachine):
         self.client = self.stack.enter_context(ThriftClient(asking.host, asking.port))
         self.client.create_database(database(self.db))
         writers.fill(self.client, self.db)
-        self.told = f"{self.db} as it was made"
+        self.after = f"{self.db} as it was made"
         kept, asked = (self.readers(each) for each in (self.servers.keeping, self.servers.asking))
         self.chance = random.Random(self.db)
         self.reads = [(method, ask, *both) for method, ask in READS for both in zip(kept, asked, strict=True)]
@@ -354,7 +358,7 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(sorted(WRITES)))
     def write(self, name: str) -> None:
-        self.told = name
+        self.after = name
         assert "internal error" not in str(outcome(WRITES[name], self.client, self.db))
 
     @invariant()
@@ -362,7 +366,7 @@ class Comparison(RuleBasedStateMachine):
         self.chance.shuffle(self.reads)  # else the small memory has lost each reply when it is its turn again
         for method, ask, kept, asked in self.reads:
             answer, right = outcome(ask, kept), outcome(ask, asked)
-            assert answer == right, f"{method} of {kept.table()} after {self.told}"
+            assert answer == right, f"{method} of {kept.table()} after {self.after}"
 
 
 def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -394,6 +398,39 @@ def test_random_writes(servers: Servers) -> None:
     assert answers["memory"] > 0 and answers["redis"] > 0, f"the cache should have been of use: {answers}"
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "TRUNCATE cache_changes",
+        "DELETE FROM cache_changes",
+        "TRUNCATE cache_state",
+        "TRUNCATE cache_changes, cache_state",
+        "UPDATE databases SET name = name || '_renamed' WHERE name = :db",
+        "TRUNCATE tables CASCADE",
+    ],
+)
+def test_what_an_operator_does_by_hand(servers: Servers, statement: str) -> None:
+    """Before the worker has asked what a client has written."""
+    db = f"d{next(NUMBERS)}"
+    keeping, asking = (ThriftClient(each.host, each.port) for each in (servers.keeping, servers.asking))
+    with keeping, asking, closing(create_engine(servers.database_url, poolclass=NullPool).connect()) as operator:
+        asking.create_database(database(db))
+        asking.create_table(table(db, "t"))
+        asks = [(each, name) for each in (keeping, asking) for name in (db, f"{db}_renamed")]
+        for _ in range(3):
+            assert keeping.get_all_tables(db) == ["t"]
+            assert keeping.get_table(db, "t").tableName == "t"
+        asking.create_table(table(db, "u"))
+        operator.execute(text(statement), {"db": db})
+        operator.commit()
+        tables, found = (
+            [outcome(getattr(client, method), name, *more) for client, name in asks]
+            for method, more in (("get_all_tables", ()), ("get_table", ("t",)))
+        )
+        assert tables[:2] == tables[2:]
+        assert found[:2] == found[2:]
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_many_random_writes(servers: Servers) -> None:
@@ -409,6 +446,6 @@ def test_every_write(servers: Servers, name: str) -> None:
     for each in (*BEFORE.get(name, ()), name):
         comparison.both_answer_the_same()
         WRITES[each](comparison.client, comparison.db)  # raises if it is refused
-        comparison.told = each
+        comparison.after = each
     comparison.both_answer_the_same()
     comparison.teardown()

@@ -76,7 +76,7 @@ def names(partitions: list[Partition]) -> tuple[str, ...]:
 
 
 class Clients:
-    """Writers and readers in threads; they go on whatever is down, and record what they were told."""
+    """Writers and readers in threads; they go on whatever is down, and record the answers."""
 
     def __init__(self, cluster: Cluster, seed: int, writers: int, readers: int) -> None:
         self._cluster = cluster
@@ -207,15 +207,15 @@ def seed() -> int:
 def test_nothing_old_is_read(tmp_path: Path, seed: int) -> None:
     """A worker and Postgres die, and a copy of Redis comes back late."""
     with Cluster(tmp_path) as cluster, Clients(cluster, seed, writers=2, readers=4) as clients:
-        time.sleep(1.5)
+        time.sleep(1.5)  # clients go on for a while
         cluster.copy_redis()
-        time.sleep(1)
+        time.sleep(1)  # clients go on for a while
         cluster.kill_worker(0, 0)
         cluster.crash_postgres()
-        time.sleep(1.5)
+        time.sleep(1.5)  # clients go on for a while
         cluster.restore_redis()
         cluster.pause_redis(0.5)
-        time.sleep(1)
+        time.sleep(1)  # clients go on for a while
         answers = cluster.answers()
     check(clients)
     assert answers["memory"] > 20, f"the cache should have been of use: {answers}"
@@ -230,9 +230,9 @@ def test_nothing_old_is_read_in_a_long_time_of_trouble(tmp_path: Path, seed: int
             coming = troubles(cluster, chance)
             chance.shuffle(coming)
             for trouble in coming:
-                time.sleep(chance.uniform(0.2, 3))
+                time.sleep(chance.uniform(0.2, 3))  # a random moment of the work
                 trouble()
-        time.sleep(3)
+        time.sleep(3)  # clients go on for a while
         answers = cluster.answers()
     check(clients)
     assert answers["memory"] > 100 and answers["redis"] > 10, f"the cache should have been of use: {answers}"

@@ -51,7 +51,7 @@ def test_no_read_is_wrong_in_longer_stories(bounds: Bounds) -> None:
 
 
 class JoinsRounds(Protocol):
-    """A read goes with a round that is under way."""
+    """A read goes with a poll that is under way."""
 
     def last_read_served(self, asked: int, now: int) -> int:
         return now
@@ -65,7 +65,7 @@ class ComparesLatestId(Protocol):
 
 
 class AsksFromLatestId(Protocol):
-    """A round asks for changes with greater ids than the last one saw."""
+    """A poll asks for changes with greater ids than the last one saw."""
 
     def answer(self, postgres: Postgres, seen: Snapshot | None) -> Answer:
         new = frozenset(each for each in postgres.changes if seen is None or each.xid >= seen.xmax)
@@ -73,7 +73,7 @@ class AsksFromLatestId(Protocol):
 
 
 class StartsWithNothing(Protocol):
-    """The first round asks for no changes, though some of those it sees are not in snapshots that come after."""
+    """The first poll asks for no changes, though some of those it sees are not in snapshots that come after."""
 
     def answer(self, postgres: Postgres, seen: Snapshot | None) -> Answer:
         answer = super().answer(postgres, seen)
@@ -88,7 +88,7 @@ class BeginsTooEarly(Protocol):
 
 
 class OverlooksPurges(Protocol):
-    """A worker doesn't ask whether changes were purged since its last round."""
+    """A worker doesn't ask whether changes were purged since its last poll."""
 
     def goes_on(self, incarnation: Incarnation | None, seen: Snapshot, answer: Answer) -> bool:
         return incarnation == answer.incarnation
@@ -164,7 +164,7 @@ class StampsUnproved(Protocol):
 
 
 class StampsLate(Protocol):
-    """An entry is judged, and given the stamp of what is the last round by then."""
+    """An entry is judged, and given the stamp of what is the last poll by then."""
 
     def more_steps(self, world: World) -> Iterator[tuple[str, World]]:
         (worker,) = world.workers

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from metastore.cache.entry import Entry
 from metastore.cache.shared import SharedLevel
 from metastore.cache.stamp import Stamp
 from tests.support.redis import RedisServer
+from tests.support.waiting import wait_until
 
 HERE = "incarnation"
 
@@ -39,17 +40,10 @@ def entry(body: bytes = b"reply") -> Entry:
     return Entry(body, Stamp.of(HERE, "10:12:11"), [("t", 1), ("p", 1)])
 
 
-def soon(found: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
-    while not found():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_what_one_puts_the_other_gets(servers: list[SharedLevel]) -> None:
     one, other = servers
     one.put(b"key", entry())
-    soon(lambda: other.get(HERE, b"key"))
+    wait_until(lambda: other.get(HERE, b"key"))
     found = other.get(HERE, b"key")
     assert found is not None
     assert (found.body, found.stamp, found.objects) == (b"reply", entry().stamp, entry().objects)
@@ -64,7 +58,7 @@ def test_one_reads_what_all_want(servers: list[SharedLevel], monkeypatch: pytest
     found: list[Entry | None] = []
     waiting = threading.Thread(target=lambda: found.append(other.get_or_read(HERE, b"key")))
     waiting.start()
-    time.sleep(0.1)
+    time.sleep(0.1)  # in which it may not return
     assert not found, "the other one waits"
     one.put(b"key", entry())
     waiting.join()
@@ -84,7 +78,7 @@ def test_what_is_put_while_one_looks_is_found(
         if asked:
             one.put(b"key", entry())
             with redis.client() as client:
-                soon(lambda: client.exists(name) and not client.exists(shared._reading(name)))
+                wait_until(lambda: client.exists(name) and not client.exists(shared._reading(name)))
         asked.append(name)
         return ask(name)
 
@@ -118,13 +112,13 @@ def test_a_redis_that_is_away_is_not_asked_for_a_while(tmp_path: Path) -> None:
     with RedisServer(tmp_path) as server:
         level = SharedLevel(server.url, keep_seconds=60)
         level.put(b"key", entry())
-        soon(lambda: level.get(HERE, b"key"))
+        wait_until(lambda: level.get(HERE, b"key"))
         server.kill()
         for _ in range(shared.FAILURES):
             assert level.get_or_read(HERE, b"key") is None
         server.start()
         assert level.get(HERE, b"key") is None, "it isn't asked, although it is there again"
-        soon(lambda: level.get(HERE, b"key"))
+        wait_until(lambda: level.get(HERE, b"key"))
         level.close()
 
 
@@ -133,7 +127,7 @@ def test_a_redis_that_dawdles_is_not_asked_for_a_while(
 ) -> None:
     level, _ = servers
     level.put(b"key", entry())
-    soon(lambda: level.get(HERE, b"key"))
+    wait_until(lambda: level.get(HERE, b"key"))
     monkeypatch.setattr(shared, "SLOW_SECONDS", 0.0)
     monkeypatch.setattr(shared, "SLOW_BYTES", 1 << 60)
     found = [level.get(HERE, b"key") for _ in range(shared.FAILURES)]

@@ -90,8 +90,8 @@ class TestCreate:
         with refused(AlreadyExistsException, message=f"Database {db.upper()} already exists"):
             client.create_database(database(db.upper()))
 
-    @pytest.mark.parametrize("name", ["", "d-x", " padded ", "a/b", "ü", "a.b"])
-    def test_refuses_names_with_other_than_letters_digits_and_underscore(self, client: ThriftClient, name: str) -> None:
+    @pytest.mark.parametrize("name", ["", "ü", "a\\b", "a\tb"])
+    def test_refuses_names_that_no_version_takes(self, client: ThriftClient, name: str) -> None:
         with refused(InvalidObjectException, message=f"{name} is not a valid database name"):
             client.create_database(database(name))
 
@@ -192,7 +192,7 @@ class TestDrop:
         assert unused_name not in client.get_all_databases()
         assert not (warehouse / f"{unused_name}.db").exists()
 
-    def test_leaves_the_directory_if_told_to(self, client: ThriftClient, db: str, home: Path) -> None:
+    def test_leaves_the_directory_without_delete_data(self, client: ThriftClient, db: str, home: Path) -> None:
         client.create_table(table(db))
         client.drop_database(db, False, True)
         assert db not in client.get_all_databases()

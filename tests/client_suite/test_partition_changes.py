@@ -1,5 +1,6 @@
 """Altering, renaming and exchanging partitions, and marking them for events."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import (
     EnvironmentContext,
+    FieldSchema,
     InvalidOperationException,
     InvalidPartitionException,
     MetaException,
@@ -99,6 +101,25 @@ class TestAlter:
     ) -> None:
         new = client.get_partition(db, "t", ["1", "a"])
         new.sd.location = location
+        with refused(MetaException, InvalidOperationException):
+            client.alter_partition(db, "t", new)
+
+    @pytest.mark.parametrize("missing", ["dbName", "tableName"])
+    def test_a_partition_that_names_no_table(
+        self, client: ThriftClient, db: str, directory: Path, missing: str
+    ) -> None:
+        new = client.get_partition(db, "t", ["1", "a"]).replace(**{missing: None})
+        with refused(MetaException, InvalidOperationException):
+            client.alter_partition(db, "t", new)
+        with refused(MetaException, InvalidOperationException):
+            client.rename_partition(db, "t", ["1", "a"], new.replace(values=["3", "a"]))
+
+    @pytest.mark.parametrize("column", [FieldSchema(name="a"), FieldSchema(type="int")])
+    def test_columns_without_name_or_type(
+        self, client: ThriftClient, db: str, directory: Path, column: FieldSchema
+    ) -> None:
+        new = client.get_partition(db, "t", ["1", "a"])
+        new.sd.cols = [*columns("z:bigint"), column]
         with refused(MetaException, InvalidOperationException):
             client.alter_partition(db, "t", new)
 
@@ -264,6 +285,40 @@ class TestExchange:
         with target.connect() as own, refused(MetaException, NoSuchObjectException):
             own.exchange_partitions(spec, db, "t", destination, "u")
 
+    @pytest.mark.parametrize("spec", [{"hr": "a"}, {"ds": "", "hr": "a"}])
+    def test_a_spec_with_a_gap(
+        self, target: Target, db: str, directory: Path, destination: str, spec: dict[str, str]
+    ) -> None:
+        with target.connect() as own, refused(MetaException):
+            own.exchange_partitions(spec, db, "t", destination, "u")
+        with target.connect() as client:
+            assert len(client.get_partition_names(db, "t", -1)) == 3
+            assert client.get_partition_names(destination, "u", -1) == ["ds=9/hr=a"]
+        assert len(files_below(directory)) == 3
+
+    def test_keys_that_the_table_has_not(self, client: ThriftClient, db: str, destination: str) -> None:
+        moved = client.exchange_partitions({"ds": "1", "hr": "a", "mi": "5"}, db, "t", destination, "u")
+        assert [p.values for p in moved] == [["1", "a"]]
+
+    def test_a_partition_that_lies_elsewhere(
+        self, target: Target, db: str, destination: str, directory: Path, tmp_path: Path
+    ) -> None:
+        with target.connect() as own, refused(MetaException):
+            own.add_partition(partition(db, "t", "3", "a", location=str(tmp_path / "others")))
+            own.exchange_partitions({"ds": "3", "hr": "a"}, db, "t", destination, "u")
+        with target.connect() as client:
+            assert client.get_partition(db, "t", ["3", "a"]).sd.location == f"file:{tmp_path}/others"
+        assert (tmp_path / "others").is_dir()
+
+    def test_a_partition_whose_directory_is_gone(
+        self, target: Target, db: str, destination: str, directory: Path
+    ) -> None:
+        shutil.rmtree(directory / "ds=1")
+        with target.connect() as own, refused(MetaException):
+            own.exchange_partitions({"ds": "1"}, db, "t", destination, "u")
+        with target.connect() as client:
+            assert len(client.get_partition_names(db, "t", -1)) == 3
+
     @pytest.mark.parametrize(
         "other", [{"keys": ("ds",)}, {"keys": ("ds", "hr"), "sd": storage("other:int")}], ids=["keys", "columns"]
     )
@@ -272,12 +327,20 @@ class TestExchange:
             own.create_table(table(destination, "w", **other))
             own.exchange_partitions({"ds": "1"}, db, "t", destination, "w")
 
-    @pytest.mark.parametrize(("source", "destination_table"), [("no_such", "u"), ("t", "no_such")])
+    @pytest.mark.parametrize(
+        ("source", "destination_table"), [("no_such", "u"), ("t", "no_such"), ("", "u"), ("t", "")]
+    )
     def test_missing_tables(
         self, target: Target, db: str, destination: str, source: str, destination_table: str
     ) -> None:
-        with target.connect() as own, refused(MetaException, NoSuchObjectException, UNDECLARED):
+        with target.connect() as own, refused(MetaException, UNDECLARED):
             own.exchange_partitions({"ds": "1"}, db, source, destination, destination_table)
+
+    @pytest.mark.usefixtures("directory")
+    def test_missing_databases(self, target: Target, db: str, destination: str) -> None:
+        for source, goal in (("no_such", destination), (db, "no_such")):
+            with target.connect() as own, refused(MetaException, UNDECLARED):
+                own.exchange_partition({"ds": "1"}, source, "t", goal, "u")
 
 
 class TestEvents:

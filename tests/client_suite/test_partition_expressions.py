@@ -131,7 +131,7 @@ class TestDrop:
         left = [tuple(p.values) for p in client.get_partitions(db, "s", -1)]
         assert left == [STRINGS[2], *STRINGS[4:]]
 
-    def test_something_must_match_unless_told_otherwise(self, client: ThriftClient, db: str) -> None:
+    def test_something_must_match_by_default(self, client: ThriftClient, db: str) -> None:
         with refused(NoSuchObjectException, message="Some partitions to drop are missing"):
             self.drop(client, db, "ds = 'nosuch'")
         assert self.drop(client, db, "ds = 'nosuch'", ifExists=True) == []

@@ -176,6 +176,18 @@ class TestSpecs:
         assert self.values(client.get_part_specs_by_filter(filled, "t", 'ds = "Z"', -1)) == [IN_ORDER[4]]
         assert self.values(client.get_part_specs_by_filter(filled, "t", 'ds = "no"', -1)) == []
 
+    def test_grouped_where_the_table_says_so(self, client: ThriftClient, db: str, home: Path, tmp_path: Path) -> None:
+        grouped = {"hive.hcatalog.partition.spec.grouping.enabled": "TRUE"}
+        client.create_table(table(db, keys=("k",), parameters=grouped))
+        elsewhere = partition(db, "t", "3", location=str(tmp_path / "elsewhere"))
+        client.add_partitions([partition(db, "t", "1"), partition(db, "t", "2"), elsewhere])
+        shared, whole = client.get_partitions_pspec(db, "t", -1)
+        assert shared.sharedSDPartitionSpec.sd.location == shared.rootPath == f"file:{home}/t"
+        assert [p.relativePath for p in shared.sharedSDPartitionSpec.partitions] == ["/k=1", "/k=2"]
+        assert values_of(whole.partitionList.partitions) == [("3",)]
+        [shared] = client.get_part_specs_by_filter(db, "t", 'k = "2"', -1)
+        assert values_of(shared.sharedSDPartitionSpec.partitions) == [("2",)]
+
     def test_missing_table(self, client: ThriftClient, db: str) -> None:
         with refused(NoSuchObjectException):
             client.get_partitions_pspec(db, "no_such", -1)
@@ -217,9 +229,9 @@ class TestValues:
         assert rows == [("2020-01-01", "10"), ("2020-01-01", "2")]
 
     def test_unknown_keys_and_tables(self, client: ThriftClient, filled: str) -> None:
-        with refused(MetaException, NoSuchObjectException):
+        with refused(MetaException, UNDECLARED):
             self.rows(client, filled, columns("nosuch"))
-        with refused(MetaException, NoSuchObjectException):
+        with refused(MetaException, UNDECLARED):
             self.rows(client, "no_such", columns("ds"))
 
 

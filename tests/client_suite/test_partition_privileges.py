@@ -40,7 +40,7 @@ def make(client: ThriftClient, db: str, *, own: str | None = "true") -> None:
     client.add_partition(partition(db, "t", "1"))
 
 
-def told(privileges: PrincipalPrivilegeSet) -> dict[str, Any]:
+def as_dicts(privileges: PrincipalPrivilegeSet) -> dict[str, Any]:
     """Who may do what; groups and roles without anything left out."""
     by_kind = (privileges.userPrivileges, privileges.groupPrivileges, privileges.rolePrivileges)
     return {name: [i.privilege for i in infos] for kind in by_kind for name, infos in (kind or {}).items() if infos}
@@ -50,7 +50,7 @@ def told(privileges: PrincipalPrivilegeSet) -> dict[str, Any]:
 def test_a_new_partition_has_those_of_its_table(client: ThriftClient, db: str, read: str) -> None:
     make(client, db)
     found = READS[read](client, db)
-    assert told(found.privileges) == {"alice": ["SELECT"]}
+    assert as_dicts(found.privileges) == {"alice": ["SELECT"]}
     assert found.privileges.groupPrivileges == {"g": []}
     assert found.privileges.rolePrivileges == {"public": []}
 
@@ -67,7 +67,7 @@ def test_they_are_the_partitions_own(client: ThriftClient, db: str) -> None:
     give(client, ref, "alice", "DROP")
     give(client, HiveObjectRef(HiveObjectType.TABLE, db, "t", []), "alice", "ALTER")
     found = client.get_partition_with_auth(db, "t", ["1"], "alice", [])
-    assert sorted(told(found.privileges)["alice"]) == ["DROP", "SELECT"]
+    assert sorted(as_dicts(found.privileges)["alice"]) == ["DROP", "SELECT"]
     listed = client.list_privileges("bob", PrincipalType.USER, ref)
     assert [each.grantInfo.privilege for each in listed] == ["INSERT"]
 
@@ -77,7 +77,11 @@ def test_many_partitions(client: ThriftClient, db: str) -> None:
     client.add_partitions([partition(db, "t", value) for value in ("2", "3")])
     give(client, HiveObjectRef(HiveObjectType.PARTITION, db, "t", ["2"]), "alice", "DROP")
     found = client.get_partitions_with_auth(db, "t", -1, "alice", [])
-    assert [sorted(told(each.privileges)["alice"]) for each in found] == [["SELECT"], ["DROP", "SELECT"], ["SELECT"]]
+    assert [sorted(as_dicts(each.privileges)["alice"]) for each in found] == [
+        ["SELECT"],
+        ["DROP", "SELECT"],
+        ["SELECT"],
+    ]
 
 
 def test_who_asks_by_a_spec_says_user_and_groups(client: ThriftClient, db: str) -> None:

@@ -76,7 +76,7 @@ class TestGroups:
         assert (first.lastAccessTime, first.parameters["a1"]) == (5, "2026-01-01")
         assert first.createTime > 0
 
-    def test_partitions_elsewhere_are_told_whole(self, client: ThriftClient, filled: str, tmp_path: Path) -> None:
+    def test_partitions_elsewhere_are_returned_whole(self, client: ThriftClient, filled: str, tmp_path: Path) -> None:
         client.add_partition(partition(filled, "t", "2026-02-01", "1", location=str(tmp_path / "far")))
         shared, listed = read(client, filled)
         assert len(shared.sharedSDPartitionSpec.partitions) == 6
@@ -89,7 +89,7 @@ class TestGroups:
         assert [len(spec.sharedSDPartitionSpec.partitions) for spec in specs] == [6, 1]
         assert specs[1].sharedSDPartitionSpec.sd.cols == columns("other:int")
 
-    def test_skewed_or_differently_bucketed_ones_are_told_whole(self, client: ThriftClient, filled: str) -> None:
+    def test_skewed_or_differently_bucketed_ones_are_returned_whole(self, client: ThriftClient, filled: str) -> None:
         skewed = storage(skewedInfo=SkewedInfo(["id"], [["1"]], {}))
         client.add_partition(partition(filled, "t", "2026-02-01", "1", sd=skewed))
         client.add_partition(partition(filled, "t", "2026-02-01", "2", sd=storage(numBuckets=8)))
@@ -134,7 +134,7 @@ class TestProjections:
         assert spec.sharedSDPartitionSpec.partitions[0].values is None
         assert spec.sharedSDPartitionSpec.partitions[0].relativePath == "/ds=2026-01-01/hr=1"
 
-    def test_names_are_told_once(self, client: ThriftClient, filled: str) -> None:
+    def test_names_are_returned_once(self, client: ThriftClient, filled: str) -> None:
         (spec,) = read(client, filled, "dbName", "tableName", "catName", "sd.serdeInfo.description")
         assert (spec.dbName, spec.tableName) == (filled, "t")
         assert spec.sharedSDPartitionSpec.sd == StorageDescriptor(compressed=False, numBuckets=0)
@@ -142,6 +142,8 @@ class TestProjections:
     def test_unknown_field(self, client: ThriftClient, filled: str) -> None:
         with refused(MetaException, message="Invalid partition fields in the projection spec[color]"):
             read(client, filled, "values", "color")
+        with refused(MetaException):
+            read(client, filled, "")
 
     @pytest.mark.parametrize(
         ("include", "exclude", "found"),

@@ -10,6 +10,7 @@ from metastore.wire.hive import (
     AddPartitionsRequest,
     AlreadyExistsException,
     EnvironmentContext,
+    FieldSchema,
     InvalidObjectException,
     MetaException,
     NoSuchObjectException,
@@ -327,6 +328,26 @@ class TestAddRequest:
         with refused(MetaException, message="Partition does not belong to target table"):
             client.add_partitions_req(request)
 
+    @pytest.mark.parametrize("names", [{"dbName": None}, {"tableName": None}, {"tableName": ""}, {"tableName": "K"}])
+    def test_each_names_the_table_as_the_call_does(
+        self, client: ThriftClient, db: str, names: dict[str, str | None]
+    ) -> None:
+        parts = [partition(db, "k", "1"), partition(db, "k", "2").replace(**names)]
+        with refused(MetaException):
+            client.add_partitions_req(AddPartitionsRequest(dbName=db, tblName="k", parts=parts, ifNotExists=False))
+        with refused(MetaException):
+            client.add_partitions(parts)
+        assert client.get_partition_names(db, "k", -1) == []
+
+    @pytest.mark.parametrize("column", [FieldSchema(name="a"), FieldSchema(type="int")])
+    def test_columns_without_name_or_type(self, client: ThriftClient, db: str, column: FieldSchema) -> None:
+        new = partition(db, "k", "1", sd=storage(cols=[*columns("z:int"), column]))
+        with refused(MetaException):
+            client.add_partition(new)
+        with refused(MetaException):
+            client.add_partitions([new])
+        assert client.get_partition_names(db, "k", -1) == []
+
     def test_missing_table(self, client: ThriftClient, db: str) -> None:
         request = AddPartitionsRequest(
             dbName=db, tblName="no_such", parts=[partition(db, "no_such", "1")], ifNotExists=False
@@ -342,6 +363,12 @@ class TestAddSpecs:
         assert client.add_partitions_pspec([spec]) == 2
         assert client.get_partition_names(db, "k", -1) == ["k=1", "k=2"]
         assert directories_below(home / "k") == ["k=1", "k=2"]
+
+    def test_of_no_table(self, client: ThriftClient, db: str) -> None:
+        listed = PartitionListComposingSpec(partitions=[partition(db, "k", "1").replace(dbName=None, tableName=None)])
+        with refused(MetaException, UNDECLARED):
+            client.add_partitions_pspec([PartitionSpec(dbName=db, tableName="k", partitionList=listed)])
+        assert client.get_partition_names(db, "k", -1) == []
 
     def test_partitions_that_share_their_storage(self, client: ThriftClient, db: str, home: Path) -> None:
         root = f"file:{home}/k"

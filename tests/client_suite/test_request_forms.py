@@ -239,6 +239,48 @@ class TestReads:
     def test_of_no_table(self, client: ThriftClient, db: str) -> None:
         with refused(NoSuchObjectException):
             client.get_partitions_by_filter_req(GetPartitionsByFilterRequest("hive", db, "no_such", "ds = '1'"))
+        with refused(NoSuchObjectException):
+            client.get_partitions_ps_with_auth_req(GetPartitionsPsWithAuthRequest("hive", db, "no_such"))
+
+    @pytest.mark.parametrize("values", [None, [], [""]])
+    @pytest.mark.parametrize("asker", [{}, {"userName": "alice", "groupNames": ["staff"]}])
+    def test_with_privileges_without_values(
+        self, client: ThriftClient, filled: str, values: list[str] | None, asker: dict[str, object]
+    ) -> None:
+        """That is how Hive 4's listPartitionsWithAuthInfo asks for all."""
+        request = GetPartitionsPsWithAuthRequest("hive", filled, "t", partVals=values, **asker)
+        assert client.get_partitions_ps_with_auth_req(request).partitions == client.get_partitions(filled, "t", -1)
+        found = client.get_partitions_ps_with_auth_req(request.replace(maxParts=2)).partitions
+        assert [one.values for one in found] == [[day] for day in DAYS[:2]]
+
+    def test_names_of_a_table_that_is_not_there_yet(self, client: ThriftClient, db: str) -> None:
+        names = PartitionsRequest("hive", db, "t")
+        assert client.fetch_partition_names_req(names) == []
+        client.create_table(table(db, keys=("ds",)))
+        assert client.fetch_partition_names_req(names) == []
+        client.add_partition(partition(db, "t", DAYS[0]))
+        assert client.fetch_partition_names_req(names) == NAMES[:1]
+        client.drop_table(db, "t", True)
+        assert client.fetch_partition_names_req(names) == []
+        with refused(NoSuchObjectException, MetaException):
+            client.fetch_partition_names_req(PartitionsRequest("hive", db, ""))
+
+    def test_by_names_that_are_not_said(self, client: ThriftClient, filled: str) -> None:
+        with refused(MetaException):
+            client.get_partitions_by_names_req(GetPartitionsByNamesRequest(filled, "t"))
+        assert client.get_partitions_by_names_req(GetPartitionsByNamesRequest(filled, "t", [])).partitions == []
+
+    @pytest.mark.parametrize("statistics", [False, True])
+    def test_by_names_of_a_missing_table(self, client: ThriftClient, db: str, statistics: bool) -> None:
+        how = {"get_col_stats": True, "engine": "hive"} if statistics else {}
+        for name in (db, "no_such"):
+            with refused(InvalidObjectException):
+                client.get_partitions_by_names_req(GetPartitionsByNamesRequest(name, "t", NAMES, **how))
+
+    def test_by_names_with_an_empty_name(self, client: ThriftClient, filled: str) -> None:
+        for name, table_name in (("@hive#!", "t"), (filled, "")):
+            with refused(NoSuchObjectException):
+                client.get_partitions_by_names_req(GetPartitionsByNamesRequest(name, table_name, NAMES))
 
     def test_in_part(self, client: ThriftClient, filled: str) -> None:
         """Without columns, or with some parameters alone, whatever selects the partitions."""
@@ -340,7 +382,7 @@ class TestPartitions:
         assert before.sd.cols == columns("id:bigint", "name:string")
         assert after.sd.cols == changed.sd.cols
 
-    def test_dropped_and_told_without_columns(self, client: ThriftClient, filled: str) -> None:
+    def test_dropped_and_returned_without_columns(self, client: ThriftClient, filled: str) -> None:
         request = DropPartitionsRequest(filled, "t", RequestPartsSpec(names=NAMES), skipColumnSchemaForPartition=True)
         assert [one.sd.cols for one in client.drop_partitions_req(request).partitions] == [[]] * 3
 
@@ -372,7 +414,7 @@ class TestStatistics:
         found = {"t": own, **others}
         return {name: "".join(sorted(one.colName for one in value)) for name, value in found.items()}
 
-    def test_histogram_is_not_told(self, client: ThriftClient, counted: str) -> None:
+    def test_histogram_is_not_returned(self, client: ThriftClient, counted: str) -> None:
         """As other sketches: who merges statistics wants them, not who reads them."""
         [found] = client.get_table_statistics_req(TableStatsRequest(counted, "t", ["a"], "hive", "hive")).tableStats
         assert found.statsData.longStats.histogram is None

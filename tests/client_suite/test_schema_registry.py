@@ -108,15 +108,15 @@ class TestSchemas:
 class TestVersions:
     def test_reads_back(self, client: ThriftClient, db: str) -> None:
         client.create_ischema(schema(db))
-        told: dict[str, Any] = {
+        answer: dict[str, Any] = {
             "state": SchemaVersionState.INITIATED,
             "description": "d",
             "schemaText": "{}",
             "fingerprint": "f",
             "name": "first",
         }
-        client.add_schema_version(version(db, 1, "A:INT#ns", "b", serDe=SerDeInfo("x", "lib"), **told))
-        expected = version(db, 1, "a:INT#ns", "b", serDe=SerDeInfo("x", "lib", {}), **told)
+        client.add_schema_version(version(db, 1, "A:INT#ns", "b", serDe=SerDeInfo("x", "lib"), **answer))
+        expected = version(db, 1, "a:INT#ns", "b", serDe=SerDeInfo("x", "lib", {}), **answer)
         assert client.get_schema_version(numbered(db.upper())) == expected
 
     def test_the_newest_first(self, client: ThriftClient, db: str) -> None:

@@ -29,6 +29,7 @@ from metastore.wire.hive import (
 )
 from tests.support.builders import columns, partition, storage, table
 from tests.support.expect import UNDECLARED, refused
+from tests.support.target import Target
 
 
 def statistics(kind: str, **numbers: object) -> ColumnStatisticsData:
@@ -251,6 +252,13 @@ class TestPartitions:
             "k=1": {"lo": SAMPLES["lo"][1], "st": SAMPLES["st"][1]},
             "k=2": {"lo": SAMPLES["lo"][1]},
         }
+
+    def test_of_a_partition_key(self, client: ThriftClient, target: Target, db: str) -> None:
+        if target.name == "hive":
+            pytest.skip("Hive 2.3 loses its transaction over them")
+        key = ColumnStatisticsObj(colName="k", colType="string", statsData=SAMPLES["st"][1])
+        assert client.update_partition_column_statistics(of_partition(db, "k=1", key)) is True
+        assert self.of(client, db, ["k"], ["k=1"]) == {"k=1": plain([key])}
 
     def test_no_columns_or_no_partitions(self, client: ThriftClient, db: str) -> None:
         client.update_partition_column_statistics(of_partition(db, "k=1", of_column("lo")))

@@ -41,13 +41,13 @@ def get(client: ThriftClient, db: str, *, with_statistics: bool = True) -> Table
 
 class TestTables:
     @pytest.mark.parametrize("how", ["create_table", "create_table_req", "create_table_with_constraints"])
-    def test_kept_and_told(self, client: ThriftClient, db: str, how: str) -> None:
+    def test_kept_and_returned(self, client: ThriftClient, db: str, how: str) -> None:
         new = table(db, colStats=statistics(db, 7))
         client.call(how, CreateTableRequest(new) if how == "create_table_req" else new)
         assert nulls(get(client, db).colStats) == {"id": 7}
         assert get(client, db, with_statistics=False).colStats is None
 
-    def test_those_that_are_not_accurate_are_not_told(self, client: ThriftClient, db: str) -> None:
+    def test_those_that_are_not_accurate_are_not_returned(self, client: ThriftClient, db: str) -> None:
         client.create_table(table(db, colStats=statistics(db, 7)))
         changed = get(client, db, with_statistics=False)
         del changed.parameters["COLUMN_STATS_ACCURATE"]
@@ -61,7 +61,7 @@ class TestTables:
 
 
 class TestPartitions:
-    def test_kept_and_told(self, client: ThriftClient, db: str) -> None:
+    def test_kept_and_returned(self, client: ThriftClient, db: str) -> None:
         client.create_table(table(db, keys=("k",)))
         new = [partition(db, "t", value, colStats=statistics(db, int(value), f"k={value}")) for value in "12"]
         client.add_partitions_req(AddPartitionsRequest(db, "t", [*new, partition(db, "t", "3")], False))

@@ -276,7 +276,7 @@ class TestQuickStatistics:
 
 
 class TestChecks:
-    @pytest.mark.parametrize("name", ["", "t-x", "ü", "a.b", " t"])
+    @pytest.mark.parametrize("name", ["", "ü", "a\\b", "a\tb"])
     def test_the_name(self, client: ThriftClient, db: str, name: str) -> None:
         with refused(InvalidObjectException, message=f"{name} is not a valid object name"):
             client.create_table(table(db, name))
@@ -351,8 +351,8 @@ class TestChecks:
             client.create_table(Table(dbName=db, tableName="u", sd=StorageDescriptor(serdeInfo=SerDeInfo())))
 
     def test_the_name_is_checked_before_the_columns(self, client: ThriftClient, db: str) -> None:
-        with refused(InvalidObjectException, message="t-x is not a valid object name"):
-            client.create_table(table(db, "t-x", sd=storage("a:footype")))
+        with refused(InvalidObjectException, message="tü is not a valid object name"):
+            client.create_table(table(db, "tü", sd=storage("a:footype")))
 
     def test_the_columns_are_checked_before_database_and_existence(self, client: ThriftClient, db: str) -> None:
         client.create_table(table(db))

@@ -4,6 +4,7 @@ import itertools
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
@@ -57,6 +58,7 @@ from metastore.wire.hive import (
 from tests.support.builders import partition, table
 from tests.support.expect import UNDECLARED, refused
 from tests.support.target import Target
+from tests.support.waiting import wait_until
 
 INSERT, UPDATE, DELETE, SELECT = (
     DataOperationType.INSERT,
@@ -218,11 +220,15 @@ class TestHeartbeats:
     def test_of_one(self, client: ThriftClient, transactions: Transactions) -> None:
         number = transactions.one()
         (before,) = [each for each in client.get_open_txns_info().open_txns if each.id == number]
-        time.sleep(0.01)
-        client.heartbeat(HeartbeatRequest(txnid=number))
-        (after,) = [each for each in client.get_open_txns_info().open_txns if each.id == number]
+
+        def beat() -> Any:
+            client.heartbeat(HeartbeatRequest(txnid=number))
+            (after,) = [each for each in client.get_open_txns_info().open_txns if each.id == number]
+            return after if after.lastHeartbeatTime > before.lastHeartbeatTime else None  # not within a millisecond
+
+        after = wait_until(beat, 10, "a heartbeat is noted")
+        assert after is not None
         assert after.startedTime == before.startedTime
-        assert after.lastHeartbeatTime > before.lastHeartbeatTime
 
     def test_of_one_that_is_over(self, client: ThriftClient, transactions: Transactions) -> None:
         committed, aborted = transactions.begin(2)
@@ -535,7 +541,7 @@ def read_table(client: ThriftClient, db: str, name: str = "t") -> Table:
     return client.get_table_req(GetTableRequest(db, name, capabilities)).table
 
 
-def told(answer: TableValidWriteIds) -> tuple[int, list[int], int | None, bytes]:
+def as_tuple(answer: TableValidWriteIds) -> tuple[int, list[int], int | None, bytes]:
     return answer.writeIdHighWaterMark, answer.invalidWriteIds, answer.minOpenWriteId, answer.abortedBits
 
 
@@ -643,7 +649,7 @@ class TestWriteIds:
 
 class TestValidWriteIds:
     def test_of_a_table_that_nobody_wrote(self, hive4: Transactions, name: str) -> None:
-        assert told(valid(hive4.client, name)) == (0, [], None, b"")
+        assert as_tuple(valid(hive4.client, name)) == (0, [], None, b"")
 
     def test_open_aborted_and_committed(self, hive4: Transactions, name: str) -> None:
         ids = hive4.begin(5)
@@ -651,14 +657,14 @@ class TestValidWriteIds:
         hive4.commit(ids[0])
         hive4.abort(ids[1])
         hive4.abort(ids[3])
-        assert told(valid(hive4.client, name)) == (5, [2, 3, 4, 5], 3, bytes([0b0101]))
+        assert as_tuple(valid(hive4.client, name)) == (5, [2, 3, 4, 5], 3, bytes([0b0101]))
 
     def test_nothing_valid(self, hive4: Transactions, name: str) -> None:
         ids = hive4.begin(2)
         allocated(hive4.client, name, ids)
-        assert told(valid(hive4.client, name)) == (1, [1], 1, b"")
+        assert as_tuple(valid(hive4.client, name)) == (1, [1], 1, b"")
         hive4.abort(ids[0])
-        assert told(valid(hive4.client, name)) == (1, [1], 2, b"\x01")
+        assert as_tuple(valid(hive4.client, name)) == (1, [1], 2, b"\x01")
 
     def test_by_a_list_of_transactions(self, hive4: Transactions, name: str) -> None:
         ids = hive4.begin(4)
@@ -666,16 +672,16 @@ class TestValidWriteIds:
         for each in ids:
             hive4.commit(each)
         text = f"{ids[2]}:{ids[1]}:{ids[1]}:"
-        assert told(valid(hive4.client, name, validTxnList=text)) == (3, [2], 2, b"")
+        assert as_tuple(valid(hive4.client, name, validTxnList=text)) == (3, [2], 2, b"")
         text = f"{ids[2]}:{2**63 - 1}::{ids[1]}"
-        assert told(valid(hive4.client, name, validTxnList=text)) == (3, [2], None, b"\x01")
+        assert as_tuple(valid(hive4.client, name, validTxnList=text)) == (3, [2], None, b"\x01")
 
     def test_as_of_a_write_id(self, hive4: Transactions, name: str) -> None:
         ids = hive4.begin(3)
         allocated(hive4.client, name, ids)
         hive4.commit(ids[0])
-        assert told(valid(hive4.client, name, writeId=2)) == (2, [], None, b"")
-        assert told(valid(hive4.client, name, writeId=3)) == (3, [2], 2, b"")
+        assert as_tuple(valid(hive4.client, name, writeId=2)) == (2, [], None, b"")
+        assert as_tuple(valid(hive4.client, name, writeId=3)) == (3, [2], 2, b"")
         with refused(MetaException, message="invalid write id 9 for table"):
             valid(hive4.client, name, writeId=9)
 
@@ -727,7 +733,7 @@ class TestReplication:
         number = hive4.one()
         assert allocated(hive4.client, name, [number]) == {number: 8}
         hive4.commit(number)
-        assert told(valid(hive4.client, name)) == (8, [3, 5], None, b"\x03")
+        assert as_tuple(valid(hive4.client, name)) == (8, [3, 5], None, b"\x03")
         (queued,) = [each for each in hive4.client.show_compact(ShowCompactRequest()).compacts if each.dbname == name]
         assert queued.state == "initiated"
 
@@ -738,6 +744,40 @@ def test_the_next_id_may_be_raised(hive4: Transactions) -> None:
     assert hive4.one() == number + 100
     with refused(MetaException, UNDECLARED):
         hive4.client.seed_txn_id(SeedTxnIdRequest(seedTxnId=number + 100))
+
+
+@pytest.mark.hive4(differs="takes any number, and gives none after the last")
+class TestNumbersThatLeaveNoRoom:
+    """They would end the giving of ids for good: 64 bits are all there is."""
+
+    LAST = 2**63 - 1
+
+    def test_of_transactions(self, hive4: Transactions) -> None:
+        with refused(MetaException, message="the next transaction's id can't be 9223372036854775807"):
+            hive4.client.seed_txn_id(SeedTxnIdRequest(seedTxnId=self.LAST))
+        assert hive4.one() < 2**53
+
+    @pytest.mark.parametrize("number", [LAST, -1])
+    def test_of_a_table(self, hive4: Transactions, name: str, number: int) -> None:
+        with refused(MetaException, message=f"the write id before a table's first can't be {number}"):
+            hive4.client.seed_write_id(SeedTableWriteIdsRequest(dbName=name, tableName="t", seedWriteId=number))
+        first = hive4.one()
+        assert allocated(hive4.client, name, [first]) == {first: 1}
+
+    def test_of_a_replicated_table(self, hive4: Transactions, name: str) -> None:
+        state = f"{name}.t:{self.LAST}:{self.LAST}::"
+        request = ReplTblWriteIdStateRequest(state, "alice", "here", name, "t")
+        with refused(UNDECLARED):
+            hive4.client.repl_tbl_writeid_state(request)
+        first = hive4.one()
+        assert allocated(hive4.client, name, [first]) == {first: 1}
+
+    def test_of_a_replicated_transaction(self, hive4: Transactions, name: str) -> None:
+        hive4.begin(1, replPolicy=name, replSrcTxnIds=[7], txn_type=TxnType.REPL_CREATED)
+        given = [TxnToWriteId(7, self.LAST)]
+        request = AllocateTableWriteIdsRequest(name, "t", replPolicy=name, srcTxnToWriteIdList=given)
+        with refused(MetaException, message="a write id of the source can't be"):
+            hive4.client.allocate_table_write_ids(request)
 
 
 class TestMaterializedViews:

@@ -14,12 +14,12 @@ from metastore.client.reconnecting import ReconnectingClient, connect_to
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import AlreadyExistsException, NoSuchObjectException, Table
 from tests.cluster.conftest import Prepare
-from tests.crash import processes
 from tests.support import builders
 from tests.support.jvm import OPENED, pyspark_jars
 from tests.support.redis import RedisServer
 from tests.support.reference import missing
 from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
 
 NUMBERS = itertools.count()
 
@@ -43,7 +43,7 @@ def kill_in_turn(servers: list[MetastoreServer], count: Callable[[], int]) -> No
 
     def goes_on() -> None:
         before = count()
-        processes.wait_until(lambda: count() > before + 20, 60, "the clients go on")
+        wait_until(lambda: count() > before + 20, 60, "the clients go on")
 
     for server in servers:
         goes_on()
@@ -54,7 +54,7 @@ def kill_in_turn(servers: list[MetastoreServer], count: Callable[[], int]) -> No
 
 
 class Client(threading.Thread):
-    """Makes tables and uses them until told to stop, each in a way that shows what it did before."""
+    """Makes tables and uses them until they are stopped, each in a way that shows what it did before."""
 
     def __init__(self, uris: str, stop: threading.Event) -> None:
         super().__init__(daemon=True)
@@ -89,12 +89,12 @@ class Client(threading.Thread):
 
 def test_our_clients(pair: list[MetastoreServer]) -> None:
     stop, told_all = threading.Event(), threading.Event()
-    told: list[str | None] = []
+    answer: list[str | None] = []
 
     def follow() -> None:
         with subscribe(uris(pair), tables="d.*", types=["CREATE_TABLE"], start="earliest") as subscription:
             while not told_all.is_set():
-                told.extend(event.table for event in subscription.poll(wait=1.0))
+                answer.extend(event.table for event in subscription.poll(wait=1.0))
 
     subscriber = threading.Thread(target=follow, daemon=True)
     subscriber.start()
@@ -110,10 +110,10 @@ def test_our_clients(pair: list[MetastoreServer]) -> None:
         assert not client.is_alive()
         assert client.error is None, repr(client.error)
     made = {name for client in clients for name in client.made}
-    processes.wait_until(lambda: made <= set(told), 60, "the subscriber was told of every table")
+    wait_until(lambda: made <= set(answer), 60, "the subscriber got an event of every table")
     told_all.set()
     subscriber.join(60)
-    assert len(told) == len(set(told))
+    assert len(answer) == len(set(answer))
 
 
 @pytest.mark.hive
@@ -134,7 +134,7 @@ def test_hive_s_clients(pair: list[MetastoreServer], tmp_path: Path) -> None:
 
         threading.Thread(target=follow, daemon=True).start()
         try:
-            processes.wait_until(lambda: bool(lines), 120, "Hive's clients begin")
+            wait_until(lambda: bool(lines), 120, "Hive's clients begin")
             kill_in_turn(pair, lambda: len(lines))
         finally:
             java.stdin.close()

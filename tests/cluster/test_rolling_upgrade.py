@@ -12,10 +12,10 @@ from metastore.client.thrift_client import ThriftClient
 from metastore.store import migrations
 from tests.cluster.conftest import Prepare
 from tests.cluster.next_version import NextVersion
-from tests.crash import processes
 from tests.crash.storm import Storm
 from tests.support.command import complaint, output
 from tests.support.server import MetastoreServer, ServerDidNotStart
+from tests.support.waiting import wait_until
 
 
 def test_each_server_in_turn_under_load(prepare: Prepare, tmp_path: Path, postgres_url: str) -> None:
@@ -36,7 +36,7 @@ def test_each_server_in_turn_under_load(prepare: Prepare, tmp_path: Path, postgr
 
     def goes_on() -> None:
         before = storm.acknowledged
-        processes.wait_until(lambda: storm.acknowledged > before + 10, 60, "the storm goes on")
+        wait_until(lambda: storm.acknowledged > before + 10, 60, "the storm goes on")
 
     storm.start()
     goes_on()
@@ -86,7 +86,7 @@ def test_it_gives_way_to_who_uses_a_table(tmp_path: Path, postgres_url: str, eng
         reader.execute(text("SELECT count(*) FROM tables"))
         upgraded = pool.submit(output, "db", "upgrade", "--database-url", postgres_url, **new.environment)
         for _ in range(2):  # it tries again
-            processes.wait_until(lambda: another.execute(waits).scalar_one() == 1, 60, "the upgrade waits for a table")
+            wait_until(lambda: another.execute(waits).scalar_one() == 1, 60, "the upgrade waits for a table")
             another.execute(text("SELECT count(*) FROM tables"))  # behind it in the queue
             another.rollback()
             assert not upgraded.done()

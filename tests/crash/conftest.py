@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from metastore.services import Metastore
+from metastore.services.wiring import Metastore
 from metastore.settings import Settings
 from metastore.store import migrations
 

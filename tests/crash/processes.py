@@ -1,8 +1,7 @@
 """The processes of a server that a test started: which they are, and their sudden death."""
 
 import contextlib
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import psutil
 
@@ -36,11 +35,3 @@ def kill(processes: Iterable[psutil.Process]) -> None:
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-
-
-def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Returns once the condition holds. Raises AssertionError if it doesn't for so long."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(0.02)

@@ -98,7 +98,7 @@ def _without_files(change: Change) -> Model:
 
 
 class Writer:
-    """One client in a thread of its own: changes its database until the connection breaks or it is told to stop.
+    """One client in a thread of its own: changes its database until the connection breaks or it is stopped.
 
     With `persistent` it goes on after a break: it connects again, finds out what became of the change in doubt,
     and fails if that is neither all nor nothing.

@@ -12,9 +12,10 @@ from metastore.server.embedded_postgres import EmbeddedPostgres
 from metastore.wire.hive import MetaException
 from tests.crash import processes
 from tests.crash.storm import DATABASE_DOWN, Storm
-from tests.events.hooks import Receiver
+from tests.eventbus.hooks import Receiver
 from tests.support import builders
 from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
 
 ANSWER_SECONDS = 5.0  # in which a client must hear that the database is down
 
@@ -29,7 +30,7 @@ def postgres(tmp_path: Path) -> Iterator[EmbeddedPostgres]:
 
 
 def refused_at_once(client: ThriftClient) -> None:
-    """The client is told that the database is down, soon, and keeps its connection."""
+    """The client gets the error that the database is down, soon, and keeps its connection."""
     for call in (
         lambda: client.get_table("d", "t"),
         lambda: client.create_table(builders.table("d", "new")),
@@ -86,12 +87,12 @@ def test_processes_that_start_meanwhile(tmp_path: Path, postgres: EmbeddedPostgr
                 lines = [line for line in server.log_tail(1_000_000).splitlines() if f"name={name}" in line]
                 return any("process ended" in line and "SIGKILL" not in line for line in lines)
 
-            processes.wait_until(lambda: ended("worker-0") and ended("outlet-webhook:hook"), 60, "both try to start")
+            wait_until(lambda: ended("worker-0") and ended("outlet-webhook:hook"), 60, "both try to start")
             assert "Traceback" not in server.log_tail(1_000_000)
             postgres.start()
             with ThriftClient(server.host, server.port, timeout=120) as client:
                 client.create_database(builders.database("d"))
-            processes.wait_until(lambda: bool(receiver.requests), 120, "the webhook is served")
+            wait_until(lambda: bool(receiver.requests), 120, "the webhook is served")
 
 
 def test_embedded_database_is_killed(tmp_path: Path) -> None:
@@ -134,14 +135,14 @@ def test_writers_lose_nothing_when_the_database_dies(
         storm = Storm(connect, tmp_path / "data/warehouse", seed, persistent=True)
         storm.start()
         for _ in range(3):
-            time.sleep(chance.uniform(0.3, 2.0))
+            time.sleep(chance.uniform(0.3, 2.0))  # a random moment of the work
             before = storm.acknowledged
             if embedded:
                 processes.kill([processes.postmaster(server)])
             else:
                 postgres.stop()
                 postgres.start()
-            processes.wait_until(lambda seen=before: storm.acknowledged > seen + 10, 30, "the storm goes on")
+            wait_until(lambda seen=before: storm.acknowledged > seen + 10, 30, "the storm goes on")
         storm.stop()
         storm.settle()
         assert sum(writer.breaks for writer in storm.writers) > 0

@@ -8,12 +8,13 @@ from sqlalchemy import NullPool, create_engine, text
 
 from metastore.client.thrift_client import ThriftClient
 from metastore.store.migrations import application_name
-from metastore.store.partitions import PAGE
+from metastore.store.partition.partitions import PAGE
 from metastore.wire.hive import Partition
-from tests.server.stand_in import call, until
+from tests.server.stand_in import call
 from tests.support import builders
 from tests.support.postgres import Postgres
 from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
 
 DB, TABLE = "d", "t"
 COUNT = PAGE + 500  # more than a page, of which a client that doesn't read keeps the server from sending the first
@@ -75,7 +76,7 @@ def test_the_next_one_has_it_whole(
         reader.sendall(call("get_partitions", DB, TABLE, limit))
         assert reader.recv(1)
         end(url, reader)
-    until(lambda: broken(server) > before)
+    wait_until(lambda: broken(server) > before)
     with ThriftClient(server.host, server.port) as client:
         for _ in range(2):
             assert len(client.get_partitions(DB, TABLE, limit)) == COUNT

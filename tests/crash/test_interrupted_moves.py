@@ -3,21 +3,26 @@
 The next housekeeping makes it good; but others may be quicker, and must find things as if it had been done.
 """
 
+import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
-from metastore.services import Metastore
-from metastore.services import tables as table_service
-from metastore.services.moves import Mover
-from metastore.services.visibility import Scope
-from metastore.store import moves
+from metastore.services.files.relocator import Mover
+from metastore.services.model.visibility import Scope
+from metastore.services.table import service as table_service
+from metastore.services.wiring import Metastore
+from metastore.store.files import moves
+from metastore.store.files.moves import Move
 from metastore.warehouse import Warehouse, WarehouseError
-from tests.crash.processes import wait_until
 from tests.support import builders
 from tests.support.target import local_path
+from tests.support.waiting import wait_until
 
 DB = "d"
 FILE = "data"
@@ -198,6 +203,42 @@ def test_one_move_that_fails_keeps_none_of_the_others(metastore: Metastore, tabl
     assert tables.files("b") == {FILE: "of a"}
 
 
+def away(*_: object) -> None:
+    raise WarehouseError("the storage is away")
+
+
+def test_a_committed_rename_is_no_failure(
+    metastore: Metastore, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever gets a failure would go on with the old names, which are gone."""
+    tables.create_with_data("a", "1")
+    with monkeypatch.context() as patch:
+        patch.setattr(Warehouse, "move_directory", away)
+        tables.rename("a", "b")
+        assert metastore.tables.names(DB, "*") == ["b"]
+    metastore.housekeeping.run()
+    assert tables.files("b") == {FILE: "of a", f"ds=1/{FILE}": "of 1"}
+    with monkeypatch.context() as patch:
+        patch.setattr(Warehouse, "move_directory", away)
+        tables.rename_partition("b", "1", "2")
+    metastore.housekeeping.run()
+    assert tables.files("b") == {FILE: "of a", f"ds=2/{FILE}": "of 1"}
+
+
+def test_a_rename_in_a_read_only_warehouse_is_refused(
+    metastore: Metastore, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.create_with_data("a", "1")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda *_: False)
+        with pytest.raises(WarehouseError, match="may not be written"):
+            tables.rename("a", "b")
+        with pytest.raises(WarehouseError, match="may not be written"):
+            tables.rename_partition("a", "1", "2")
+    assert metastore.tables.names(DB, "*") == ["a"]
+    assert tables.files("a") == {FILE: "of a", f"ds=1/{FILE}": "of 1"}
+
+
 def test_dropped_table_is_made_again(metastore: Metastore, tables: Tables, dying: Dying) -> None:
     tables.create_with_data("a", "1")
     with dying():
@@ -315,8 +356,111 @@ def test_nobody_looks_for_what_is_still_on_its_way(metastore: Metastore, tables:
     tables.create_with_data("a", "1")
     with dying():
         tables.drop("a")
-    with metastore.database.write() as mover, metastore.database.write() as housekeeper:
+
+    def next_for_housekeeping() -> Move | None:
+        with metastore.database.write() as tx:
+            return moves.claim_next(tx, 0)
+
+    with metastore.database.write() as mover, ThreadPoolExecutor(1) as housekeeper:
         move, deletion = moves.pending(mover)
         assert move.target == deletion.source
         assert moves.claim(mover, [move.id]) == [move]
-        assert moves.claim_next(housekeeper, 0) is None
+        assert housekeeper.submit(next_for_housekeeping).result() is None
+
+
+# --- what can't be done, or should not be any more --------------------------------------------------------------
+
+
+def test_what_fails_is_tried_again_after_growing_pauses(
+    metastore: Metastore, tables: Tables, dying: Dying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each round of each server would try all of them, however long each takes to fail."""
+    tables.create_with_data("a")
+    with dying():
+        tables.rename("a", "b")
+    tried = []
+
+    def fail(_: Warehouse, source: str, target: str) -> bool:
+        tried.append(source)
+        raise WarehouseError("the storage is down")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Warehouse, "move_directory", fail)
+        for seconds, times in ((0, 1), (0, 2), (0, 2), (11, 3), (11, 3), (20, 4)):
+            pass_time(metastore, seconds=seconds)
+            metastore.housekeeping.run()
+            assert len(tried) == times
+    tables.rename("b", "c")  # who needs it doesn't wait for the pause
+    with metastore.database.read() as tx:
+        assert moves.pending(tx) == []
+
+
+def test_a_clock_that_jumped_ahead_and_back_puts_nothing_off_for_long(
+    metastore: Metastore, tables: Tables, dying: Dying
+) -> None:
+    tables.create_with_data("a")
+    with dying():
+        tables.rename("a", "b")
+    pass_time(metastore, seconds=-400 * 86_400)
+    metastore.housekeeping.run()
+    assert tables.files("b") == {FILE: "of a"}
+
+
+def pass_time(metastore: Metastore, *, seconds: int) -> None:
+    """As if so much time had passed since all attempts."""
+    with metastore.database.write() as tx:
+        tx.execute(
+            text("UPDATE moves SET next_attempt_at = greatest(next_attempt_at, now() - interval '1 day') - :by"),
+            {"by": timedelta(seconds=seconds)},
+        )
+
+
+def test_a_deletion_of_an_older_server_s_is_looked_at(metastore: Metastore, tables: Tables, tmp_path: Path) -> None:
+    """It recorded what a client had named: somebody's directory, or one that another table lies in."""
+    tables.create_with_data("a")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / FILE).write_text("of somebody")
+    directory = tables.directory("a")
+    with metastore.database.write() as tx:
+        for place in (directory.parent, tmp_path / "home", directory / "ds=gone"):
+            place.mkdir(exist_ok=True)
+            tx.execute(text("INSERT INTO moves (source) VALUES (:source)"), {"source": f"file:{place}"})
+    metastore.housekeeping.run()
+    assert tables.files("a") == {FILE: "of a"}
+    assert (tmp_path / "home" / FILE).exists()
+    assert not (directory / "ds=gone").exists()
+    with metastore.database.read() as tx:
+        assert moves.pending(tx) == []
+
+
+def test_a_partition_that_is_altered_to_lie_there(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    tables.create_with_data("a", "1")
+    tables.create_with_data("b", "1")
+    place = tables.directory("a") / "ds=1"
+    with dying():
+        tables.drop_partition("a", "1")
+    there = builders.partition(DB, "b", "1", location=f"file:{place}")
+    metastore.partitions.alter(DB, "b", [there], {})
+    place.mkdir(exist_ok=True)
+    (place / "new").write_text("of b")
+    metastore.housekeeping.run()
+    assert [each.name for each in place.iterdir()] == ["new"]
+
+
+def test_a_deletion_that_a_backup_brings_back_is_not_done(metastore: Metastore, tables: Tables, dying: Dying) -> None:
+    """Since the backup others may have written there, of whom it doesn't know."""
+    tables.create_with_data("gone")
+    tables.create_with_data("renamed")
+    place = tables.directory("gone")
+    with dying():
+        tables.drop("gone")
+    with dying():
+        tables.rename("renamed", "kept")
+    (place / FILE).write_text("of a table that was made after the backup")
+    with metastore.database.write() as tx:  # the database lies elsewhere than when somebody last looked
+        tx.execute(text("UPDATE event_log SET place = 'another/' || substr(place, strpos(place, '/') + 1)"))
+    metastore.housekeeping.run()
+    assert (place / FILE).exists()
+    assert tables.files("kept") == {FILE: "of renamed"}
+    with metastore.database.read() as tx:
+        assert moves.pending(tx) == []

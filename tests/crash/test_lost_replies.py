@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from metastore.services import Metastore
+from metastore.services.wiring import Metastore
 from metastore.store import Database, DatabaseUnavailable
-from metastore.store.database import Transaction
+from metastore.store.engine.database import Transaction
 from metastore.wire.hive import Catalog
 from tests.support import builders
 from tests.support.target import local_path

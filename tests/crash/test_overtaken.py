@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from metastore.services import Metastore
-from metastore.services.visibility import Scope
+from metastore.services.model.visibility import Scope
+from metastore.services.wiring import Metastore
 from metastore.warehouse import Warehouse
 from tests.support import builders
 from tests.support.target import local_path

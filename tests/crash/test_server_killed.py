@@ -18,6 +18,7 @@ from tests.crash import processes
 from tests.crash.storm import Storm
 from tests.support import builders
 from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
 
 ROUNDS = 3
 SHARED_MEMORY = Path("/dev/shm")
@@ -47,7 +48,7 @@ def test_what_was_acknowledged_is_there_after_a_restart(
         for _ in range(ROUNDS):
             before = storm.acknowledged
             storm.start()
-            time.sleep(chance.uniform(0.3, 2.0))
+            time.sleep(chance.uniform(0.3, 2.0))  # a random moment of the work
             doomed = victims(server)
             chance.shuffle(doomed)
             processes.kill(doomed)
@@ -93,7 +94,7 @@ def test_data_arrives_although_the_server_is_killed_while_it_copies(tmp_path: Pa
         renaming = threading.Thread(target=rename, daemon=True)
         renaming.start()
         for _ in range(2):  # at first while the client waits, then while it is made good
-            processes.wait_until(copying, 20, "the copy begins")
+            wait_until(copying, 20, "the copy begins")
             processes.kill(processes.everything(server))
             assert not target.exists()
             server.start()
@@ -102,12 +103,12 @@ def test_data_arrives_although_the_server_is_killed_while_it_copies(tmp_path: Pa
         def arrived() -> bool:
             return target.exists() and not source.exists()
 
-        processes.wait_until(arrived, 30, "the data arrives")
+        wait_until(arrived, 30, "the data arrives")
         with ThriftClient(server.host, server.port) as client:
             assert client.get_all_tables("near") == []
             assert client.get_table("far", "t").sd.location == f"file:{target}"
             assert client.get_partition("far", "t", ["1"]).sd.location == f"file:{target}/ds=1"
-        processes.wait_until(lambda: not list(target.glob(".metastore-move*")), 10, "the mark is removed")
+        wait_until(lambda: not list(target.glob(".metastore-move*")), 10, "the mark is removed")
         assert [path.name for path in target.parent.iterdir()] == ["t"]
         found = {path.name: path.read_text() for path in (target / "ds=1").iterdir()}
         assert found == {f"file{number:04}": str(number) for number in range(FILES)}

@@ -16,6 +16,7 @@ from tests.crash import processes
 from tests.crash.storm import Storm
 from tests.support import builders
 from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -77,10 +78,10 @@ def test_each_is_killed_in_turn(pair: tuple[MetastoreServer, MetastoreServer], t
     storm = Storm(connect, tmp_path / "warehouse", seed, persistent=True)
     storm.start()
     for victim in (*pair, *pair):
-        time.sleep(chance.uniform(0.3, 1.5))
+        time.sleep(chance.uniform(0.3, 1.5))  # a random moment of the work
         before = storm.acknowledged
         processes.kill(processes.everything(victim))
-        processes.wait_until(lambda seen=before: storm.acknowledged > seen + 10, 30, "the storm goes on")
+        wait_until(lambda seen=before: storm.acknowledged > seen + 10, 30, "the storm goes on")
         victim.start()
     storm.stop()
     for server in pair:

@@ -10,6 +10,7 @@ from metastore.client.thrift_client import ThriftClient
 from tests.crash import processes
 from tests.crash.storm import Storm
 from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
 
 WORKERS = 2
 
@@ -36,7 +37,7 @@ def test_only_the_dead_worker_s_clients_notice(tmp_path: Path) -> None:
         assert broken == lost
         with ThriftClient(server.host, server.port) as again:
             assert again.get_all_databases() == ["default"]
-        processes.wait_until(lambda: len(processes.workers(server)) == WORKERS, 10, "the worker is replaced")
+        wait_until(lambda: len(processes.workers(server)) == WORKERS, 10, "the worker is replaced")
         assert victim.pid not in {each.pid for each in processes.workers(server)}
 
 
@@ -50,11 +51,11 @@ def test_writers_lose_nothing_when_workers_die(tmp_path: Path, seed: int) -> Non
         storm = Storm(connect, tmp_path / "data/warehouse", seed, persistent=True)
         storm.start()
         for _ in range(4):
-            time.sleep(chance.uniform(0.2, 2.0))
+            time.sleep(chance.uniform(0.2, 2.0))  # a random moment of the work
             # The oldest: all who have connections are killed sooner or later.
             min(processes.workers(server), key=lambda worker: worker.create_time()).kill()
-            processes.wait_until(lambda: len(processes.workers(server)) == WORKERS, 10, "the worker is replaced")
-        time.sleep(1)
+            wait_until(lambda: len(processes.workers(server)) == WORKERS, 10, "the worker is replaced")
+        time.sleep(1)  # the storm goes on for a while
         storm.stop()
         storm.settle()
         assert sum(writer.breaks for writer in storm.writers) > 0

@@ -1,4 +1,4 @@
-"""README.md says what is so: commands, settings, links."""
+"""README.md and docs/settings.md say what is so: commands, settings, links."""
 
 import re
 import subprocess
@@ -9,12 +9,13 @@ from tools.update_readme import with_settings, with_speed
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
+SETTINGS = (ROOT / "docs/settings.md").read_text()
 
 
 def test_the_settings_are_those_of_the_server() -> None:
-    assert with_settings(README) == README, "run `make generate`"
+    assert with_settings(SETTINGS) == SETTINGS, "run `make generate`"
     for name in settings.Settings.model_fields:
-        assert f"| `{name}` |" in README
+        assert f"| `{name}` |" in SETTINGS
 
 
 def test_the_figures_are_those_of_the_kept_benchmark() -> None:
@@ -24,7 +25,7 @@ def test_the_figures_are_those_of_the_kept_benchmark() -> None:
 
 def test_variables_named_are_settings() -> None:
     known = {settings.environment_name(name) for name in settings.Settings.model_fields}
-    named = set(re.findall(r"METASTORE_[A-Z_]+", README))
+    named = set(re.findall(r"METASTORE_[A-Z_]+", README + SETTINGS))
     assert named
     assert named <= known
 
@@ -43,8 +44,11 @@ def test_help_shows_the_targets_the_readme_names() -> None:
 
 
 def test_links_lead_somewhere() -> None:
+    headings = {"-".join(re.findall(r"\w+", line.lower())) for line in re.findall(r"^#+ (.*)$", README, re.MULTILINE)}
     for target in re.findall(r"\]\(([^)]+)\)", README):
-        assert (ROOT / target).exists(), target
+        path, _, anchor = target.partition("#")
+        assert (ROOT / path).exists(), target
+        assert path or anchor in headings, target
 
 
 def test_continuous_integration_runs_the_command_of_the_readme() -> None:

@@ -33,7 +33,7 @@ def old_java(tmp_path: Path) -> Path:
     return tmp_path / "bin"
 
 
-def test_a_user_without_java_is_told_what_to_install(old_java: Path) -> None:
+def test_a_user_without_java_sees_what_to_install(old_java: Path) -> None:
     command(old_java, "id", "echo 1000")
     done = set_up(old_java)
     assert done.returncode == 1
@@ -42,7 +42,7 @@ def test_a_user_without_java_is_told_what_to_install(old_java: Path) -> None:
     )
 
 
-def test_root_without_a_network_is_told_what_is_missing(old_java: Path) -> None:
+def test_root_without_a_network_sees_what_is_missing(old_java: Path) -> None:
     command(old_java, "id", "echo 0")
     command(old_java, "apt-get", "exit 100")
     done = set_up(old_java)

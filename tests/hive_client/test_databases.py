@@ -63,8 +63,8 @@ def test_default_is_there(client: HiveClient, warehouse: Path) -> None:
 def test_mistakes(client: HiveClient, db: str) -> None:
     with pytest.raises(AlreadyExistsException):
         client.createDatabase(database(db))
-    with pytest.raises(InvalidObjectException, match="no-name is not a valid database name"):
-        client.createDatabase(database("no-name"))
+    with pytest.raises(InvalidObjectException, match="no/name is not a valid database name"):
+        client.createDatabase(database("no/name"))
 
 
 def test_drop_of_what_is_not_there(client: HiveClient) -> None:

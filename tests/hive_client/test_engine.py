@@ -141,7 +141,7 @@ class TestPruning:
             ("(ds = '2020-01-01' and a = 1) or (ds = '7' and a = 2)", [FIRST, SECOND, SEVEN]),
             ("ds <=> '7'", [SEVEN]),
             ("hr = 1.5", []),
-            # Hive reads all that it isn't told not to, and tests the rows.
+            # Hive reads all that isn't excluded, and tests the rows.
             ("upper(ds) = '7'", [FIRST, SECOND, NEXT_DAY, SEVEN]),
             ("substr(ds, 1, 4) = '2020' and hr = 1", [FIRST, NEXT_DAY]),
         ],

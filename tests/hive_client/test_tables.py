@@ -66,8 +66,8 @@ class TestCreate:
         client.createTable(table(db, "t"))
         with pytest.raises(AlreadyExistsException):
             client.createTable(table(db, "t"))
-        with pytest.raises(InvalidObjectException, match="no-name is not a valid object name"):
-            client.createTable(table(db, "no-name"))
+        with pytest.raises(InvalidObjectException, match=r"no\\name is not a valid object name"):
+            client.createTable(table(db, "no\\name"))
         with pytest.raises(InvalidObjectException):
             client.createTable(table("no_such_database", "t"))
         with pytest.raises(InvalidObjectException, match="Invalid column type: nosuch"):
@@ -218,7 +218,7 @@ class TestAlter:
         with pytest.raises(InvalidOperationException, match="already exists"):
             client.alter_table(db, "t", renamed)
 
-    def test_insert_is_told(self, client: HiveClient, db: str) -> None:
+    def test_insert_is_notified(self, client: HiveClient, db: str) -> None:
         """What Hive's client tells after INSERT: it needs no answer but that nothing is wrong."""
         client.createTable(table(db, "t"))
         client.insertTable(client.getTable(db, "t"), False)

@@ -47,7 +47,7 @@ def test_decorated_name(client: HiveClient, db: str) -> None:
 
 
 def test_load_path(client: HiveClient, db: str) -> None:
-    """What Hive does to write into a partition that it can't see: asks, adds, is told that it's there, alters."""
+    """How Hive writes into a partition that it can't see: looks it up, adds it, finds that it exists, alters it."""
     with pytest.raises(NoSuchObjectException):
         client.getPartition(db, "t", ["b"])
     found = client.getPartitionWithAuthInfo(db, "t", ["b"], "me", ["us"])

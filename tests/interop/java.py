@@ -1,8 +1,10 @@
-"""Which Java other systems need, and what their exceptions say."""
+"""Which Java other systems need, what their exceptions say, and programs that run in a JVM of their own."""
 
 import os
 import re
 import shutil
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,12 @@ def find(at_least: int, below: int) -> Path | None:
     return None
 
 
+def jdk(at_least: int, below: int) -> Path | None:
+    """As `find`, but only of an installation that has a compiler, too."""
+    program = find(at_least, below)
+    return program if program is not None and program.with_name("javac").exists() else None
+
+
 def failure(error: Any) -> str:
     """What a Java exception and its causes say, a line each."""
     lines = []
@@ -26,3 +34,21 @@ def failure(error: Any) -> str:
         lines.append(error.toString())
         error = error.getCause()
     return "\n".join(lines)
+
+
+def compile(program: Path, sources: Path, class_path: Sequence[Path], target: Path) -> None:
+    """Puts the classes of all Java files below `sources` into `target`; `program` is the `java` of a JDK."""
+    files = sorted(map(str, sources.rglob("*.java")))
+    command = [str(program.with_name("javac")), "-d", str(target), "-nowarn", "-proc:none"]
+    subprocess.run([*command, "-cp", os.pathsep.join(map(str, class_path)), *files], check=True)
+
+
+def run(command: Sequence[str], directory: Path, log: Path, *, seconds: float) -> None:
+    """Runs a program in `directory` until it ends, whatever its exit code. What it prints goes to `log`.
+
+    Raises `subprocess.TimeoutExpired` after `seconds`; the program is killed.
+    """
+    with log.open("wb") as output:
+        subprocess.run(
+            command, cwd=directory, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, timeout=seconds
+        )

@@ -19,7 +19,7 @@ from metastore.client.thrift_client import ThriftClient
 from metastore.wire import hudi_timeline
 from metastore.wire.hudi import Table, TAction, TState
 from metastore.wire.lake import DataFile, SnapshotRequest, TableReference
-from tests.hudi.files_told import seen_by_hudi_rs, tell
+from tests.services.hudi.visible_files import seen_by_hudi_rs, tell
 from tests.spark.conftest import require
 from tests.spark.session import SparkError, SparkSession
 from tests.support.target import Target, local_path
@@ -248,7 +248,7 @@ class HudiTable:
 
 
 class TableInFiles(HudiTable):
-    """A table whose timeline Hudi keeps in files, which are told to the server after each write."""
+    """A table whose timeline Hudi keeps in files, which is sent to the server after each write."""
 
     def __init__(self, *args: Any, **options: str) -> None:
         super().__init__(*args, **options)
@@ -341,7 +341,7 @@ def test_cleans_and_rollbacks(sending_plans: SparkSession, client: ThriftClient,
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_the_newest_release_in_files(newest: SparkSession, client: ThriftClient, tmp_path: Path, kind: str) -> None:
-    """All that its client of the metaserver can't do, told by the calls that such a client would make."""
+    """All that its client of the metaserver can't do, sent by the calls that such a client would make."""
     table = TableInFiles(newest, client, tmp_path / "table", kind)
     table.write("SELECT 1 id, 1 ts, 'a' note, '2026-01-01' dt UNION ALL SELECT 2, 1, 'b', '2026-01-02'", "insert")
     assert table.agreed_rows() == [[1, 1, "a", "2026-01-01"], [2, 1, "b", "2026-01-02"]]

@@ -69,7 +69,7 @@ def index_table(call: Call, hive: Any, ours: Any) -> bool:
     )
 
 
-def accident_told(call: Call, hive: Any, ours: Any) -> bool:
+def accident_reported(call: Call, hive: Any, ours: Any) -> bool:
     broken = hive.kind in (UNDECLARED, "TTransportException")  # Hive closes the connection after some
     return (accident(hive) != "" or broken) and ours.kind not in (RETURNED, UNDECLARED)
 
@@ -163,13 +163,40 @@ def function_incomplete(call: Call, hive: Any, ours: Any) -> bool:
     )
 
 
+def function_unalterable(call: Call, hive: Any, ours: Any) -> bool:
+    """Refused by both, by Hive 2.3 with one of several exceptions."""
+    return call.method == "alter_function" and hive.kind != RETURNED and ours.kind == "MetaException"
+
+
+def name_of_hive4(call: Call, hive: Any, ours: Any) -> bool:
+    """A database's or table's name with signs in it."""
+    return ours.kind == RETURNED and (
+        "is not a valid object name" in str(hive.value) or "is not a valid database name" in str(hive.value)
+    )
+
+
+def bucket_column_gone(call: Call, hive: Any, ours: Any) -> bool:
+    return call.method.startswith("alter_table") and hive.kind == RETURNED and "Bucket columns" in str(ours.value)
+
+
+def described_anew(call: Call, hive: Any) -> bool:
+    return call.method == "alter_database" and hive.kind == RETURNED
+
+
+def description_kept(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive 2.3 alters no description."""
+    if call.method != "get_database" or (hive.kind, ours.kind) != (RETURNED, RETURNED):
+        return False
+    return {**hive.value, "description": None} == {**ours.value, "description": None}
+
+
 def several_faults(call: Call, hive: Any, ours: Any) -> bool:
-    """Of two faults another is told: Hive looks at a place, a filter or a name before it looks for the table."""
+    """Of two faults another is reported: Hive looks at a place, a filter or a name before it looks for the table."""
     told_first = ("No FileSystem for scheme", "Error parsing partition filter", "Partition name is invalid")
     # Null lists are found here before a new name that is taken.
     told_later = hive.kind == "InvalidOperationException" and "be they empty" in str(ours.value)
-    told = told_later or any(text in str(hive.value) for text in told_first)
-    return told and ours.kind not in (RETURNED, UNDECLARED)
+    known = told_later or any(text in str(hive.value) for text in told_first)
+    return known and ours.kind not in (RETURNED, UNDECLARED)
 
 
 def half_a_foreign_key(call: Call, hive: Any, ours: Any) -> bool:
@@ -298,7 +325,7 @@ def values_of_no_table(call: Call, hive: Any, ours: Any) -> bool:
         call.method == "get_partition_values"
         and hive.kind == RETURNED
         and not hive.value["partitionValues"]
-        and ours.kind == "NoSuchObjectException"
+        and ours.kind == "MetaException"
     )
 
 
@@ -320,13 +347,17 @@ RULES: list[Rule] = [
     Rule("a commit again", "`commit_txn` again of a transaction that wrote nothing", second_commit),
     Rule("a lock overtakes", "locks | 2.3: a reader overtakes", overtaken, parts=True),
     Rule("incomplete functions", "`create_function` without", function_incomplete, parts=True),
+    Rule("functions that can't be altered", "`alter_function` that can't be", function_unalterable),
+    Rule("signs in names", "names of databases and tables", name_of_hive4, parts=True),
+    Rule("bucket columns", "`alter_table` that leaves a bucket column", bucket_column_gone, parts=True),
+    Rule("descriptions", "`alter_database` | 2.3: description", description_kept, when=described_anew),
     Rule("several faults", "several faults in one call", several_faults),
     Rule("names of constraints", "names of constraints", constraint_names, parts=True),
     Rule("index tables", "index tables (2.3)", index_table, parts=True),
     Rule("no statistics", "`update_…_column_statistics` without any", no_statistics),
     Rule("an empty location", "`alter_table` with an empty location", empty_location, parts=True),
     Rule("missing database", "`drop_database` of a missing one, `alter_database` of a missing one", missing_database),
-    Rule("an accident of Java's", "undeclared exceptions", accident_told),
+    Rule("an accident of Java's", "undeclared exceptions", accident_reported),
     Rule("too long for Hive's schema", "texts longer than Hive's schema allows", too_long, parts=True),
     Rule(
         "keys that 2.3 can't filter",

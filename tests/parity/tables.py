@@ -63,6 +63,11 @@ KEY_LISTS = st.one_of(
 )
 
 
+def altered_database() -> Strategy:
+    """Without what Hive 2.3 ignores and Hive 4 takes, as we do."""
+    return database().map(lambda new: new.replace(description=None, locationUri=None))
+
+
 def database() -> Strategy:
     return struct(
         Database,
@@ -101,7 +106,7 @@ def database_calls() -> Strategy:
         call("create_database", database()),
         call("create_database", database()),
         # Hive says nothing when its database refuses a text as too long.
-        call("alter_database", DATABASES, database().filter(lambda new: not TOO_LONG.search(repr(new)))),
+        call("alter_database", DATABASES, altered_database().filter(lambda new: not TOO_LONG.search(repr(new)))),
         call("drop_database", DATABASES, FLAGS, FLAGS),
         call("get_database", DATABASES),
         call("get_databases", mostly("N_*", "N_a", odd=("", None, "N_a|N_b", "n_*", "N_", "*"))),

@@ -129,7 +129,7 @@ FOUND: dict[str, Script] = {
         Call("getMetaConf", "hive.metastore.try.direct.sql"),
         Call("setMetaConf", "hive.metastore.try.direct.sql", "true"),
     ],
-    "of a missing lock and an aborted transaction the lock is told": [
+    "of a missing lock and an aborted transaction the lock is reported": [
         TXNS,
         Call(
             "lock",

@@ -1,4 +1,4 @@
-"""Every difference that is let pass is told in the documentation."""
+"""Every accepted difference is in the documentation."""
 
 from pathlib import Path
 

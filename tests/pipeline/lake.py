@@ -13,9 +13,9 @@ from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import SerDeInfo
 from metastore.wire.lake import ListPartitionsRequest, PartitionState, TableReference
 from pipeline.stream import OrderChange
-from tests.crash.processes import wait_until
 from tests.support import builders
 from tests.support.target import local_path
+from tests.support.waiting import wait_until
 
 HOUR = 3_600_000
 START = int(datetime(2025, 3, 1, tzinfo=UTC).timestamp() * 1000)

@@ -4,14 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from thrift.transport.TTransport import TTransportException
 
-from metastore.client.batches import BatchError, BatchWriter, LateCounts, partition_values, reference
+from metastore.client.batches import BatchError, BatchWriter, LateCounts, reference
 from metastore.client.reconnecting import ReconnectingClient, connect_to
 from metastore.client.thrift_client import ThriftClient
-from metastore.services.partition_names import make_name
 from metastore.wire.hive import InvalidOperationException, MetaException, NoSuchObjectException
 from metastore.wire.lake import CommitPartitionsRequest
 from tests.pipeline import lake
@@ -275,7 +272,7 @@ class TestRefusal:
             lake.write(writer.begin(0), {hour(0): [1]}, at(0))
             acts.before["lake_report_batch"] = [lambda: commit(client, table, hour(0))]
             outcome = lake.write(writer.begin(1), {hour(0): [2, 3], hour(1): [4]}, at(0.1))
-        assert (outcome.refusals, outcome.late) == (1, counts)
+        assert (outcome.rejections, outcome.late) == (1, counts)
         assert lake.rows(client, table) == rows
         assert late_rows(client, table) == counts
 
@@ -285,7 +282,7 @@ class TestRefusal:
         acts.before["lake_report_batch"] = [lambda n=n: commit(client, table, hour(n)) for n in range(3)]
         with writer_of(table) as writer:
             outcome = lake.write(writer.begin(0), {hour(0): [1]}, at(0))
-        assert outcome.refusals == 3
+        assert outcome.rejections == 3
         assert {name: found for name, found in lake.rows(client, table).items() if found} == {hour(3): [1]}
 
     def test_not_for_ever(self, client: ThriftClient, writer_of: Make, acts: Acts) -> None:
@@ -368,11 +365,6 @@ def test_a_file_that_is_not_there_is_an_error(client: ThriftClient, writer_of: M
         (local_path(batch.staging_location) / batch.file_name(0)).unlink()
         with pytest.raises(InvalidOperationException, match="is not there"):
             batch.report({"s": at(0)}, staged)
-
-
-@given(st.lists(st.text(min_size=1).filter(lambda text: "\0" not in text), min_size=1, max_size=3))
-def test_values_are_read_out_of_names(values: list[str]) -> None:
-    assert partition_values(make_name([f"k{n}" for n in range(len(values))], values)) == values
 
 
 @pytest.mark.parametrize("name", ["t", "a.b.c.d", "a.", ".t", ""])

@@ -14,12 +14,12 @@ from metastore.client.thrift_client import ThriftClient
 from pipeline.files import write_files
 from pipeline.proof import compare
 from pipeline.stream import OrderStream
-from tests.crash import processes
 from tests.crash.conftest import seed
 from tests.pipeline import lake
 from tests.pipeline.job import ROOT, Job
 from tests.spark.conftest import require
 from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
 
 __all__ = ["seed"]
 pytestmark = pytest.mark.spark
@@ -51,8 +51,8 @@ def test_a_job_killed_at_random_moments_writes_each_row_once(
     with Job(metastore_server.uri, tmp_path / "log", *options, "--files-per-batch", "2", "--available-now") as job:
         for batch in (0, 6):
             job.start()
-            processes.wait_until(lambda number=batch: f"batch {number}:" in job.said(), 120, f"batch {batch}")
-            time.sleep(chance.uniform(0, 2))
+            wait_until(lambda number=batch: f"batch {number}:" in job.said(), 120, f"batch {batch}")
+            time.sleep(chance.uniform(0, 2))  # a random moment of the work
             job.kill()
         job.start()
         assert job.wait() == 0, job.said()[-4000:]
@@ -61,7 +61,7 @@ def test_a_job_killed_at_random_moments_writes_each_row_once(
     assert (proof.doubled, proof.altered, proof.unknown, proof.elsewhere) == (set(), set(), set(), 0)
     assert len(proof.missing) == counted.dropped
     assert (counted.dropped > 0, counted.reopened > 0) == (late == "drop", late == "reopen")
-    processes.wait_until(lambda: len(lake.ready(client, table)) >= 7, 20, "partitions turn ready")
+    wait_until(lambda: len(lake.ready(client, table)) >= 7, 20, "partitions turn ready")
 
 
 @pytest.mark.long
@@ -71,7 +71,7 @@ def test_rate_source(metastore_server: MetastoreServer, client: ThriftClient, tm
     with Job(metastore_server.uri, tmp_path / "log", *options, "--checkpoint", str(tmp_path / "checkpoint")) as job:
         for batch in (3, 6):
             job.start()
-            processes.wait_until(lambda number=batch: f"batch {number}:" in job.said(), 120, f"batch {batch}")
+            wait_until(lambda number=batch: f"batch {number}:" in job.said(), 120, f"batch {batch}")
             assert job.stop() == 0, job.said()[-4000:]
     found = list(lake.orders(client, "jobs.rate"))
     assert len(found) >= 600

@@ -27,6 +27,7 @@ from tests.pipeline.job import Job
 from tests.pipeline.offline_reader import OfflineReader
 from tests.spark.conftest import require
 from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
 
 __all__ = ["seed"]
 pytestmark = pytest.mark.spark
@@ -53,7 +54,7 @@ class Deaths:
         doomed = processes.everything(self._server)
         self._chance.shuffle(doomed)
         processes.kill(doomed)
-        time.sleep(self._chance.uniform(0, 1))
+        time.sleep(self._chance.uniform(0, 1))  # a random moment of the work
         self._server.start()
 
     def postgres(self) -> None:
@@ -97,13 +98,13 @@ def soak(directory: Path, seed: int, *, partitions: int, deaths: int, rows_per_s
         reader = OfflineReader(server.uri, TABLE)
         job.start()
         generator.start()
-        processes.wait_until(lambda: "batch 0" in job.said(), 120, "the first batch")
+        wait_until(lambda: "batch 0" in job.said(), 120, "the first batch")
         reader.start()
 
         to_come = Deaths(server, job, chance).all * deaths
         chance.shuffle(to_come)
         for die in to_come:
-            time.sleep(chance.uniform(0.5, 7))
+            time.sleep(chance.uniform(0.5, 7))  # a random moment of the work
             print(f"{time.monotonic():.1f} {die.__name__}")
             die()
 
@@ -117,7 +118,7 @@ def soak(directory: Path, seed: int, *, partitions: int, deaths: int, rows_per_s
         ]
         request = CommitPartitionsRequest(table=lake.reference(TABLE), names=still_open)
         client.call(lambda each: each.lake_commit_partitions(request))
-        processes.wait_until(lambda: len(reader.seen) >= partitions or bool(reader.complaints), 30, "all is visible")
+        wait_until(lambda: len(reader.seen) >= partitions or bool(reader.complaints), 30, "all is visible")
         reader.stop()
         found = client.call(lambda each: list(lake.orders(each, TABLE)))
 

@@ -165,7 +165,7 @@ class TestTables:
         assert len(catalog.load_table((namespace, "t")).scan().to_arrow()) == 3
 
 
-def test_user_is_told(catalog: HiveCatalog, client: ThriftClient, namespace: str) -> None:
+def test_user_is_sent(catalog: HiveCatalog, client: ThriftClient, namespace: str) -> None:
     """With the property `ugi` PyIceberg says who calls."""
     named = HiveCatalog("named", uri=str(catalog.properties["uri"]), ugi="somebody:staff")
     named.create_table((namespace, "t"), SCHEMA).append(rows(range(2)))

@@ -84,7 +84,7 @@ class TestSchema:
         assert "country" in table.scan(snapshot_id=first.snapshot_id).to_arrow().column_names
 
     def test_two_changes_at_once(self, table: Table, catalog: HiveCatalog) -> None:
-        """The slower one is told, and sees the other's change when it tries again."""
+        """The slower one gets an error, and sees the other's change when it tries again."""
         slower = catalog.load_table(table.name())
         with table.update_schema() as update:
             update.add_column("a", IntegerType())

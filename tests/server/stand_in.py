@@ -7,8 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +21,7 @@ from thrift.transport.TTransport import TBufferedTransport, TFramedTransport
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire import binary
 from metastore.wire.services import METHODS
+from tests.support.waiting import wait_until
 
 
 class StandIn:
@@ -63,7 +63,7 @@ class StandIn:
     def end_of(self, connection: socket.socket) -> dict[str, Any]:
         """Waits until the server has closed a connection; the one line that says why."""
         peer = address(connection)
-        until(lambda: self.lines("connection closed", peer))
+        wait_until(lambda: self.lines("connection closed", peer))
         with contextlib.suppress(ConnectionResetError):
             while connection.recv(1 << 20):
                 pass
@@ -171,15 +171,6 @@ def raised(client: ThriftClient, name: str, *args: Any) -> TApplicationException
 def address(connection: socket.socket) -> str:
     host, port = connection.getsockname()[:2]
     return f"{host}:{port}"
-
-
-def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
-    """Waits for a condition and returns its value."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
-    return value
 
 
 def is_closed(connection: socket.socket) -> bool:

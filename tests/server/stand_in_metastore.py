@@ -1,6 +1,6 @@
 """A server with real workers and made-up handlers: the wire and the connections, without a metastore.
 
-Run as a program: `python -m tests.server.stand_in_metastore SETTINGS_AS_JSON`. What the handlers do is told by
+Run as a program: `python -m tests.server.stand_in_metastore SETTINGS_AS_JSON`. What the handlers do is set by
 the names in their arguments.
 """
 
@@ -16,7 +16,7 @@ from thrift.Thrift import TApplicationException
 
 from metastore.api.registry import Call, Encoded, Handler
 from metastore.server import logging
-from metastore.server.connection import Connections
+from metastore.server.connection.open_connections import Connections
 from metastore.server.dispatch import Dispatcher
 from metastore.server.supervisor import Supervisor
 from metastore.server.worker import Worker

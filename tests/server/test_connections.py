@@ -23,8 +23,8 @@ from tests.server.stand_in import (
     flat_memory,
     is_closed,
     read_reply,
-    until,
 )
+from tests.support.waiting import wait_until
 
 MB = 1 << 20
 
@@ -98,7 +98,7 @@ def test_oneway_call_gets_no_reply(server: StandIn) -> None:
         connection.sendall(call("getVersion", sequence=3))
         assert read_reply(connection) == (3, "stand-in")
         connection.sendall(call("shutdown", kind=binary.ONEWAY))
-    until(lambda: len(server.lines("call", peer)) == 5)
+    wait_until(lambda: len(server.lines("call", peer)) == 5)
     assert server.lines("connection closed", peer) == []
 
 
@@ -108,7 +108,7 @@ def test_oneway_call_gets_no_reply(server: StandIn) -> None:
 def test_large_reply_is_streamed(server: StandIn) -> None:
     with server.client() as client, flat_memory(server.worker, 20 * MB):
         assert len(client.get_partitions("db", "t", 60)) == 60_000
-    [line] = until(lambda: [line for line in server.lines("call") if line["bytes"] > 30 * MB])
+    [line] = wait_until(lambda: [line for line in server.lines("call") if line["bytes"] > 30 * MB])
     assert line["outcome"] == "ok"
 
 
@@ -123,7 +123,7 @@ def test_slow_reader_loses_its_connection_and_frees_its_thread(tmp_path: Path) -
                 assert other.getVersion() == "stand-in"
             for reader in readers:
                 assert server.end_of(reader)["reason"] == "write_timeout"
-        lines = until(lambda: (found := server.lines("call"))[5:] and found)
+        lines = wait_until(lambda: (found := server.lines("call"))[5:] and found)
         outcomes = Counter(line["outcome"] for line in lines if line["method"] == "get_partitions")
         assert outcomes == {"reply not delivered": 5}
 
@@ -133,7 +133,7 @@ def test_slow_reader_has_less_time_while_others_wait(tmp_path: Path) -> None:
         readers = [stack.enter_context(server.connect()) for _ in range(2)]
         for reader in readers:
             reader.sendall(call("get_partitions", "db", "t", 100))
-        time.sleep(1)
+        time.sleep(1)  # in which both threads fill the connection, and stand still
         began = time.monotonic()
         with server.client() as other:
             assert other.getVersion() == "stand-in"
@@ -156,7 +156,7 @@ def test_reader_that_is_slow_but_steady_gets_everything(tmp_path: Path) -> None:
         size, began = 0, time.monotonic()
         while not server.lines("call", address(reader)):
             size += len(reader.recv(100_000))
-            time.sleep(0.01)
+            time.sleep(0.01)  # slow, but steady
         assert time.monotonic() - began > 2
         [line] = server.lines("call", address(reader))
         while size < line["bytes"]:
@@ -168,10 +168,10 @@ def test_reader_that_is_slow_but_steady_gets_everything(tmp_path: Path) -> None:
 def test_reply_that_fails_in_the_middle_ends_the_connection(server: StandIn) -> None:
     with server.client() as client, pytest.raises((TTransportException, EOFError, ConnectionError)):
         client.get_partitions("broken", "t", 100)
-    line = until(lambda: server.lines("connection closed"))[-1]
+    line = wait_until(lambda: server.lines("connection closed"))[-1]
     assert line["reason"] == "reply_broken"
     assert "secret" not in line["detail"]
-    error = until(lambda: server.lines("internal error"))[-1]
+    error = wait_until(lambda: server.lines("internal error"))[-1]
     assert error["reference"] in line["detail"]
     assert "a secret of the server" in error["exception"]
     with server.client() as client:
@@ -212,7 +212,7 @@ def test_idle_connections_cost_no_threads_and_little_memory(server: StandIn, man
         assert len(server.worker.net_connections()) > 2000
         for client in clients[::100]:
             assert client.getVersion() == "stand-in"
-    until(lambda: len(server.worker.net_connections()) < 100)
+    wait_until(lambda: len(server.worker.net_connections()) < 100)
 
 
 def test_connections_beyond_the_limit_are_closed_at_once(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_connections_beyond_the_limit_are_closed_at_once(tmp_path: Path) -> None
             assert client.getVersion() == "stand-in"
         assert len(server.lines("connections refused")) == 1
         clients[0].close()
-        until(lambda: len(server.worker.net_connections()) <= 20)
+        wait_until(lambda: len(server.worker.net_connections()) <= 20)
         with server.client() as client:
             assert client.getVersion() == "stand-in"
 
@@ -263,7 +263,7 @@ def test_stop_lets_running_calls_finish(tmp_path: Path) -> None:
         read_reply(idle)
         stopping = threading.Thread(target=server.stop)
         stopping.start()
-        until(lambda: is_closed(idle) and is_closed(half))
+        wait_until(lambda: is_closed(idle) and is_closed(half))
         with pytest.raises(OSError):
             server.connect()
         assert read_reply(busy) == (1, "1.5")
@@ -277,8 +277,8 @@ def test_stop_waits_no_longer_than_it_may(tmp_path: Path) -> None:
     server = StandIn(tmp_path / "data", drain_seconds=0.5)
     with server.connect() as busy:
         busy.sendall(call("getMetaConf", "60"))
-        until(lambda: server.worker.num_threads() > 1)
-        time.sleep(0.3)
+        wait_until(lambda: server.worker.num_threads() > 1)
+        time.sleep(0.3)  # in which a thread begins with the call
         began = time.monotonic()
         assert server.stop() == 0
         assert time.monotonic() - began < 5
@@ -290,7 +290,7 @@ def test_stop_waits_no_longer_than_it_may(tmp_path: Path) -> None:
 def test_interrupt_from_the_terminal_does_not_reach_the_workers(server: StandIn) -> None:
     with server.client() as client:
         server.worker.send_signal(signal.SIGINT)
-        time.sleep(0.2)
+        time.sleep(0.2)  # in which the worker would end
         assert client.getVersion() == "stand-in"
 
 
@@ -307,7 +307,7 @@ def test_log_says_who_called_what_on_which_object(server: StandIn) -> None:
         client.getMetaConf("1.1")
         peer = client.get_database("sales").description
     # A line is written after the reply; an earlier client may have had the same port.
-    until(lambda: len(server.lines("call", peer)) >= 6)
+    wait_until(lambda: len(server.lines("call", peer)) >= 6)
     lines = server.lines("call", peer)[-6:]
     assert [(line["method"], line["object"], line["outcome"]) for line in lines] == [
         ("set_ugi", "", "ok"),

@@ -1,4 +1,4 @@
-"""What a client is told, whatever comes of its call, against real worker processes."""
+"""What a client gets, whatever comes of its call, against real worker processes."""
 
 import struct
 from collections.abc import Iterator
@@ -16,7 +16,8 @@ from metastore.wire.hive import (
     StorageDescriptor,
     Table,
 )
-from tests.server.stand_in import StandIn, call, raised, until
+from tests.server.stand_in import StandIn, call, raised
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def test_bug_is_told_with_a_reference_only(server: StandIn, client: ThriftClient
     before, _, rest = caught.value.message.partition("reference ")
     assert before == "internal error, "
     reference = rest.partition(";")[0]
-    [line] = until(lambda: [line for line in server.lines("internal error") if line["reference"] == reference])
+    [line] = wait_until(lambda: [line for line in server.lines("internal error") if line["reference"] == reference])
     assert line["method"] == "get_database"
     assert "RuntimeError: a secret of the server" in line["exception"]
 

@@ -5,6 +5,7 @@ import os
 import pwd
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import psycopg2
 import pytest
 
 from metastore.server.embedded_postgres import EmbeddedPostgres, PostgresError, running_url
+from tests.support.processes import suspend
 
 
 @contextlib.contextmanager
@@ -93,7 +95,7 @@ def test_backends_that_outlived_their_postmaster_are_stopped(data_dir: Path) -> 
     busy = psycopg2.connect(url.replace("+psycopg2", ""))
     with contextlib.closing(busy):
         backend = psutil.Process(busy.info.backend_pid)
-        backend.suspend()  # as one deep in a long statement: it doesn't notice that its postmaster died
+        suspend(backend)  # as one deep in a long statement: it doesn't notice that its postmaster died
         left_over.kill()
         left_over.wait()
         started = subprocess.Popen(["sh", "-c", f"sleep 1; kill -CONT {backend.pid}"])
@@ -127,6 +129,16 @@ def test_paths_that_sockets_or_urls_do_not_like(tmp_path: Path, name: str) -> No
         assert running_url(tmp_path / name) == url
 
 
+def test_a_directory_for_temporary_files_that_sockets_do_not_like_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / ("t" * 120)
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    with running(temporary / "data") as url:
+        assert sql(url, "SELECT 1") == [(1,)]
+
+
 def test_a_socket_directory_that_somebody_else_prepared_is_refused(tmp_path: Path) -> None:
     postgres = EmbeddedPostgres(tmp_path / ("x" * 120))
     directory = Path(postgres.url.split("host=")[1].split("&")[0])
@@ -145,7 +157,7 @@ def test_files_of_an_unknown_postgres(data_dir: Path) -> None:
         EmbeddedPostgres(data_dir).start()
 
 
-def test_the_reason_why_it_does_not_start_is_told(data_dir: Path) -> None:
+def test_the_reason_why_it_does_not_start_is_reported(data_dir: Path) -> None:
     with (data_dir / "postgres" / "postgresql.conf").open("a") as configuration:
         configuration.write("shared_preload_libraries = 'missing'\n")
     with pytest.raises(PostgresError) as error:
@@ -155,12 +167,12 @@ def test_the_reason_why_it_does_not_start_is_told(data_dir: Path) -> None:
 
 
 def test_waiting_can_be_given_up(data_dir: Path) -> None:
-    def give_up() -> None:
+    def stop_waiting() -> None:
         raise TimeoutError
 
     postgres = EmbeddedPostgres(data_dir)
     with pytest.raises(TimeoutError):
-        postgres.start(while_waiting=give_up)
+        postgres.start(while_waiting=stop_waiting)
     postgres.stop()
     assert_row_is_kept(data_dir)
 

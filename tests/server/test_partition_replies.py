@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from metastore.client.thrift_client import ThriftClient
-from metastore.services.partition_names import make_name
-from metastore.store.partitions import FIRST_PAGE, PAGE
+from metastore.formats.partition_names import make_name
+from metastore.store.partition.partitions import FIRST_PAGE, PAGE
 from metastore.wire import binary, compact
 from metastore.wire.hive import (
     GetPartitionsByFilterRequest,

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ import psycopg2
 import pytest
 
 from metastore.server.embedded_postgres import running_url
+from tests.support.waiting import wait_until
 
 NO_DATABASE = "postgresql://nobody@127.0.0.1:1/none"  # the stand-in worker never connects
 
@@ -121,15 +121,8 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Server]]:
         server.process.wait()
 
 
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.05)
-
-
 def until_reaped(pid: int) -> None:
-    until(lambda: not psutil.pid_exists(pid))
+    wait_until(lambda: not psutil.pid_exists(pid))
 
 
 def gone(processes: list[psutil.Process]) -> bool:
@@ -167,7 +160,7 @@ class TestStop:
         server.signal(number)
         assert server.ends() == 0
         assert server.process.stdout.read() == ""  # the ready line was all
-        until(lambda: gone(family))
+        wait_until(lambda: gone(family))
         assert not (server.directory / "postgres" / "postmaster.pid").exists()
 
     def test_interrupting_the_whole_process_group_drains_too(self, start: Any) -> None:
@@ -183,7 +176,7 @@ class TestStop:
         with server.connect() as connection:
             assert connection.ask("work 1.5") == "begun"
             server.signal(signal.SIGTERM)
-            until(lambda: _refused(server.port), seconds=1)
+            wait_until(lambda: _refused(server.port), seconds=1)
             assert connection.read() == "done"
         assert server.ends() == 0
 
@@ -192,7 +185,7 @@ class TestStop:
         with server.connect() as connection:
             assert connection.ask("work 100") == "begun"
             server.signal(signal.SIGTERM)
-            until(lambda: "stopping" in server.logged())
+            wait_until(lambda: "stopping" in server.logged())
             server.signal(signal.SIGTERM)
             assert server.ends(5) == 1
 
@@ -201,12 +194,12 @@ class TestStop:
         family = server.family()
         server.signal(signal.SIGTERM)
         assert server.ends(10) == 1
-        until(lambda: gone(family))
+        wait_until(lambda: gone(family))
         assert "killing processes that still work" in server.logged()
 
     def test_a_signal_while_starting_ends_it_too(self, start: Any) -> None:
         server = start()
-        until((server.directory / "server.lock").exists)
+        wait_until((server.directory / "server.lock").exists)
         server.signal(signal.SIGTERM)
         assert server.ends() == 0
         assert server.process.stdout.read() == ""
@@ -340,7 +333,7 @@ class TestEmbeddedPostgres:
                 return False
 
             until_reaped(number)
-            until(answers)
+            wait_until(answers)
         assert len(server.workers()) == 2
         assert server.logged().count("the embedded Postgres ended") == 2
 
@@ -361,10 +354,11 @@ class TestHttp:
         with contextlib.ExitStack() as connections:
             for _ in range(10):
                 connections.enter_context(server.connect()).ask("pid")
-            assert "metastore_connections 10.0" in _get(f"{uri}/metrics")
+            # The page's own connection to a worker may not have ended yet.
+            wait_until(lambda: "metastore_connections 10.0" in _get(f"{uri}/metrics"))
             os.kill(next(pid for _, pid in server.workers()), signal.SIGKILL)
-            until(lambda: 'metastore_process_restarts_total{process="worker"} 1.0' in _get(f"{uri}/metrics"))
-        until(lambda: "metastore_connections 0.0" in _get(f"{uri}/metrics"))
+            wait_until(lambda: 'metastore_process_restarts_total{process="worker"} 1.0' in _get(f"{uri}/metrics"))
+        wait_until(lambda: "metastore_connections 0.0" in _get(f"{uri}/metrics"))
 
     def test_its_process_is_replaced_and_ends_with_the_server(self, start: Any) -> None:
         server = start(database_url=NO_DATABASE, http_port=0, workers=1).ready()
@@ -373,12 +367,12 @@ class TestHttp:
         [(_, worker)] = server.workers()
         [other] = [process for process in server.family() if process.pid != worker]
         other.kill()
-        until(lambda: "process ended" in server.logged())
+        wait_until(lambda: "process ended" in server.logged())
         assert "# HELP" in _get(f"{uri}/metrics")
         family = server.family()
         server.signal(signal.SIGTERM)
         assert server.ends() == 0
-        until(lambda: gone(family))
+        wait_until(lambda: gone(family))
 
 
 def _get(url: str) -> str:

@@ -37,6 +37,8 @@ class SparkSession:
         command = [str(LINES[line]), str(self.program), "--uri", uri, "--warehouse", warehouse]
         command += ["--scratch", str(scratch), *self.options]
         command += ["--settings", json.dumps({k.replace("_", "."): v for k, v in settings.items()})]
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(foreign)}
+        environment["PYTHONPATH"] = str(ROOT)  # for Spark's Python workers
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 command,
@@ -45,7 +47,7 @@ class SparkSession:
                 stderr=log,
                 text=True,
                 cwd=directory,
-                env={key: value for key, value in os.environ.items() if not key.startswith(foreign)},
+                env=environment,
             )
         self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()

@@ -51,12 +51,16 @@ def test_the_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:
 def test_a_stopped_demo_leaves_nothing(tmp_path: Path) -> None:
     demo = start(tmp_path)
     assert demo.stdout is not None
+    seen: list[str] = []
     for line in demo.stdout:
+        seen.append(line)
         if "CREATE TABLE" in line:
             break
+    else:
+        pytest.fail(f"the demo ended before it was stopped:\n{''.join(seen)}")
     time.sleep(0.5)  # somewhere inside a statement
     demo.send_signal(signal.SIGINT)
     rest, _ = demo.communicate(timeout=120)
-    assert demo.returncode == 130, rest
+    assert demo.returncode == 130, "".join(seen) + rest
     assert list(tmp_path.iterdir()) == []
     assert left_running(tmp_path) == []

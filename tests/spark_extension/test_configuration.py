@@ -165,7 +165,7 @@ def test_installed_from_source(hinting_session: Callable[[str], SparkSession], l
     (built,) = (tmp_path / "cache/lake-metastore").iterdir()
     assert json.loads(done.stdout) == {
         "package": str(package / "metastore/spark"),
-        # Spark drops a hint that it doesn't know, and lists directories if it is told to.
+        # Spark drops a hint that it doesn't know, and lists directories if it is configured so.
         "without the extension": {"hint": 13, "table": 13, "table of Hive": 3, "reader": 3, "reader of all": 13},
         "while it runs": "SessionRunning: a Spark session is running without the metastore's extension: "
         "stop it before configure()",

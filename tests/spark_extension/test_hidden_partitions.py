@@ -33,8 +33,8 @@ def static(spark: SparkSession) -> Iterator[None]:
 
 
 def check(lake: Lake, table: str) -> tuple[int, list[dict[str, str]]]:
-    """What `metastore check` exits with and finds."""
-    command = [sys.executable, "-m", "metastore.cli", "check", table, "--uri", lake.server.uri, "--json"]
+    """What `metastore partitions check` exits with and finds."""
+    command = [sys.executable, "-m", "metastore.cli", "partitions", "check", table, "--uri", lake.server.uri, "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stderr == ""
     return done.returncode, json.loads(done.stdout)
@@ -107,7 +107,7 @@ def test_a_partition_with_a_location_of_its_own(
     assert (found, written_beside) == (([50], False) if layout == "serde" else ([], True))
 
 
-def test_an_empty_directory_is_told_from_a_missing_one(spark: SparkSession, lake: Lake, database: str) -> None:
+def test_an_empty_directory_is_distinguished_from_a_missing_one(spark: SparkSession, lake: Lake, database: str) -> None:
     spark.sql(f"CREATE TABLE t {LAYOUTS['source']}")
     fill(spark, lake, database, "t")
     lake.add_hidden(database, "t", ["empty"])

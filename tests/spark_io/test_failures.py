@@ -3,13 +3,13 @@
 import pytest
 
 from metastore.client.lake import LakeTable
-from tests.crash.processes import wait_until
 from tests.spark.session import SparkError, SparkSession
 from tests.spark_io.lake import Lake
 from tests.support.target import Target, local_path
+from tests.support.waiting import wait_until
 
 
-def leftovers(table: LakeTable) -> list[str]:
+def left_files(table: LakeTable) -> list[str]:
     """What lies in directories of instants that are not partitions'."""
     instants = local_path(table.location()) / ".instants"
     found = [each for each in instants.rglob("*") if each.is_file()] if instants.exists() else []
@@ -17,9 +17,9 @@ def leftovers(table: LakeTable) -> list[str]:
 
 
 def test_of_two_racing_writers_one_wins(lake: Lake, table: LakeTable) -> None:
-    """The other one is told who was quicker, and leaves nothing."""
+    """The other one gets an error that names the quicker one, and leaves nothing."""
     lake.write(table, "rows_of([1])")
-    winner, told, left = lake.run(f"""
+    winner, answer, left = lake.run(f"""
 from pyspark.sql import functions as sf
 import metastore.spark.lake_writing as writing
 complete = writing._completion
@@ -32,16 +32,17 @@ writing._completion = slow
 try:
     write(rows_of([3]), {table.name!r}, operation="overwrite")
 except InstantConflict as error:
-    told = [each.timestamp for each in error.winners], error.filesToRemove
+    named = [each.timestamp for each in error.winners], error.filesToRemove
 finally:
     writing._completion = complete
-result = winner, told[0], told[1]
+result = winner, named[0], named[1]
 """)
-    assert told == [winner]
+    assert answer == [winner]
     assert len(left) == 1
     assert lake.ids(table) == [2] == lake.listed(table)["dt=2026-01-01"]
     assert [each.state for each in table.instants()] == ["completed", "completed"]
-    assert not (local_path(table.location()) / left[0]).exists()
+    lost = local_path(table.location()) / left[0]
+    wait_until(lambda: not lost.exists(), 60, "the loser's file is gone")
 
 
 def test_what_is_made_from_an_old_snapshot_replaces_no_newer_rows(lake: Lake, table: LakeTable) -> None:
@@ -67,7 +68,7 @@ except Exception as failed:
 """)
     assert "no such luck" in error
     assert lake.ids(table) == [1]
-    assert leftovers(table) == []
+    wait_until(lambda: left_files(table) == [], 60, "its files are gone")
     assert [each.state for each in table.instants()] == ["completed"]
 
 
@@ -115,8 +116,8 @@ write(rows_of([2]), {table.name!r}, operation={operation!r})
     assert lake.ids(table) == [1]
     assert lake.listed(table) == {"dt=2026-01-01": [1]}
     # The next writer gives the dead one up, once its heartbeats have stayed away for long enough.
-    wait_until(lambda: [each.state for each in table.instants()] == ["completed"], 300, "the instant is given up")
-    wait_until(lambda: leftovers(table) == [], 60, "its files are gone")
+    wait_until(lambda: [each.state for each in table.instants()] == ["completed"], 300, "the instant is aborted")
+    wait_until(lambda: left_files(table) == [], 60, "its files are gone")
 
 
 @pytest.mark.long

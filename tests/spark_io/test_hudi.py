@@ -1,4 +1,4 @@
-"""Tables of Hudi's: what Hudi is told, and what is said where Hudi is not there."""
+"""Tables of Hudi's: the options that Hudi gets, and the error without Hudi."""
 
 from datetime import UTC, datetime
 
@@ -28,7 +28,7 @@ def test_without_its_bundle_it_is_said_what_is_missing(lake: Lake, of_hudi: Lake
         lake.run(f"write(rows_of([1]), {of_hudi.name!r}, event_time='id')")
 
 
-def test_what_hudi_is_told(of_hudi: LakeTable) -> None:
+def test_the_options_that_hudi_gets(of_hudi: LakeTable) -> None:
     first = of_hudi.begin().instant
     of_hudi.complete(first, Completion())
     at, now = first.timestamp, datetime.now(UTC)
@@ -41,12 +41,12 @@ def test_what_hudi_is_told(of_hudi: LakeTable) -> None:
         1: {query: "snapshot", "as.of.instant": at},
         now: {query: "snapshot", "as.of.instant": at},
     }
-    for given, told in as_of.items():
-        assert hudi_tables.read_options(of_hudi, given, None, read_optimized=False) == told
+    for given, expected in as_of.items():
+        assert hudi_tables.read_options(of_hudi, given, None, read_optimized=False) == expected
     assert hudi_tables.read_options(of_hudi, None, None, read_optimized=True) == {query: "read_optimized"}
     increments = hudi_tables.read_options(of_hudi, None, (at, None), read_optimized=False)
     assert increments == {query: "incremental", begin: at}
     assert hudi_tables.read_options(of_hudi, None, ("1", 1), read_optimized=False)[end] == at
-    told = hudi_tables.write_options(of_hudi, "replace_partitions")
-    assert told["hoodie.datasource.write.operation"] == "insert_overwrite"
-    assert (told["hoodie.table.name"], told["hoodie.datasource.write.partitionpath.field"]) == ("h", "dt")
+    expected = hudi_tables.write_options(of_hudi, "replace_partitions")
+    assert expected["hoodie.datasource.write.operation"] == "insert_overwrite"
+    assert (expected["hoodie.table.name"], expected["hoodie.datasource.write.partitionpath.field"]) == ("h", "dt")

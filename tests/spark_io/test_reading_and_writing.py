@@ -209,7 +209,7 @@ result = calls
 
 
 def test_what_is_read_stays_what_it_was(lake: Lake, table: LakeTable) -> None:
-    """A DataFrame is of one snapshot, also if Spark is told that the directory has changed."""
+    """A DataFrame is of one snapshot, also if Spark's listing of the directory is dropped."""
     lake.write(table, "rows_of([1])")
     found = lake.run(f"""
 before = read(spark, {table.name!r}).cache()

@@ -12,6 +12,8 @@ from metastore.wire.hive import (
 )
 
 SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+PARQUET_INPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
 
 
 def columns(*specs: str) -> list[FieldSchema]:
@@ -29,6 +31,17 @@ def storage(*column_specs: str, location: str | None = None, **fields: Any) -> S
     fields.setdefault("cols", columns(*(column_specs or ("id:bigint", "name:string"))))
     fields.setdefault("serdeInfo", SerDeInfo(serializationLib=SERDE))
     return StorageDescriptor(location=location, **fields)
+
+
+def parquet(*column_specs: str, **fields: Any) -> StorageDescriptor:
+    """A storage descriptor of Parquet files."""
+    return storage(
+        *column_specs,
+        inputFormat=PARQUET_INPUT,
+        outputFormat="org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+        serdeInfo=SerDeInfo(serializationLib=PARQUET_SERDE),
+        **fields,
+    )
 
 
 def database(name: str, **fields: Any) -> Database:

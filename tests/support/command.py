@@ -25,9 +25,9 @@ def output(*arguments: str, **environment: str) -> str:
     return result.stdout
 
 
-def complaint(*arguments: str, **environment: str) -> str:
-    """The one line on stderr of a command that fails with exit code 1."""
+def complaint(*arguments: str, code: int = 1, **environment: str) -> str:
+    """The one line on stderr of a command that fails: with exit code 1, or 2 if it was called wrongly."""
     result = run(*arguments, **environment)
-    assert (result.returncode, result.stdout) == (1, ""), result
+    assert (result.returncode, result.stdout) == (code, ""), result
     [line] = result.stderr.splitlines()
     return line

@@ -1,4 +1,4 @@
-"""What tests expect of answers."""
+"""Assertions about answers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-# Hive's classes look into the JDK's by reflection, which Java 17 allows only where told.
+# Hive's classes look into the JDK's by reflection, which Java 17 allows only for packages that are opened.
 OPENED = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.net", "java.util")]
 
 SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

@@ -38,7 +38,7 @@ class KafkaServer:
     def pause(self) -> None:
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)  # its threads run on until all have been told
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)  # its threads run until the signal has reached all of them
 
     def go_on(self) -> None:
         assert self._process is not None

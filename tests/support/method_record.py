@@ -1,4 +1,4 @@
-"""Which methods passing tests call, and of which server: from this `tools.update_methods` says how each was checked.
+"""Records which methods passing tests call, and of which server, for `tools.update_methods`.
 
 `pytest --record-methods build/methods.json` adds what the run finds to what the file holds from earlier runs. A test
 that runs on several servers in turn is one test there.
@@ -6,7 +6,7 @@ that runs on several servers in turn is one test there.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,6 +17,9 @@ from metastore.client.thrift_client import ThriftClient
 from tests.support.target import Target
 
 OURS = "ours"
+SUITE = "hive4's suite"
+"""The server that calls of Hive's own tests are recorded under."""
+NAME = "method-record"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if (file := config.getoption("--record-methods")) is not None:
-        config.pluginmanager.register(Recorder(Path(file)))
+        config.pluginmanager.register(Recorder(Path(file)), NAME)
 
 
 class Recorder:
@@ -56,6 +59,10 @@ class Recorder:
             return call(client, name, *args, **named)
 
         Target.connect, ThriftClient.call = connected, called  # type: ignore[method-assign]
+
+    def others_called(self, names: Iterable[str]) -> None:
+        """Records the calls to our server of another project's test, which the present test runs."""
+        self._calls[SUITE].update(names)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:

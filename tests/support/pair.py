@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from metastore.services import Metastore
+from metastore.services.wiring import Metastore
 from metastore.settings import Settings
 from metastore.store.migrations import upgrade
 from tests.support.postgres import Postgres

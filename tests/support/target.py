@@ -9,7 +9,7 @@ from metastore.wire.hive import GetTableRequest, Table
 
 
 class NewerClient(ThriftClient):
-    """Asks as Hive 4 does where that doesn't know the older form of a call any more."""
+    """Uses Hive 4's form of a call if Hive 4 no longer knows the older form."""
 
     def get_table(self, dbname: str | None, tbl_name: str | None) -> Table:
         request = GetTableRequest(dbname, tbl_name)

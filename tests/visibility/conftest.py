@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import NoSuchObjectException
 from tests.support.builders import database
 from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
 from tests.visibility.readers import Ports, Readers
 
 NUMBERS = itertools.count(1)
@@ -28,11 +28,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer
 
 @pytest.fixture(scope="session")
 def ports(server: MetastoreServer) -> Ports:
-    deadline = time.monotonic() + 10
-    while (told := SECOND.search("".join(server.output))) is None:  # printed after the line that says it is ready
-        assert time.monotonic() < deadline, server.output
-        time.sleep(0.02)
-    return Ports(server.host, server.port, int(told[1]))
+    # Printed after the line that says it is ready.
+    answer = wait_until(lambda: SECOND.search("".join(server.output)), 10, "the server prints its second port")
+    assert answer is not None
+    return Ports(server.host, server.port, int(answer[1]))
 
 
 @pytest.fixture(scope="session")

@@ -88,7 +88,7 @@ OF_WRITERS = ["lake_get_watermark", "lake_begin_batch", "lake_route_partitions"]
 
 TIMELINE = _names("""
     lake_begin_instant lake_transition_instant lake_heartbeat_instant lake_delete_instant lake_list_instants
-    lake_get_instant lake_timeline_position lake_list_refusals
+    lake_get_instant lake_timeline_position lake_list_rejected_commits
 """)
 """What writers and cleaners do to a table's timeline; which partitions an instant changed is what they ask. Those who
 read files ask for snapshots and changes."""
@@ -105,7 +105,7 @@ CLEANERS = ["lake_plan_clean"]
 
 EVENTS = _names("""
     lake_read_events lake_event_positions lake_event_groups lake_acknowledge_events lake_dead_events lake_resend_events
-    lake_read_group_events lake_acknowledge_shards lake_leave_group
+    lake_read_group_events lake_acknowledge_shards lake_leave_group lake_delete_event_group lake_discard_events
 """)
 """Our own log tells of every change, and of each partition whether it is ready. Hive's readers, who could not tell,
 have a log that is silent about uncommitted ones."""

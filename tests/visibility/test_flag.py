@@ -104,14 +104,14 @@ class TestAdding:
         state = states(client, db)[A]
         assert state.ready is ready
         assert client.get_partition_names(db, "t", -1) == ([A] if ready else [])
-        told = of_flag(find(client, db, *OF_A).parameters)
+        given = of_flag(find(client, db, *OF_A).parameters)
         if not ready:
-            assert told == {"commit": "false", "commit.opened": str(state.openedTime)}
+            assert given == {"commit": "false", "commit.opened": str(state.openedTime)}
             assert state.openedTime >= before and state.commitTime is None
         elif said is None:
-            assert told == {} and state.commitTime is None and state.openedTime is None
+            assert given == {} and state.commitTime is None and state.openedTime is None
         else:
-            assert told == {"commit": "true", "commit.time": str(state.commitTime)}
+            assert given == {"commit": "true", "commit.time": str(state.commitTime)}
             assert state.commitTime >= before and state.openedTime is None
 
     @pytest.mark.parametrize("method", ADDING)
@@ -226,14 +226,14 @@ class TestAltering:
         assert altered(client, db, *OF_A) == before
         assert states(client, db)[A] == state
 
-    @pytest.mark.parametrize("told", [None, "1", "99999999999999", "soon", "", "-4", "²"])
+    @pytest.mark.parametrize("given", [None, "1", "99999999999999", "soon", "", "-4", "²"])
     def test_what_was_never_committed_is_committed_whatever_time_is_told(
-        self, client: ThriftClient, db: str, told: str | None
+        self, client: ThriftClient, db: str, given: str | None
     ) -> None:
         make_table(client, db, mode="manual")
         client.add_partition(new(db, *OF_A))
         before = time.time_ns() // 1_000_000
-        flag = altered(client, db, *OF_A, commit="true", **({} if told is None else {"commit.time": told}))
+        flag = altered(client, db, *OF_A, commit="true", **({} if given is None else {"commit.time": given}))
         assert flag.keys() == {"commit", "commit.time"}
         assert before <= int(flag["commit.time"]) <= time.time_ns() // 1_000_000 + 1
         assert states(client, db)[A].commitTime == int(flag["commit.time"])
@@ -250,8 +250,8 @@ class TestAltering:
         make_table(client, db)
         client.add_partition(new(db, *OF_A, commit="true"))
         before = of_flag(find(client, db, *OF_A).parameters)
-        for told in ({}, {"commit.time": "1"}, {"commit.time": "99999999999999", "commit.by": "x"}):
-            assert altered(client, db, *OF_A, commit="true", **told) == before
+        for given in ({}, {"commit.time": "1"}, {"commit.time": "99999999999999", "commit.by": "x"}):
+            assert altered(client, db, *OF_A, commit="true", **given) == before
 
     def test_what_was_born_ready_may_say_so(self, client: ThriftClient, db: str) -> None:
         make_table(client, db)

@@ -20,13 +20,22 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 from sqlalchemy.exc import DBAPIError
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
-from metastore.store import properties
+from metastore.store.registry import properties
 
 STATEMENT_LOCK_SECONDS = 0.5
 """How long a change of the schema waits for a table that others use: whoever comes after it waits as well.
 
 Less than the second after which Postgres looks for deadlocks: it is the upgrade that gives way.
 """
+
+# An upgrade of the schema may take long; a host that is gone is noticed within a minute.
+_CONNECTION = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 
 PATIENCE = 120.0
 """Seconds for which an upgrade is tried again when others use a table for longer than that."""
@@ -86,7 +95,7 @@ def application_name() -> str:
 
 def schema(url: str) -> Schema:
     """The schema that a database has. Raises WrongEncoding."""
-    with create_engine(url, poolclass=NullPool).connect() as connection:
+    with create_engine(url, poolclass=NullPool, connect_args=_CONNECTION).connect() as connection:
         return _schema(connection)
 
 
@@ -112,7 +121,7 @@ def upgrade(url: str) -> None:
     Raises SchemaTooNew if it can't, SchemaInUse if servers are connected which the upgrade would break, or if somebody
     uses a table for longer than `PATIENCE`; WrongEncoding.
     """
-    engine = create_engine(url, poolclass=NullPool)
+    engine = create_engine(url, poolclass=NullPool, connect_args=_CONNECTION)
     retrying = Retrying(
         retry=retry_if_exception(_is_busy),
         wait=wait_random(0.5, 2.0),

@@ -644,7 +644,7 @@ METHODS: tuple[m, ...] = (
     m('get_partitions_by_names', f(None, (1, 'db_name', 11, 'UTF8'), (2, 'tbl_name', 11, 'UTF8'), (3, 'names', 15, (11, 'UTF8', False))),
       f((0, 'success', 15, (12, [Partition, None], False)), (1, 'o1', 12, [MetaException, None]), (2, 'o2', 12, [NoSuchObjectException, None]))),
     m('get_partitions_by_names_req', f(None, (1, 'req', 12, [GetPartitionsByNamesRequest, None])),
-      f((0, 'success', 12, [GetPartitionsByNamesResult, None]), (1, 'o1', 12, [MetaException, None]), (2, 'o2', 12, [NoSuchObjectException, None]))),
+      f((0, 'success', 12, [GetPartitionsByNamesResult, None]), (1, 'o1', 12, [MetaException, None]), (2, 'o2', 12, [NoSuchObjectException, None]), (3, 'o3', 12, [InvalidObjectException, None]))),
     m('get_partitions_ps', f(None, (1, 'db_name', 11, 'UTF8'), (2, 'tbl_name', 11, 'UTF8'), (3, 'part_vals', 15, (11, 'UTF8', False)), (4, 'max_parts', 6, None)),
       f((0, 'success', 15, (12, [Partition, None], False)), (1, 'o1', 12, [MetaException, None]), (2, 'o2', 12, [NoSuchObjectException, None]))),
     m('get_partitions_ps_with_auth', f(None, (1, 'db_name', 11, 'UTF8'), (2, 'tbl_name', 11, 'UTF8'), (3, 'part_vals', 15, (11, 'UTF8', False)), (4, 'max_parts', 6, None), (5, 'user_name', 11, 'UTF8'), (6, 'group_names', 15, (11, 'UTF8', False))),

@@ -21,11 +21,11 @@ class TableReference(Struct):
 
 
 class PartitionState(Struct):
-    __slots__ = ('name', 'values', 'ready', 'commitTime', 'openedTime', 'committedBy', 'createTime', 'location', 'partitionTime', 'unknown')
+    __slots__ = ('name', 'values', 'ready', 'commitTime', 'openedTime', 'committedBy', 'createTime', 'location', 'partitionTime', 'changedAt', 'publishedAt', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('name', 'values', 'ready',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, name: str | None = None, values: list[str] | None = None, ready: bool | None = None, commitTime: int | None = None, openedTime: int | None = None, committedBy: str | None = None, createTime: int | None = None, location: str | None = None, partitionTime: int | None = None) -> None:
+    def __init__(self, name: str | None = None, values: list[str] | None = None, ready: bool | None = None, commitTime: int | None = None, openedTime: int | None = None, committedBy: str | None = None, createTime: int | None = None, location: str | None = None, partitionTime: int | None = None, changedAt: int | None = None, publishedAt: int | None = None) -> None:
         self.name = name
         self.values = values
         self.ready = ready
@@ -35,6 +35,8 @@ class PartitionState(Struct):
         self.createTime = createTime
         self.location = location
         self.partitionTime = partitionTime
+        self.changedAt = changedAt
+        self.publishedAt = publishedAt
 
 
 class ListPartitionsRequest(Struct):
@@ -257,47 +259,49 @@ class EventRecord(Struct):
 
 
 class ReadEventsRequest(Struct):
-    __slots__ = ('after', 'limit', 'tables', 'types', 'maxWait', 'unknown')
+    __slots__ = ('after', 'limit', 'tables', 'types', 'maxWait', 'history', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('after',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, after: int | None = None, limit: int | None = None, tables: list[str] | None = None, types: list[str] | None = None, maxWait: int | None = None) -> None:
+    def __init__(self, after: int | None = None, limit: int | None = None, tables: list[str] | None = None, types: list[str] | None = None, maxWait: int | None = None, history: str | None = None) -> None:
         self.after = after
         self.limit = limit
         self.tables = tables
         self.types = types
         self.maxWait = maxWait
+        self.history = history
 
 
 class ReadEventsResponse(Struct):
-    __slots__ = ('events', 'position', 'last', 'unknown')
+    __slots__ = ('events', 'position', 'last', 'history', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('events', 'position', 'last',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, events: list[EventRecord] | None = None, position: int | None = None, last: int | None = None) -> None:
+    def __init__(self, events: list[EventRecord] | None = None, position: int | None = None, last: int | None = None, history: str | None = None) -> None:
         self.events = events
         self.position = position
         self.last = last
+        self.history = history
 
 
 class ShardPosition(Struct):
-    __slots__ = ('shard', 'tenure', 'read', 'done', 'unknown')
-    required: ClassVar[tuple[str, ...]] = ('shard', 'tenure', 'read', 'done',)
+    __slots__ = ('shard', 'generation', 'read', 'done', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('shard', 'generation', 'read', 'done',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, shard: int | None = None, tenure: int | None = None, read: int | None = None, done: int | None = None) -> None:
+    def __init__(self, shard: int | None = None, generation: int | None = None, read: int | None = None, done: int | None = None) -> None:
         self.shard = shard
-        self.tenure = tenure
+        self.generation = generation
         self.read = read
         self.done = done
 
 
 class ReadGroupEventsRequest(Struct):
-    __slots__ = ('group', 'member', 'start', 'shards', 'members', 'limit', 'tables', 'types', 'maxWait', 'unknown')
+    __slots__ = ('group', 'member', 'start', 'shards', 'members', 'limit', 'tables', 'types', 'maxWait', 'history', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('group', 'member', 'start',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, group: str | None = None, member: str | None = None, start: int | None = None, shards: list[ShardPosition] | None = None, members: int | None = None, limit: int | None = None, tables: list[str] | None = None, types: list[str] | None = None, maxWait: int | None = None) -> None:
+    def __init__(self, group: str | None = None, member: str | None = None, start: int | None = None, shards: list[ShardPosition] | None = None, members: int | None = None, limit: int | None = None, tables: list[str] | None = None, types: list[str] | None = None, maxWait: int | None = None, history: str | None = None) -> None:
         self.group = group
         self.member = member
         self.start = start
@@ -307,42 +311,48 @@ class ReadGroupEventsRequest(Struct):
         self.tables = tables
         self.types = types
         self.maxWait = maxWait
+        self.history = history
 
 
 class ReadGroupEventsResponse(Struct):
-    __slots__ = ('events', 'shards', 'members', 'last', 'unknown')
+    __slots__ = ('events', 'shards', 'members', 'last', 'history', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('events', 'shards', 'members', 'last',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, events: list[EventRecord] | None = None, shards: list[ShardPosition] | None = None, members: int | None = None, last: int | None = None) -> None:
+    def __init__(self, events: list[EventRecord] | None = None, shards: list[ShardPosition] | None = None, members: int | None = None, last: int | None = None, history: str | None = None) -> None:
         self.events = events
         self.shards = shards
         self.members = members
         self.last = last
+        self.history = history
 
 
 class EventPositions(Struct):
-    __slots__ = ('oldest', 'last', 'group', 'since', 'unknown')
+    __slots__ = ('oldest', 'last', 'group', 'since', 'history', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('oldest', 'last',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, oldest: int | None = None, last: int | None = None, group: int | None = None, since: int | None = None) -> None:
+    def __init__(self, oldest: int | None = None, last: int | None = None, group: int | None = None, since: int | None = None, history: str | None = None) -> None:
         self.oldest = oldest
         self.last = last
         self.group = group
         self.since = since
+        self.history = history
 
 
 class EventGroup(Struct):
-    __slots__ = ('name', 'position', 'updatedAt', 'members', 'unknown')
+    __slots__ = ('name', 'position', 'updatedAt', 'members', 'behind', 'deadLetters', 'seenAt', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('name', 'position', 'updatedAt',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, name: str | None = None, position: int | None = None, updatedAt: int | None = None, members: int | None = None) -> None:
+    def __init__(self, name: str | None = None, position: int | None = None, updatedAt: int | None = None, members: int | None = None, behind: int | None = None, deadLetters: int | None = None, seenAt: int | None = None) -> None:
         self.name = name
         self.position = position
         self.updatedAt = updatedAt
         self.members = members
+        self.behind = behind
+        self.deadLetters = deadLetters
+        self.seenAt = seenAt
 
 
 class DeadEvent(Struct):
@@ -364,11 +374,11 @@ class DeadEvent(Struct):
 
 
 class Instant(Struct):
-    __slots__ = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt', 'heartbeatAt', 'completionTime', 'position', 'moment', 'begunAs', 'readPosition', 'archived', 'conflict', 'undoneBy', 'directory', 'unknown')
+    __slots__ = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt', 'heartbeatAt', 'completionTime', 'position', 'moment', 'begunAs', 'readPosition', 'archived', 'conflict', 'undoneBy', 'directory', 'attempt', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, timestamp: str | None = None, action: str | None = None, state: str | None = None, requestedAt: int | None = None, changedAt: int | None = None, heartbeatAt: int | None = None, completionTime: str | None = None, position: int | None = None, moment: int | None = None, begunAs: str | None = None, readPosition: int | None = None, archived: bool | None = None, conflict: str | None = None, undoneBy: str | None = None, directory: str | None = None) -> None:
+    def __init__(self, timestamp: str | None = None, action: str | None = None, state: str | None = None, requestedAt: int | None = None, changedAt: int | None = None, heartbeatAt: int | None = None, completionTime: str | None = None, position: int | None = None, moment: int | None = None, begunAs: str | None = None, readPosition: int | None = None, archived: bool | None = None, conflict: str | None = None, undoneBy: str | None = None, directory: str | None = None, attempt: int | None = None) -> None:
         self.timestamp = timestamp
         self.action = action
         self.state = state
@@ -384,6 +394,7 @@ class Instant(Struct):
         self.conflict = conflict
         self.undoneBy = undoneBy
         self.directory = directory
+        self.attempt = attempt
 
 
 class FileGroup(Struct):
@@ -413,16 +424,19 @@ class BeginInstantRequest(Struct):
 
 
 class TransitionInstantRequest(Struct):
-    __slots__ = ('table', 'timestamp', 'action', 'toState', 'metadata', 'unknown')
+    __slots__ = ('table', 'timestamp', 'action', 'toState', 'metadata', 'runner', 'attempt', 'heartbeat', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'timestamp', 'action', 'toState',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, toState: str | None = None, metadata: bytes | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, toState: str | None = None, metadata: bytes | None = None, runner: str | None = None, attempt: int | None = None, heartbeat: bool | None = None) -> None:
         self.table = table
         self.timestamp = timestamp
         self.action = action
         self.toState = toState
         self.metadata = metadata
+        self.runner = runner
+        self.attempt = attempt
+        self.heartbeat = heartbeat
 
 
 class InstantKey(Struct):
@@ -464,11 +478,11 @@ class InstantDetails(Struct):
 
 
 class DataFile(Struct):
-    __slots__ = ('partition', 'fileGroup', 'slice', 'path', 'kind', 'size', 'rows', 'minEventTime', 'maxEventTime', 'columns', 'version', 'statistics', 'addedAt', 'removedAt', 'staged', 'unknown')
+    __slots__ = ('partition', 'fileGroup', 'slice', 'path', 'kind', 'size', 'rows', 'minEventTime', 'maxEventTime', 'columns', 'version', 'statistics', 'addedAt', 'removedAt', 'staged', 'firstAddedAt', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('partition', 'fileGroup', 'slice', 'path', 'size',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, partition: str | None = None, fileGroup: str | None = None, slice: str | None = None, path: str | None = None, kind: str | None = None, size: int | None = None, rows: int | None = None, minEventTime: int | None = None, maxEventTime: int | None = None, columns: list[str] | None = None, version: int | None = None, statistics: bytes | None = None, addedAt: int | None = None, removedAt: int | None = None, staged: bool | None = None) -> None:
+    def __init__(self, partition: str | None = None, fileGroup: str | None = None, slice: str | None = None, path: str | None = None, kind: str | None = None, size: int | None = None, rows: int | None = None, minEventTime: int | None = None, maxEventTime: int | None = None, columns: list[str] | None = None, version: int | None = None, statistics: bytes | None = None, addedAt: int | None = None, removedAt: int | None = None, staged: bool | None = None, firstAddedAt: int | None = None) -> None:
         self.partition = partition
         self.fileGroup = fileGroup
         self.slice = slice
@@ -484,6 +498,7 @@ class DataFile(Struct):
         self.addedAt = addedAt
         self.removedAt = removedAt
         self.staged = staged
+        self.firstAddedAt = firstAddedAt
 
 
 class Column(Struct):
@@ -498,11 +513,11 @@ class Column(Struct):
 
 
 class CompleteInstantRequest(Struct):
-    __slots__ = ('table', 'timestamp', 'action', 'newAction', 'metadata', 'added', 'removedGroups', 'removedPaths', 'replacedPartitions', 'strategy', 'readPosition', 'columns', 'chain', 'eventTimes', 'rolledBack', 'cleanedPaths', 'relocate', 'schemaProperties', 'unknown')
+    __slots__ = ('table', 'timestamp', 'action', 'newAction', 'metadata', 'added', 'removedGroups', 'removedPaths', 'replacedPartitions', 'strategy', 'readPosition', 'columns', 'chain', 'eventTimes', 'rolledBack', 'cleanedPaths', 'relocate', 'schemaProperties', 'conditional', 'attempt', 'published', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'timestamp', 'action',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, newAction: str | None = None, metadata: bytes | None = None, added: list[DataFile] | None = None, removedGroups: list[FileGroup] | None = None, removedPaths: list[str] | None = None, replacedPartitions: list[str] | None = None, strategy: str | None = None, readPosition: int | None = None, columns: list[Column] | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, rolledBack: list[InstantKey] | None = None, cleanedPaths: list[str] | None = None, relocate: bool | None = None, schemaProperties: dict[str, str] | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, newAction: str | None = None, metadata: bytes | None = None, added: list[DataFile] | None = None, removedGroups: list[FileGroup] | None = None, removedPaths: list[str] | None = None, replacedPartitions: list[str] | None = None, strategy: str | None = None, readPosition: int | None = None, columns: list[Column] | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, rolledBack: list[InstantKey] | None = None, cleanedPaths: list[str] | None = None, relocate: bool | None = None, schemaProperties: dict[str, str] | None = None, conditional: bool | None = None, attempt: int | None = None, published: list[str] | None = None) -> None:
         self.table = table
         self.timestamp = timestamp
         self.action = action
@@ -521,6 +536,9 @@ class CompleteInstantRequest(Struct):
         self.cleanedPaths = cleanedPaths
         self.relocate = relocate
         self.schemaProperties = schemaProperties
+        self.conditional = conditional
+        self.attempt = attempt
+        self.published = published
 
 
 class CompletedInstant(Struct):
@@ -535,31 +553,33 @@ class CompletedInstant(Struct):
         self.tableVersion = tableVersion
 
 
-class Refusal(Struct):
-    __slots__ = ('timestamp', 'action', 'requestedAt', 'refusedAt', 'winners', 'reason', 'unknown')
-    required: ClassVar[tuple[str, ...]] = ('timestamp', 'action', 'requestedAt', 'refusedAt', 'winners', 'reason',)
+class RejectedCommit(Struct):
+    __slots__ = ('timestamp', 'action', 'requestedAt', 'rejectedAt', 'winners', 'reason', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('timestamp', 'action', 'requestedAt', 'rejectedAt', 'winners', 'reason',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, timestamp: str | None = None, action: str | None = None, requestedAt: int | None = None, refusedAt: int | None = None, winners: list[int] | None = None, reason: str | None = None) -> None:
+    def __init__(self, timestamp: str | None = None, action: str | None = None, requestedAt: int | None = None, rejectedAt: int | None = None, winners: list[int] | None = None, reason: str | None = None) -> None:
         self.timestamp = timestamp
         self.action = action
         self.requestedAt = requestedAt
-        self.refusedAt = refusedAt
+        self.rejectedAt = rejectedAt
         self.winners = winners
         self.reason = reason
 
 
 class TimelinePosition(Struct):
-    __slots__ = ('position', 'lastCompleted', 'oldestReadable', 'moment', 'tableVersion', 'unknown')
+    __slots__ = ('position', 'lastCompleted', 'oldestReadable', 'moment', 'tableVersion', 'changedAt', 'publishedAt', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('position', 'oldestReadable',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, position: int | None = None, lastCompleted: str | None = None, oldestReadable: int | None = None, moment: int | None = None, tableVersion: int | None = None) -> None:
+    def __init__(self, position: int | None = None, lastCompleted: str | None = None, oldestReadable: int | None = None, moment: int | None = None, tableVersion: int | None = None, changedAt: int | None = None, publishedAt: int | None = None) -> None:
         self.position = position
         self.lastCompleted = lastCompleted
         self.oldestReadable = oldestReadable
         self.moment = moment
         self.tableVersion = tableVersion
+        self.changedAt = changedAt
+        self.publishedAt = publishedAt
 
 
 class SnapshotRequest(Struct):
@@ -697,12 +717,13 @@ class ImportHudiResponse(Struct):
 
 
 class EventsGone(ExceptionStruct):
-    __slots__ = ('message', 'oldest', 'unknown')
+    __slots__ = ('message', 'oldest', 'restored', 'unknown')
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, message: str | None = None, oldest: int | None = None) -> None:
+    def __init__(self, message: str | None = None, oldest: int | None = None, restored: bool | None = None) -> None:
         self.message = message
         self.oldest = oldest
+        self.restored = restored
 
 
 class InstantConflict(ExceptionStruct):
@@ -727,7 +748,7 @@ class SnapshotGone(ExceptionStruct):
 
 
 TableReference.thrift_spec = f(None, (1, 'catalog', 11, 'UTF8'), (2, 'database', 11, 'UTF8'), (3, 'table', 11, 'UTF8'))
-PartitionState.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'values', 15, (11, 'UTF8', False)), (3, 'ready', 2, None), (4, 'commitTime', 10, None), (5, 'openedTime', 10, None), (6, 'committedBy', 11, 'UTF8'), (7, 'createTime', 10, None), (8, 'location', 11, 'UTF8'), (9, 'partitionTime', 10, None))
+PartitionState.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'values', 15, (11, 'UTF8', False)), (3, 'ready', 2, None), (4, 'commitTime', 10, None), (5, 'openedTime', 10, None), (6, 'committedBy', 11, 'UTF8'), (7, 'createTime', 10, None), (8, 'location', 11, 'UTF8'), (9, 'partitionTime', 10, None), (10, 'changedAt', 10, None), (11, 'publishedAt', 10, None))
 ListPartitionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'filter', 11, 'UTF8'), (3, 'includeUncommitted', 2, None), (4, 'limit', 8, None), (5, 'after', 11, 'UTF8'))
 ListPartitionsResponse.thrift_spec = f(None, (1, 'partitions', 15, (12, [PartitionState, None], False)))
 CommitPartitionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'names', 15, (11, 'UTF8', False)), (3, 'filter', 11, 'UTF8'), (4, 'committedBy', 11, 'UTF8'))
@@ -746,27 +767,27 @@ StagedFile.thrift_spec = f(None, (1, 'path', 11, 'UTF8'), (2, 'partition', 11, '
 ReportBatchRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'writer', 11, 'UTF8'), (3, 'batch', 10, None), (4, 'chain', 11, 'UTF8'), (5, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (6, 'attempt', 11, 'UTF8'), (7, 'files', 15, (12, [StagedFile, None], False)), (8, 'partitions', 15, (11, 'UTF8', False)), (9, 'reopen', 15, (11, 'UTF8', False)), (10, 'late', 12, [LateRows, None]))
 ReportBatchResponse.thrift_spec = f(None, (1, 'accepted', 2, None), (2, 'repeated', 2, None), (3, 'alreadyReady', 15, (11, 'UTF8', False)), (4, 'watermark', 10, None), (5, 'committed', 15, (11, 'UTF8', False)))
 EventRecord.thrift_spec = f(None, (1, 'number', 10, None), (2, 'type', 11, 'UTF8'), (3, 'time', 10, None), (4, 'user', 11, 'UTF8'), (5, 'connection', 11, 'UTF8'), (6, 'catalog', 11, 'UTF8'), (7, 'database', 11, 'UTF8'), (8, 'table', 11, 'UTF8'), (9, 'payload', 11, 'UTF8'), (10, 'shard', 8, None))
-ReadEventsRequest.thrift_spec = f(None, (1, 'after', 10, None), (2, 'limit', 8, None), (3, 'tables', 15, (11, 'UTF8', False)), (4, 'types', 15, (11, 'UTF8', False)), (5, 'maxWait', 10, None))
-ReadEventsResponse.thrift_spec = f(None, (1, 'events', 15, (12, [EventRecord, None], False)), (2, 'position', 10, None), (3, 'last', 10, None))
-ShardPosition.thrift_spec = f(None, (1, 'shard', 8, None), (2, 'tenure', 10, None), (3, 'read', 10, None), (4, 'done', 10, None))
-ReadGroupEventsRequest.thrift_spec = f(None, (1, 'group', 11, 'UTF8'), (2, 'member', 11, 'UTF8'), (3, 'start', 10, None), (4, 'shards', 15, (12, [ShardPosition, None], False)), (5, 'members', 8, None), (6, 'limit', 8, None), (7, 'tables', 15, (11, 'UTF8', False)), (8, 'types', 15, (11, 'UTF8', False)), (9, 'maxWait', 10, None))
-ReadGroupEventsResponse.thrift_spec = f(None, (1, 'events', 15, (12, [EventRecord, None], False)), (2, 'shards', 15, (12, [ShardPosition, None], False)), (3, 'members', 8, None), (4, 'last', 10, None))
-EventPositions.thrift_spec = f(None, (1, 'oldest', 10, None), (2, 'last', 10, None), (3, 'group', 10, None), (4, 'since', 10, None))
-EventGroup.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'position', 10, None), (3, 'updatedAt', 10, None), (4, 'members', 8, None))
+ReadEventsRequest.thrift_spec = f(None, (1, 'after', 10, None), (2, 'limit', 8, None), (3, 'tables', 15, (11, 'UTF8', False)), (4, 'types', 15, (11, 'UTF8', False)), (5, 'maxWait', 10, None), (6, 'history', 11, 'UTF8'))
+ReadEventsResponse.thrift_spec = f(None, (1, 'events', 15, (12, [EventRecord, None], False)), (2, 'position', 10, None), (3, 'last', 10, None), (4, 'history', 11, 'UTF8'))
+ShardPosition.thrift_spec = f(None, (1, 'shard', 8, None), (2, 'generation', 10, None), (3, 'read', 10, None), (4, 'done', 10, None))
+ReadGroupEventsRequest.thrift_spec = f(None, (1, 'group', 11, 'UTF8'), (2, 'member', 11, 'UTF8'), (3, 'start', 10, None), (4, 'shards', 15, (12, [ShardPosition, None], False)), (5, 'members', 8, None), (6, 'limit', 8, None), (7, 'tables', 15, (11, 'UTF8', False)), (8, 'types', 15, (11, 'UTF8', False)), (9, 'maxWait', 10, None), (10, 'history', 11, 'UTF8'))
+ReadGroupEventsResponse.thrift_spec = f(None, (1, 'events', 15, (12, [EventRecord, None], False)), (2, 'shards', 15, (12, [ShardPosition, None], False)), (3, 'members', 8, None), (4, 'last', 10, None), (5, 'history', 11, 'UTF8'))
+EventPositions.thrift_spec = f(None, (1, 'oldest', 10, None), (2, 'last', 10, None), (3, 'group', 10, None), (4, 'since', 10, None), (5, 'history', 11, 'UTF8'))
+EventGroup.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'position', 10, None), (3, 'updatedAt', 10, None), (4, 'members', 8, None), (5, 'behind', 10, None), (6, 'deadLetters', 8, None), (7, 'seenAt', 10, None))
 DeadEvent.thrift_spec = f(None, (1, 'outlet', 11, 'UTF8'), (2, 'number', 10, None), (3, 'error', 11, 'UTF8'), (4, 'attempts', 8, None), (5, 'failedAt', 10, None), (6, 'resend', 2, None), (7, 'type', 11, 'UTF8'), (8, 'catalog', 11, 'UTF8'), (9, 'database', 11, 'UTF8'), (10, 'table', 11, 'UTF8'))
-Instant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'changedAt', 10, None), (6, 'heartbeatAt', 10, None), (7, 'completionTime', 11, 'UTF8'), (8, 'position', 10, None), (9, 'moment', 10, None), (10, 'begunAs', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'archived', 2, None), (13, 'conflict', 11, 'UTF8'), (14, 'undoneBy', 11, 'UTF8'), (15, 'directory', 11, 'UTF8'))
+Instant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'changedAt', 10, None), (6, 'heartbeatAt', 10, None), (7, 'completionTime', 11, 'UTF8'), (8, 'position', 10, None), (9, 'moment', 10, None), (10, 'begunAs', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'archived', 2, None), (13, 'conflict', 11, 'UTF8'), (14, 'undoneBy', 11, 'UTF8'), (15, 'directory', 11, 'UTF8'), (16, 'attempt', 8, None))
 FileGroup.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'))
 BeginInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'action', 11, 'UTF8'), (3, 'timestamp', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'readPosition', 10, None), (7, 'plan', 15, (12, [FileGroup, None], False)), (8, 'heartbeat', 2, None))
-TransitionInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'toState', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'))
+TransitionInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'toState', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'runner', 11, 'UTF8'), (7, 'attempt', 8, None), (8, 'heartbeat', 2, None))
 InstantKey.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'))
 ListInstantsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'actions', 15, (11, 'UTF8', False)), (3, 'states', 15, (11, 'UTF8', False)), (4, 'after', 11, 'UTF8'), (5, 'upTo', 11, 'UTF8'), (6, 'limit', 8, None), (7, 'latestFirst', 2, None), (8, 'includeArchived', 2, None))
 InstantDetails.thrift_spec = f(None, (1, 'instant', 12, [Instant, None]), (2, 'metadata', 13, (11, 'UTF8', 11, 'BINARY', False)), (3, 'plan', 15, (12, [FileGroup, None], False)), (4, 'partitions', 15, (11, 'UTF8', False)))
-DataFile.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'), (3, 'slice', 11, 'UTF8'), (4, 'path', 11, 'UTF8'), (5, 'kind', 11, 'UTF8'), (6, 'size', 10, None), (7, 'rows', 10, None), (8, 'minEventTime', 10, None), (9, 'maxEventTime', 10, None), (10, 'columns', 15, (11, 'UTF8', False)), (11, 'version', 8, None), (12, 'statistics', 11, 'BINARY'), (13, 'addedAt', 10, None), (14, 'removedAt', 10, None), (15, 'staged', 2, None))
+DataFile.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'), (3, 'slice', 11, 'UTF8'), (4, 'path', 11, 'UTF8'), (5, 'kind', 11, 'UTF8'), (6, 'size', 10, None), (7, 'rows', 10, None), (8, 'minEventTime', 10, None), (9, 'maxEventTime', 10, None), (10, 'columns', 15, (11, 'UTF8', False)), (11, 'version', 8, None), (12, 'statistics', 11, 'BINARY'), (13, 'addedAt', 10, None), (14, 'removedAt', 10, None), (15, 'staged', 2, None), (16, 'firstAddedAt', 10, None))
 Column.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'type', 11, 'UTF8'), (3, 'comment', 11, 'UTF8'))
-CompleteInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'newAction', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'added', 15, (12, [DataFile, None], False)), (7, 'removedGroups', 15, (12, [FileGroup, None], False)), (8, 'removedPaths', 15, (11, 'UTF8', False)), (9, 'replacedPartitions', 15, (11, 'UTF8', False)), (10, 'strategy', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'columns', 15, (12, [Column, None], False)), (13, 'chain', 11, 'UTF8'), (14, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (15, 'rolledBack', 15, (12, [InstantKey, None], False)), (16, 'cleanedPaths', 15, (11, 'UTF8', False)), (17, 'relocate', 2, None), (18, 'schemaProperties', 13, (11, 'UTF8', 11, 'UTF8', False)))
+CompleteInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'newAction', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'added', 15, (12, [DataFile, None], False)), (7, 'removedGroups', 15, (12, [FileGroup, None], False)), (8, 'removedPaths', 15, (11, 'UTF8', False)), (9, 'replacedPartitions', 15, (11, 'UTF8', False)), (10, 'strategy', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'columns', 15, (12, [Column, None], False)), (13, 'chain', 11, 'UTF8'), (14, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (15, 'rolledBack', 15, (12, [InstantKey, None], False)), (16, 'cleanedPaths', 15, (11, 'UTF8', False)), (17, 'relocate', 2, None), (18, 'schemaProperties', 13, (11, 'UTF8', 11, 'UTF8', False)), (19, 'conditional', 2, None), (20, 'attempt', 8, None), (21, 'published', 15, (11, 'UTF8', False)))
 CompletedInstant.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'instant', 12, [Instant, None]), (3, 'repeated', 2, None), (4, 'tableVersion', 10, None))
-Refusal.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'requestedAt', 10, None), (4, 'refusedAt', 10, None), (5, 'winners', 15, (10, None, False)), (6, 'reason', 11, 'UTF8'))
-TimelinePosition.thrift_spec = f(None, (1, 'position', 10, None), (2, 'lastCompleted', 11, 'UTF8'), (3, 'oldestReadable', 10, None), (4, 'moment', 10, None), (5, 'tableVersion', 10, None))
+RejectedCommit.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'requestedAt', 10, None), (4, 'rejectedAt', 10, None), (5, 'winners', 15, (10, None, False)), (6, 'reason', 11, 'UTF8'))
+TimelinePosition.thrift_spec = f(None, (1, 'position', 10, None), (2, 'lastCompleted', 11, 'UTF8'), (3, 'oldestReadable', 10, None), (4, 'moment', 10, None), (5, 'tableVersion', 10, None), (6, 'changedAt', 10, None), (7, 'publishedAt', 10, None))
 SnapshotRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'asOf', 11, 'UTF8'), (3, 'asOfPosition', 10, None), (4, 'asOfTime', 10, None), (5, 'asOfMoment', 10, None), (6, 'partitions', 15, (11, 'UTF8', False)), (7, 'filter', 11, 'UTF8'), (8, 'includeUncommitted', 2, None), (9, 'readOptimized', 2, None), (10, 'limit', 8, None), (11, 'after', 11, 'UTF8'), (12, 'allVersions', 2, None))
 SnapshotResponse.thrift_spec = f(None, (1, 'position', 10, None), (2, 'files', 15, (12, [DataFile, None], False)), (3, 'nextPage', 11, 'UTF8'), (4, 'location', 11, 'UTF8'), (5, 'tableVersion', 10, None))
 ReadChangesRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'after', 10, None), (3, 'upTo', 10, None), (4, 'partitions', 15, (11, 'UTF8', False)), (5, 'filter', 11, 'UTF8'), (6, 'includeUncommitted', 2, None), (7, 'limit', 8, None))
@@ -777,7 +798,7 @@ HudiInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11
 ImportHudiRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'location', 11, 'UTF8'), (3, 'properties', 13, (11, 'UTF8', 11, 'UTF8', False)), (4, 'instants', 15, (12, [HudiInstant, None], False)), (5, 'folder', 15, (12, [InstantKey, None], False)), (6, 'olderFiles', 13, (11, 'UTF8', 10, None, False)))
 ImportedInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'fresh', 2, None), (5, 'remark', 11, 'UTF8'))
 ImportHudiResponse.thrift_spec = f(None, (1, 'tableAdded', 2, None), (2, 'instants', 15, (12, [ImportedInstant, None], False)), (3, 'position', 10, None))
-EventsGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldest', 10, None))
+EventsGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldest', 10, None), (3, 'restored', 2, None))
 InstantConflict.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'winners', 15, (12, [Instant, None], False)), (3, 'overlap', 15, (11, 'UTF8', False)), (4, 'filesToRemove', 15, (11, 'UTF8', False)))
 SnapshotGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldestReadable', 10, None), (3, 'oldestInstant', 11, 'UTF8'))
 
@@ -821,7 +842,7 @@ for _cls in (
     Column,
     CompleteInstantRequest,
     CompletedInstant,
-    Refusal,
+    RejectedCommit,
     TimelinePosition,
     SnapshotRequest,
     SnapshotResponse,

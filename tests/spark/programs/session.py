@@ -1,4 +1,4 @@
-"""Holds one Spark session and does what it is told: requests are lines of JSON on stdin, answers lines on stdout.
+"""Holds one Spark session and runs requests: requests are lines of JSON on stdin, answers lines on stdout.
 
 Runs under the interpreter of either Spark line and needs nothing but PySpark. A request is `{"sql": STATEMENT}` or
 `{"python": CODE}`; the code finds the session as `spark` and leaves its answer in `result`. An answer is

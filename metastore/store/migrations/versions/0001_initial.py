@@ -227,7 +227,7 @@ def upgrade() -> None:
         "constraints",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=True), nullable=False),
         sa.Column("table_id", sa.BigInteger(), nullable=False),
-        sa.Column("kind", sa.SmallInteger(), nullable=False, comment="metastore.store.constraints.Kind"),
+        sa.Column("kind", sa.SmallInteger(), nullable=False, comment="metastore.store.table.constraints.Kind"),
         sa.Column("name", sa.Text(collation="C"), nullable=False),
         sa.Column("position", sa.Integer(), nullable=False, comment="of the column within the constraint, from 1"),
         sa.Column("column_name", sa.Text(collation="C"), nullable=True, comment="NULL: a check of the whole row"),

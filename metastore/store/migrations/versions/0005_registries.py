@@ -100,7 +100,7 @@ def upgrade() -> None:
     op.create_table(
         "named_objects",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=True), nullable=False),
-        sa.Column("kind", sa.SmallInteger(), nullable=False, comment="metastore.store.named_objects.Kind"),
+        sa.Column("kind", sa.SmallInteger(), nullable=False, comment="metastore.store.registry.named_objects.Kind"),
         sa.Column("database_id", sa.BigInteger(), nullable=True, comment="NULL: of no database"),
         sa.Column("name", sa.Text(collation="C"), nullable=False),
         sa.Column("body", sa.LargeBinary(), nullable=False, comment="the encoded struct without names"),

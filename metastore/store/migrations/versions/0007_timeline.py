@@ -20,7 +20,7 @@ def upgrade() -> None:
         ),
         sa.Column("file_group", sa.Text(collation="C"), nullable=False),
         sa.Column("slice", sa.Text(collation="C"), nullable=False),
-        sa.Column("kind", sa.SmallInteger(), nullable=False, comment="metastore.store.data_files.Kind"),
+        sa.Column("kind", sa.SmallInteger(), nullable=False, comment="metastore.store.snapshot.data_files.Kind"),
         sa.Column("version", sa.Integer(), nullable=False, comment="of a log file: its place in the slice"),
         sa.Column("path", sa.Text(), nullable=False, comment="below the table's location"),
         sa.Column("size", sa.BigInteger(), nullable=False),

@@ -65,7 +65,7 @@ def upgrade() -> None:
     op.create_table(
         "cache_changes",
         sa.Column("xid", sa.BigInteger(), nullable=False),
-        sa.Column("kind", sa.Text(collation="C"), nullable=False, comment="metastore.store.footprint.Kind"),
+        sa.Column("kind", sa.Text(collation="C"), nullable=False, comment="metastore.store.engine.read_set.Kind"),
         sa.Column("id", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("xid", "kind", "id", name=op.f("cache_changes_pkey")),
         prefixes=["UNLOGGED"],

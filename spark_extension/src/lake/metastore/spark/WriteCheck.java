@@ -12,7 +12,7 @@ import scala.runtime.BoxedUnit;
 
 /**
  * Rejects statements that would change a table under its decorated name, or that a hint has given one, before Spark
- * has written a file: the metastore's own refusal comes after.
+ * has written a file: the metastore itself refuses later.
  */
 final class WriteCheck extends AbstractFunction1<LogicalPlan, BoxedUnit> {
     /** Commands whose names begin so only read. */

@@ -1,0 +1,1 @@
+"""Groups of subscribers: their members, and the assignment of shards to members."""

@@ -1,0 +1,1 @@
+"""The event log in Postgres: append, number, filter, read and trim events."""

@@ -1,0 +1,63 @@
+"""The sequencer's thread: it gives events their numbers soon after their commit. Why so: see `log`."""
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import structlog
+from sqlalchemy import Connection
+
+from eventbus.log import log as event_log
+
+LOOK_SECONDS = 1.0
+"""Seconds between one server's checks for events of servers that died after a commit, and after a failure."""
+
+log = structlog.get_logger(__name__)
+
+
+class Sequencer:
+    """Numbers events whenever `wake` is called. Any number of sequencers may share a database."""
+
+    def __init__(
+        self,
+        read: Callable[[], AbstractContextManager[Connection]],
+        write: Callable[[], AbstractContextManager[Connection]],
+    ) -> None:
+        """`read` and `write` open transactions."""
+        self._read = read
+        self._write = write
+        self._waked = threading.Event()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="sequencer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread soon. Another sequencer, or the next reader, numbers the remaining events."""
+        self._stopped = True
+        self._waked.set()
+
+    def wake(self) -> None:
+        """Call after an event was committed. Doesn't block."""
+        self._waked.set()
+
+    def catch_up(self) -> None:
+        """Numbers all events that are committed by now, in the caller's thread."""
+        with self._read() as tx:
+            if not event_log.has_unnumbered(tx):
+                return
+        with self._write() as tx:
+            event_log.number(tx)
+
+    def _run(self) -> None:
+        pause: float | None = None
+        while not self._stopped:
+            self._waked.wait(pause)
+            self._waked.clear()
+            pause = None
+            try:
+                self.catch_up()
+            except Exception as error:
+                log.warning("events can't be numbered", error=str(error), retry_seconds=LOOK_SECONDS)
+                pause = LOOK_SECONDS

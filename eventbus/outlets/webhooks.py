@@ -1,0 +1,82 @@
+"""Webhooks: sends events as HTTP POST requests, in the structured JSON form of CloudEvents 1.0.
+
+With a secret, the header `X-Metastore-Signature` is `sha256=` and the HMAC-SHA256 of the body, in hexadecimal.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import urllib3
+
+from eventbus.log.filters import Filter
+from eventbus.log.types import Event
+from eventbus.outlets.base import Outlet
+from eventbus.outlets.cloud_events import CONTENT_TYPE, body_of
+
+SIGNATURE = "X-Metastore-Signature"
+_CONNECT_SECONDS = 5.0
+_ANSWER_BYTES = 300  # how much of a failed response is quoted in the error
+
+
+class NotAccepted(Exception):
+    """The response's status is not 2xx."""
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """A webhook's configuration.
+
+    `source`: the CloudEvents `source` of this metastore. `secret`: signs requests. `attempts`: before an event becomes
+    a dead letter. `timeout`: in seconds. `max_bytes`: of a request's body; a longer payload is left out.
+    """
+
+    name: str
+    url: str
+    source: str
+    wanted: Filter = field(default_factory=Filter)
+    secret: str | None = field(default=None, repr=False)
+    attempts: int = 8
+    timeout: float = 10.0
+    max_bytes: int = 1 << 20
+
+
+class WebhookOutlet(Outlet):
+    """Sends one event per request. Redirects are not followed: change the URL in the settings instead."""
+
+    def __init__(self, hook: Webhook) -> None:
+        self.name = f"webhook:{hook.name}"
+        self.wanted = hook.wanted
+        self.attempts = hook.attempts
+        self._hook = hook
+        self._http = urllib3.PoolManager(
+            timeout=urllib3.Timeout(connect=min(_CONNECT_SECONDS, hook.timeout), read=hook.timeout), retries=False
+        )
+
+    def deliver(self, events: Sequence[Event]) -> None:
+        """Sends the events one after another. Raises NotAccepted, urllib3's HTTPError."""
+        for event in events:
+            self._send(body_of(event, self._hook.source, self._hook.max_bytes, self.history))
+
+    def _send(self, body: bytes) -> None:
+        headers = {"Content-Type": CONTENT_TYPE, "User-Agent": "lake-metastore"}
+        if self._hook.secret is not None:
+            headers[SIGNATURE] = signature(body, self._hook.secret)
+        answer = self._http.request(
+            "POST", self._hook.url, body=body, headers=headers, redirect=False, preload_content=False
+        )
+        try:
+            if not 200 <= answer.status < 300:
+                text = answer.read(_ANSWER_BYTES).decode(errors="replace").strip()
+                raise NotAccepted(" ".join([f"HTTP {answer.status}", answer.headers.get("Location", ""), text]).strip())
+        finally:
+            answer.close()
+
+    def close(self) -> None:
+        self._http.clear()
+
+
+def signature(body: bytes, secret: str) -> str:
+    """The signature header's value. Receivers compute it from the body and compare with `hmac.compare_digest`."""
+    return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()

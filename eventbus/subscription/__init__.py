@@ -1,0 +1,51 @@
+"""The client library for subscribers: follow events from another program.
+
+    from eventbus import subscribe
+
+    with subscribe("thrift://metastore:9083", tables="ods.*", types=["COMMIT_PARTITIONS"], group="jobs") as events:
+        for event in events:
+            start_job(event.table, event.payload["partitions"])
+            events.acknowledge(event)
+
+Each event arrives at least once, in the order of commits. The members of a group share the events by table. Events that
+a member has not acknowledged arrive again, even after a crash.
+"""
+
+from collections.abc import Sequence
+
+from eventbus.subscription.base import Start, Subscription
+
+
+def subscribe(
+    uri: str | Sequence[str],
+    *,
+    tables: str | Sequence[str] = (),
+    types: Sequence[str] = (),
+    group: str | None = None,
+    start: Start = "latest",
+) -> Subscription:
+    """Subscribes to events of some tables and types. Connects on first use.
+
+    `uri`: one or several metastore servers, `thrift://host:port`; or Redis, `redis://host:port/database`.
+    `tables`: patterns `database.table` with `*`; empty: everything. Events about a database match patterns whose table
+    is `*`.
+    `types`: names of EventType; empty: all.
+    `group`: stores acknowledged positions under this name; its members share the events by table.
+    `start`: where a new group, or a subscription without a group, begins: after the `latest` event, at the `earliest`
+    event in the log, after an event's number or a `bookmark`, or at a time.
+
+    Raises BadFilter, and ValueError for an invalid `start`.
+    """
+    uris = uri.split(",") if isinstance(uri, str) else list(uri)
+    patterns = [tables] if isinstance(tables, str) else tables
+    if uris[0].startswith(("redis://", "rediss://", "unix://")):
+        from eventbus.subscription.redis import StreamSubscription
+
+        return StreamSubscription(uris[0], patterns, types, group, start)
+    if group is not None:
+        from eventbus.subscription.thrift_group import ThriftMember
+
+        return ThriftMember(uris, patterns, types, group, start)
+    from eventbus.subscription.thrift import ThriftSubscription
+
+    return ThriftSubscription(uris, patterns, types, start)

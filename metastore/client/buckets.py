@@ -1,0 +1,237 @@
+"""The buckets of keyed tables: their files in a snapshot, what these hold, and new files for them.
+
+Readers and writers of all kinds go through here, so that rows are merged by one set of rules.
+"""
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.client.lake_types import DataFile, from_millis
+from metastore.formats.keyed_table import DELETED, INSTANT, TOMBSTONES, KeyedTable
+from metastore.keyed.batches import log_records
+from metastore.keyed.files import fitted, read_rows, write_rows
+from metastore.keyed.merging import Merged, merge
+
+_MARKS = (pa.field(INSTANT, pa.string()), pa.field(DELETED, pa.bool_()))
+
+
+EventTimes: TypeAlias = tuple[datetime | None, datetime | None]
+"""The least and the greatest event time of some rows; None if that isn't known."""
+
+
+class Bucket(NamedTuple):
+    """A bucket of a partition; the partition of a table without keys is empty."""
+
+    partition: str
+    file_group: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What one needs to know of a table to read its buckets: its definition, data columns, and where its files are."""
+
+    table: KeyedTable
+    schema: pa.Schema
+    location: str
+
+    def read(self, files: Iterable[DataFile], columns: Sequence[str] | None = None) -> Merged:
+        """The rows of one bucket, of its files in one snapshot; with `columns`, those and what is merged by."""
+        schema = self.schema if columns is None else self._narrow(columns)
+        return merge(self.table, schema, [self._version(each, schema) for each in in_order(files)])
+
+    def deletes(self, before: Merged, logs: Sequence[DataFile]) -> pa.Table:
+        """Key and INSTANT of the deletes that removed rows, as log files say that came after a state of the bucket.
+
+        Several per key, the last of which counts.
+        """
+        names = [*self.table.key, INSTANT]
+        schema = pa.schema([*self.schema, *_MARKS])
+        # Tombstones have the deletes of copy-on-write writers that removed a row.
+        removed = [self._version(each, self.schema).select(names) for each in logs if is_tombstones(each)]
+        records = [self._version(each, self.schema) for each in logs if not is_tombstones(each)]
+        if records:
+            state = [before.rows, fitted(before.tombstones, schema), *records]
+            removed.append(merge(self.table, self.schema, state).deletes)
+        return pa.concat_tables([schema.empty_table().select(names), *removed])
+
+    def uri(self, file: DataFile) -> str:
+        return f"{self.location}/{file.path}"
+
+    def _version(self, file: DataFile, schema: pa.Schema) -> pa.Table:
+        marks = _MARKS if file.kind == "log" else _MARKS[:1]
+        return read_rows(self.uri(file), pa.schema([*schema, *marks]))
+
+    def _narrow(self, columns: Sequence[str]) -> pa.Schema:
+        table = self.table
+        groups = [name for version, members in table.sequence_groups for name in (version, *members)]
+        wanted = {*columns, *table.key, *table.sequence, *groups}
+        return pa.schema([each for each in self.schema if each.name in wanted])
+
+
+@dataclass(frozen=True)
+class BucketWriter:
+    """Writes the files of an instant, bucket by bucket. Can be sent to other processes.
+
+    `directory`: the URI of the instant's directory, `path` the same relative to the table. `event_time`: the column of
+    which the least and greatest values are kept for each file.
+    """
+
+    layout: Layout
+    instant: str
+    directory: str
+    path: str
+    event_time: str | None = None
+
+    def write(self, bucket: Bucket, rows: pa.Table, existing: Sequence[DataFile]) -> list[DataFile]:
+        """Writes a batch's rows of one bucket: the data columns, and DELETED unless all are upserts.
+
+        `existing`: the bucket's files in the snapshot that was read. Raises UnfitRows.
+        """
+        table = self.layout.table
+        if DELETED in rows.column_names and table.sequence:
+            rows = self._with_sequences(rows, existing)
+        records = log_records(table, rows, self.instant)
+        if not records.num_rows:
+            return []
+        if table.is_merge_on_read and existing:
+            return [self._put(bucket, records, "log")]
+        versions = [self.layout._version(each, self.layout.schema) for each in in_order(existing)]
+        merged = merge(table, self.layout.schema, [*versions, records])
+        tombstones = merged.tombstones
+        if not table.keeps_tombstones:  # nobody merges by them, but they say which instant deleted a row
+            mark = pa.repeat(pa.scalar(True), merged.deletes.num_rows)
+            tombstones = merged.deletes.append_column(DELETED, mark)
+        # Even if no row is left: another writer of the bucket must learn that it wasn't alone.
+        return self.put_merged(bucket, merged.rows, tombstones)
+
+    def put_merged(
+        self, bucket: Bucket, rows: pa.Table, tombstones: pa.Table, times: EventTimes | None = None
+    ) -> list[DataFile]:
+        """Writes a base file, and a file of tombstones if there are any. `times`: by default those of the rows."""
+        files = [self._put(bucket, rows, "base", times=times)]
+        if tombstones.num_rows:
+            files.append(self._put(bucket, tombstones, "log", tombstones=True))
+        return files
+
+    def _with_sequences(self, rows: pa.Table, existing: Sequence[DataFile]) -> pa.Table:
+        """Gives deletes by key alone the sequence of the row that they delete; without a row, there is nothing to do.
+
+        The version that was read is deleted: one that has a greater sequence by then stays.
+        """
+        table = self.layout.table
+        bare = pc.and_(pc.fill_null(rows.column(DELETED), False), rows.column(table.sequence[0]).is_null())
+        if not pc.any(bare).as_py():
+            return rows
+        keys = rows.filter(bare).select([*table.key])
+        there = self.layout.read(existing, table.sequence).rows.select([*table.key, *table.sequence])
+        found = keys.group_by([*table.key]).aggregate([]).join(there, [*table.key], join_type="inner")
+        found = found.append_column(DELETED, pa.array([True] * found.num_rows, pa.bool_()))
+        given = rows.filter(pc.invert(bare))
+        return pa.concat_tables([given, found.cast(_narrowed(rows.schema, found))], promote_options="default").select(
+            rows.column_names
+        )
+
+    def _put(
+        self,
+        bucket: Bucket,
+        rows: pa.Table,
+        kind: str,
+        *,
+        tombstones: bool = False,
+        times: EventTimes | None = None,
+    ) -> DataFile:
+        name = f"{bucket.file_group}_{self.instant}_{uuid.uuid4().hex[:12]}{'.log' if kind == 'log' else ''}.parquet"
+        below = f"{bucket.partition}/{name}" if bucket.partition else name
+        size = write_rows(f"{self.directory}/{below}", rows)
+        first, last = event_times(rows, self.event_time) if times is None else times
+        return DataFile(
+            partition=bucket.partition,
+            file_group=bucket.file_group,
+            slice=self.instant,
+            path=f"{self.path}/{below}",
+            size=size,
+            kind=kind,
+            rows=rows.num_rows,
+            min_event_time=first,
+            max_event_time=last,
+            statistics=TOMBSTONES if tombstones else None,
+        )
+
+
+def event_times(rows: pa.Table, column: str | None) -> EventTimes:
+    """The least and the greatest value of a column of timestamps or dates, to the millisecond."""
+    if column is None or column not in rows.column_names:
+        return None, None
+    values = rows.column(column)
+    if pa.types.is_date(values.type):
+        values = values.cast(pa.timestamp("s"))
+    found = pc.min_max(values.cast(pa.timestamp("ms"), safe=False).cast(pa.int64()))
+    least, greatest = found["min"].as_py(), found["max"].as_py()
+    return (None, None) if least is None else (from_millis(least), from_millis(greatest))
+
+
+def in_order(files: Iterable[DataFile]) -> list[DataFile]:
+    """A bucket's files in the order in which they are merged: the base file, then logs by their completion.
+
+    A log file that a rollback brought back has its place among the others by its own completion, not the rollback's.
+    """
+    return sorted(files, key=lambda each: (each.kind != "base", _completed_at(each), not is_tombstones(each)))
+
+
+def _completed_at(file: DataFile) -> int:
+    return (file.added_at or 0) if file.first_added_at is None else file.first_added_at
+
+
+def is_tombstones(file: DataFile) -> bool:
+    """Whether a log file has tombstones alone, which the base file beside it has applied already."""
+    return file.kind == "log" and file.statistics == TOMBSTONES
+
+
+def needs_merging(files: Iterable[DataFile]) -> bool:
+    """Whether a bucket's base file alone isn't what its rows are."""
+    return any(each.kind == "log" and not is_tombstones(each) for each in files)
+
+
+def by_bucket(files: Iterable[DataFile]) -> dict[Bucket, list[DataFile]]:
+    """The files of a snapshot by their buckets."""
+    found: dict[Bucket, list[DataFile]] = {}
+    for each in files:
+        found.setdefault(Bucket(each.partition, each.file_group), []).append(each)
+    return found
+
+
+def sent(file: DataFile) -> str:
+    """A file as a text, for those that come from other processes; `received` reads it."""
+    return json.dumps({name: _plain(value) for name, value in file._asdict().items() if value is not None})
+
+
+def received(text: str) -> DataFile:
+    values: dict[str, Any] = json.loads(text)
+    for name, read in _READ.items():
+        if name in values:
+            values[name] = read(values[name])
+    return DataFile(**values)
+
+
+_READ: Mapping[str, Callable[[str], object]] = {
+    "statistics": bytes.fromhex,
+    "min_event_time": datetime.fromisoformat,
+    "max_event_time": datetime.fromisoformat,
+}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return value.hex()
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _narrowed(schema: pa.Schema, rows: pa.Table) -> pa.Schema:
+    return pa.schema([schema.field(name) for name in rows.column_names])

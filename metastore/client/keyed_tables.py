@@ -1,0 +1,287 @@
+"""Reads keyed tables without Spark: whole, some keys, or what changed between two positions."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.client.buckets import Bucket, Layout, by_bucket
+from metastore.client.lake_types import AsOf, Changes, DataFile, Schema
+from metastore.errors import UserError
+from metastore.formats.keyed_table import INSTANT, KeyedTable
+from metastore.formats.partition_names import DEFAULT_PARTITION, make_name, values_of
+from metastore.keyed.changes import CHANGE_TYPE, net_changes
+from metastore.keyed.errors import UnfitRows
+from metastore.keyed.hashing import buckets_of
+from metastore.keyed.schema import arrow_schema, of_hive
+
+if TYPE_CHECKING:
+    from metastore.client.lake import LakeTable
+
+COMMIT_VERSION = "_commit_version"
+"""The position of the completion that last changed a row."""
+
+COMMIT_TIMESTAMP = "_commit_timestamp"
+"""When that was."""
+
+SERVICES = frozenset({"compaction", "logcompaction", "clustering"})
+"""The actions of instants that change no row."""
+
+_REWRITES = frozenset({"replacecommit", "rollback", "restore"})
+"""The actions of instants that replace the rows of buckets, whatever these were."""
+
+
+class NotKeyed(UserError):
+    """The table has no primary key, without which rows can't be changed, merged or looked up."""
+
+
+class TouchedBucket(NamedTuple):
+    """A bucket that changed between two positions: its files at both, and the log files that came between."""
+
+    before: Sequence[DataFile]
+    after: Sequence[DataFile]
+    logs: Sequence[DataFile]
+
+
+def layout_of(name: str, schema: Schema, location: str) -> Layout:
+    """The layout of a keyed table. Raises NotKeyed."""
+    table = schema.keyed_table()
+    if table is None:
+        raise NotKeyed(f"{name} has no primary-key among its properties")
+    columns = [(each.name, each.type) for each in schema.columns]
+    return Layout(table, arrow_schema(columns, schema.properties, table.partition_columns), location)
+
+
+class Scan:
+    """The rows of a keyed table in one snapshot. Made by `LakeTable.scan`; nothing is read before `to_arrow`."""
+
+    def __init__(
+        self,
+        lake: "LakeTable",
+        columns: Sequence[str] | None,
+        filter: str | None,
+        as_of: AsOf | None,
+        include_uncommitted: bool,
+    ) -> None:
+        self._columns = None if columns is None else [name.lower() for name in columns]
+        snapshot = lake.snapshot(as_of, filter=filter, include_uncommitted=include_uncommitted)
+        self._schema = lake.schema(snapshot.table_version)
+        self._layout = layout_of(lake.name, self._schema, snapshot.location)
+        self.position = snapshot.position
+        """The position that is read."""
+        self._buckets = by_bucket(snapshot)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows, in no order. The columns that partition the table come last."""
+        layout = self._layout
+        every = [*layout.schema.names, *layout.table.partition_columns]
+        wanted = every if self._columns is None else self._columns
+        if unknown := [name for name in wanted if name not in every]:
+            raise UnfitRows(f"the table has no column {unknown[0]}")
+        data = [name for name in wanted if name in layout.schema.names]
+        parts = [
+            with_partition(layout.read(files, data).rows, bucket.partition, self._schema).select(wanted)
+            for bucket, files in self._buckets.items()
+        ]
+        return pa.concat_tables([whole_schema(layout, self._schema).empty_table().select(wanted), *parts])
+
+
+def lookup(
+    lake: "LakeTable",
+    keys: Sequence[Mapping[str, Any]],
+    *,
+    as_of: AsOf | None = None,
+    include_uncommitted: bool = False,
+) -> pa.Table:
+    """The rows of some primary keys, each a mapping of the key's columns; those that aren't there are left out.
+
+    Reads the buckets of these keys alone. Raises NotKeyed, UnfitRows for a key without one of its columns.
+    """
+    schema = lake.schema()
+    layout = layout_of(lake.name, schema, "")
+    table = layout.table
+    named = [{name.lower(): value for name, value in key.items()} for key in keys]
+    for key in named:
+        if missing := [name for name in (*table.key, *table.partition_columns) if key.get(name) is None]:
+            raise UnfitRows(f"a key of {lake.name} needs a value of {missing[0]}")
+    fields = [layout.schema.field(name) for name in table.key]
+    wanted = pa.table([_values(named, field.name, field.type) for field in fields], schema=pa.schema(fields))
+    groups = [table.file_group(number) for number in buckets_of(wanted, table).to_pylist()]
+    texts = [
+        partition_texts(key.name.lower(), _values(named, key.name.lower(), of_hive(key.type)), of_hive(key.type))
+        for key in schema.keys
+    ]
+    columns = zip(*(each.to_pylist() for each in texts), strict=True) if texts else [()] * len(named)
+    places = [make_name(table.partition_columns, values) if values else "" for values in columns]
+    by_place: dict[Bucket, list[int]] = {}
+    for index, (place, group) in enumerate(zip(places, groups, strict=True)):
+        by_place.setdefault(Bucket(place, group), []).append(index)
+    snapshot = lake.snapshot(as_of, partitions=sorted(set(places)), include_uncommitted=include_uncommitted)
+    layout = layout_of(lake.name, schema, snapshot.location)
+    files = by_bucket(each for each in snapshot if Bucket(each.partition, each.file_group) in by_place)
+    parts = []
+    for bucket, found in files.items():
+        some = wanted.take(by_place[bucket])
+        rows = layout.read(found).rows
+        parts.append(with_partition(_matching(rows, some, table), bucket.partition, schema))
+    whole = whole_schema(layout, schema)
+    return pa.concat_tables([whole.empty_table(), *(each.select(whole.names) for each in parts)])
+
+
+def changed_rows(
+    lake: "LakeTable",
+    after: int,
+    up_to: int,
+    *,
+    partitions: Sequence[str] | None = None,
+    filter: str | None = None,
+    include_uncommitted: bool = False,
+) -> pa.Table:
+    """The net changes of rows after one position up to another.
+
+    Columns: the table's, `_change_type`, `_commit_version` and `_commit_timestamp`. Raises NotKeyed, SnapshotGone.
+    """
+    found = TouchedBuckets(
+        lake, after, up_to, partitions=partitions, filter=filter, include_uncommitted=include_uncommitted
+    )
+    layout = found.layout
+    parts = [
+        with_partition(found.commits.marked(bucket, changes_of(layout, each)), bucket.partition, found.schema)
+        for bucket, each in found.buckets.items()
+    ]
+    names = [*layout.schema.names, *layout.table.partition_columns, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP]
+    marks = [(CHANGE_TYPE, pa.string()), (COMMIT_VERSION, pa.int64()), (COMMIT_TIMESTAMP, pa.timestamp("us", "UTC"))]
+    empty = pa.schema([*whole_schema(layout, found.schema), *(pa.field(*each) for each in marks)]).empty_table()
+    return pa.concat_tables([empty.select(names), *(each.select(names) for each in parts)])
+
+
+class TouchedBuckets:
+    """The buckets whose rows may have changed after one position up to another."""
+
+    def __init__(
+        self,
+        lake: "LakeTable",
+        after: int,
+        up_to: int,
+        *,
+        partitions: Sequence[str] | None = None,
+        filter: str | None,
+        include_uncommitted: bool,
+    ) -> None:
+        changes = list(
+            lake.changes(after, up_to, partitions=partitions, filter=filter, include_uncommitted=include_uncommitted)
+        )
+        self.commits = Commits(changes)
+        touched: dict[Bucket, list[DataFile]] = {}
+        for change in changes:
+            if change.instant.begun_as in SERVICES:
+                continue
+            for each in (*change.added, *change.removed):
+                touched.setdefault(Bucket(each.partition, each.file_group), [])
+            for each in change.added:
+                if each.kind == "log":
+                    touched[Bucket(each.partition, each.file_group)].append(each)
+        names = sorted({each.partition for each in touched})
+        sides = [lake.snapshot(at, partitions=names, include_uncommitted=True) for at in (after, up_to)]
+        self.schema = lake.schema(sides[1].table_version)
+        self.layout = layout_of(lake.name, self.schema, sides[1].location)
+        old, new = (
+            by_bucket(each for each in side if Bucket(each.partition, each.file_group) in touched) for side in sides
+        )
+        self.buckets = {
+            each: TouchedBucket(old.get(each, ()), new.get(each, ()), logs) for each, logs in sorted(touched.items())
+        }
+
+
+class Commits:
+    """The completions of a range: which position and time an instant has."""
+
+    def __init__(self, changes: Iterable[Changes]) -> None:
+        self._positions: dict[str, int] = {}
+        self._times: dict[int, datetime] = {}
+        self._rewrites: dict[Bucket, int] = {}
+        for each in changes:
+            if not each.added and not each.removed:
+                continue  # a savepoint has the timestamp of the instant that it protects
+            position = each.instant.position or 0
+            self._positions[each.instant.timestamp] = position
+            self._times[position] = each.instant.changed_at
+            if each.instant.begun_as in _REWRITES:
+                for file in (*each.added, *each.removed):
+                    self._rewrites[Bucket(file.partition, file.file_group)] = position
+        self._last = max(self._times, default=0)
+
+    def marked(self, bucket: Bucket, changes: pa.Table) -> pa.Table:
+        """Changes of a bucket with their versions and times for their instants.
+
+        A row that was removed with others, or that a rollback brought back, doesn't say when: that was at the last
+        replacement or rollback of its bucket.
+        """
+        rewritten = self._rewrites.get(bucket, self._last)
+        instants = changes.column(INSTANT).combine_chunks().dictionary_encode()
+        known = [self._positions.get(each, rewritten) for each in instants.dictionary.to_pylist()]
+        versions = [rewritten if index is None else known[index] for index in instants.indices.to_pylist()]
+        times = pa.array([self._times[each] for each in versions], pa.timestamp("us", "UTC"))
+        marked = changes.drop_columns([INSTANT]).append_column(COMMIT_VERSION, pa.array(versions, pa.int64()))
+        return marked.append_column(COMMIT_TIMESTAMP, times)
+
+
+def changes_of(layout: Layout, bucket: TouchedBucket) -> pa.Table:
+    """The net changes of one bucket, as `net_changes` gives them."""
+    before = layout.read(bucket.before)
+    return net_changes(layout.table, before.rows, layout.read(bucket.after).rows, layout.deletes(before, bucket.logs))
+
+
+def with_partition(rows: pa.Table, partition: str, schema: Schema) -> pa.Table:
+    """Rows with the columns that partition the table, for the partition of that name."""
+    rows = rows.drop_columns([INSTANT]) if INSTANT in rows.column_names else rows
+    names = [each.name.lower() for each in schema.keys]
+    for key, value in zip(schema.keys, values_of(partition, names) if names else (), strict=True):
+        text = pa.scalar(None if value == DEFAULT_PARTITION else value, pa.string())
+        column = pa.repeat(text.cast(of_hive(key.type)), rows.num_rows)
+        rows = rows.append_column(pa.field(key.name.lower(), of_hive(key.type)), column)
+    return rows
+
+
+def whole_schema(layout: Layout, schema: Schema) -> pa.Schema:
+    """The data columns, then those that partition the table."""
+    return pa.schema([*layout.schema, *(pa.field(each.name.lower(), of_hive(each.type)) for each in schema.keys)])
+
+
+def partition_texts(name: str, values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Values of a partition column as the partitions' names have them, which is how Spark writes them.
+
+    `kind`: the column's type; whole numbers, strings, booleans or dates. Raises UnfitRows.
+    """
+    try:
+        texts = values.cast(kind).cast(pa.string())
+    except pa.ArrowException as error:
+        raise UnfitRows(f"the column {name}, by which the table is partitioned, is {kind}: {error}") from None
+    if texts.null_count:
+        raise UnfitRows(f"the column {name} belongs to the key and is null in some rows")
+    if pc.any(pc.is_in(texts, value_set=pa.array(["", DEFAULT_PARTITION]))).as_py():
+        raise UnfitRows(f"the column {name} belongs to the key and is empty, or {DEFAULT_PARTITION}, in some rows")
+    return texts
+
+
+def _values(keys: Sequence[Mapping[str, Any]], name: str, kind: pa.DataType) -> pa.ChunkedArray:
+    try:
+        # Cast, since Arrow would cut off a fraction that is given as a whole number.
+        return pa.chunked_array([pa.array([key[name] for key in keys]).cast(kind)])
+    except (pa.ArrowException, OverflowError) as error:
+        raise UnfitRows(f"the column {name} of a key is {kind}: {error}") from None
+
+
+def _matching(rows: pa.Table, keys: pa.Table, table: KeyedTable) -> pa.Table:
+    """The rows with one of some keys."""
+    if len(table.key) == 1:
+        [name] = table.key
+        return rows.filter(pc.is_in(rows.column(name), value_set=keys.column(name).combine_chunks()))
+    wanted = set(zip(*(keys.column(name).to_pylist() for name in table.key), strict=True))
+    candidates = rows
+    for name in table.key:
+        candidates = candidates.filter(pc.is_in(candidates.column(name), value_set=keys.column(name).combine_chunks()))
+    mine: Iterator[tuple[Any, ...]] = zip(*(candidates.column(name).to_pylist() for name in table.key), strict=True)
+    return candidates.filter(pa.array([key in wanted for key in mine], pa.bool_()))

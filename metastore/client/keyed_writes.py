@@ -1,0 +1,291 @@
+"""Writes small batches of rows into keyed tables without Spark: upserts, deletes, and mixtures of both."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.client.buckets import Bucket, BucketWriter, Layout, by_bucket, event_times
+from metastore.client.keyed_tables import layout_of, partition_texts
+from metastore.client.lake_types import AsOf, Completion, DataFile, Instant, Moment, Schema
+from metastore.formats.keyed_table import DELETED, KeyedTable
+from metastore.formats.partition_names import make_name
+from metastore.keyed.changes import CHANGE_TYPE, ChangeType
+from metastore.keyed.errors import UnfitRows
+from metastore.keyed.files import fitted
+from metastore.keyed.hashing import buckets_of
+from metastore.keyed.schema import of_hive
+from metastore.wire.lake import InstantConflict
+
+if TYPE_CHECKING:
+    from metastore.client.lake import LakeTable, Writing
+
+KeyedOperation: TypeAlias = Literal["upsert", "delete", "merge"]
+
+OPERATIONS: Sequence[str] = ("upsert", "delete", "merge")
+
+MAX_ATTEMPTS = 20
+"""How often a writer merges again after others changed its buckets, before it raises InstantConflict."""
+
+
+class Applied(NamedTuple):
+    """What a write did. The instant is None if the batch changed nothing. `rows`: records of the batch, one per key."""
+
+    instant: Instant | None
+    rows: int
+    files: Sequence[DataFile]
+
+
+class Action(NamedTuple):
+    """An instant that is to be made. `write` writes its files, and is called anew after a conflict.
+
+    `read_position`: what the rows were made from; a conflict with that is the caller's.
+    """
+
+    lake: "LakeTable"
+    name: str
+    write: Callable[["Writing"], Completion]
+    read_position: int | None
+
+
+def apply(
+    lake: "LakeTable",
+    rows: pa.Table,
+    operation: KeyedOperation,
+    *,
+    based_on: AsOf | None = None,
+    event_time: str | None = None,
+    source: str = "arrow",
+    heartbeat_seconds: float = 20.0,
+) -> Applied:
+    """Changes rows of a keyed table by their keys, in one instant.
+
+    `upsert` inserts or updates; `delete` deletes the rows of these keys; `merge` does what each row's `_change_type`
+    says (pre-images are skipped). With `based_on`, what the rows were made from, a change of their buckets since is a
+    conflict; without, the rows are merged again. Raises UnfitRows, NotKeyed, InstantConflict; then nothing is written.
+    """
+    change = _Change(lake, rows, operation, event_time, source, based_on)
+    return _applied([change], heartbeat_seconds)[0]
+
+
+def apply_together(
+    changes: Sequence[tuple["LakeTable", pa.Table, KeyedOperation]],
+    *,
+    based_on: Moment | None = None,
+    source: str = "arrow",
+    heartbeat_seconds: float = 20.0,
+) -> list[Applied]:
+    """Changes rows of several keyed tables in one transaction: readers see all of the changes, or none.
+
+    The tables are of one client, each there once. With `based_on`, the moment as of which they were read, a change of
+    the same buckets since is a conflict; without, all rows are merged again. Raises as `apply`.
+    """
+    return _applied([_Change(*each, None, source, based_on) for each in changes], heartbeat_seconds)
+
+
+class _Change:
+    """A batch for a keyed table."""
+
+    def __init__(
+        self,
+        lake: "LakeTable",
+        rows: pa.Table,
+        operation: KeyedOperation,
+        event_time: str | None,
+        source: str,
+        based_on: AsOf | None,
+    ) -> None:
+        self._lake = lake
+        self._schema = lake.schema()
+        layout = layout_of(lake.name, self._schema, "")
+        if event_time is not None:
+            _check_event_time(lake.name, layout, event_time.lower())
+        batch = prepared(layout, self._schema, rows, operation)
+        self.rows: int = batch.num_rows
+        self._parts = split(layout.table, batch)
+        self._operation = operation
+        self._event_time = event_time and event_time.lower()
+        self._least_event_time = event_times(batch, self._event_time)[0]
+        self._source = source
+        self._based_on = based_on
+        self._action = "deltacommit" if layout.table.is_merge_on_read else "commit"
+
+    def action(self) -> Action:
+        position = None if self._based_on is None else self._lake.position_of(self._based_on)
+        return Action(self._lake, self._action, self._write, position)
+
+    def _write(self, writing: "Writing") -> Completion:
+        partitions = sorted({each.partition for each in self._parts})
+        snapshot = self._lake.snapshot(writing.instant.read_position, partitions=partitions, include_uncommitted=True)
+        existing = by_bucket(snapshot)
+        layout = layout_of(self._lake.name, self._schema, snapshot.location)
+        writer = BucketWriter(layout, writing.instant.timestamp, writing.directory, writing.path, self._event_time)
+        files = [
+            file
+            for bucket, some in self._parts.items()
+            for file in writer.write(bucket, some, existing.get(bucket, ()))
+        ]
+        conditional = self._based_on is not None
+        return completion_of(
+            files,
+            self._operation,
+            self.rows,
+            self._source,
+            least_event_time=self._least_event_time,
+            conditional=conditional,
+        )
+
+
+def _check_event_time(name: str, layout: Layout, column: str) -> None:
+    if column not in layout.schema.names:
+        raise UnfitRows(f"{name} has no column {column}, of which to take event times")
+    kind = layout.schema.field(column).type
+    if not pa.types.is_timestamp(kind) and not pa.types.is_date(kind):
+        raise UnfitRows(f"the column {column} of {name} is {kind}: event times are timestamps or dates")
+
+
+def _applied(changes: Sequence[_Change], heartbeat_seconds: float) -> list[Applied]:
+    """Applies changes; an empty batch makes no instant."""
+    done = iter(committed([each.action() for each in changes if each.rows], heartbeat_seconds))
+    found = []
+    for each in changes:
+        if each.rows:
+            instant, completion = next(done)
+            found.append(Applied(instant, each.rows, completion.added))
+        else:
+            found.append(Applied(None, 0, []))
+    return found
+
+
+def committed(actions: Sequence[Action], heartbeat_seconds: float) -> list[tuple[Instant, Completion]]:
+    """Completes instants of several tables together, with what their actions write.
+
+    After a conflict everything is written anew, unless an action says what it had read. Raises InstantConflict.
+    """
+    if not actions:
+        return []
+    client = actions[0].lake.client
+    if any(each.lake.client is not client for each in actions):
+        raise ValueError("tables that are written together come from one client")
+    for number in range(1, MAX_ATTEMPTS + 1):
+        try:
+            with ExitStack() as stack:
+                writings = [
+                    stack.enter_context(
+                        each.lake.writing(
+                            each.name, read_position=each.read_position, heartbeat_seconds=heartbeat_seconds
+                        )
+                    )
+                    for each in actions
+                ]
+                completions = [each.write(writing) for each, writing in zip(actions, writings, strict=True)]
+                done = client.complete(
+                    [(each.table, each.instant, made) for each, made in zip(writings, completions, strict=True)]
+                )
+                for writing, each in zip(writings, done, strict=True):
+                    writing.completed = each
+                return [(each.instant, made) for each, made in zip(done, completions, strict=True)]
+        except InstantConflict:
+            if number == MAX_ATTEMPTS or any(each.read_position is not None for each in actions):
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def completion_of(
+    files: Iterable[DataFile],
+    operation: str,
+    rows: int,
+    source: str,
+    *,
+    least_event_time: datetime | None,
+    conditional: bool,
+) -> Completion:
+    """The completion of an instant that wrote files of buckets.
+
+    `least_event_time`: of the batch alone. Files may have older rows, which were there before.
+    """
+    added = list(files)
+    return Completion(
+        added=added,
+        metadata=json.dumps({"operation": operation, "files": len(added), "rows": rows}).encode(),
+        event_times=None if least_event_time is None else {source: least_event_time},
+        conditional=conditional,
+    )
+
+
+def prepared(layout: Layout, schema: Schema, rows: pa.Table, operation: KeyedOperation) -> pa.Table:
+    """The rows as they are to be written: the data columns in their types, the partition columns as texts, and
+    DELETED. Raises UnfitRows."""
+    if operation not in OPERATIONS:
+        raise ValueError(f"{operation!r} is no operation: {', '.join(OPERATIONS)}")
+    table = layout.table
+    rows = rows.rename_columns([name.lower() for name in rows.column_names])
+    check_columns(rows.column_names, table, layout.schema.names, operation)
+    kept, deleted = rows, None
+    if operation == "merge":
+        kinds = rows.column(CHANGE_TYPE).cast(pa.string())
+        if unknown := {*kinds.unique().to_pylist()} - {*map(str, ChangeType)}:
+            raise UnfitRows(f"{CHANGE_TYPE} is {', '.join(ChangeType)}, not {unknown.pop()}")
+        is_new = pc.not_equal(kinds, ChangeType.UPDATE_PREIMAGE)
+        kept = rows.filter(is_new)
+        deleted = pc.equal(kinds.filter(is_new), ChangeType.DELETE)
+    elif operation == "delete":
+        deleted = pa.chunked_array([pa.repeat(pa.scalar(True), rows.num_rows)])
+    for field in layout.schema:
+        if field.name in kept.column_names:
+            check_fields(field.name, kept.schema.field(field.name).type, field.type)
+    try:
+        data = fitted(kept, layout.schema)
+    except pa.ArrowException as error:
+        raise UnfitRows(f"the rows don't fit the table's columns: {error}") from None
+    for key in schema.keys:
+        name = key.name.lower()
+        data = data.append_column(name, partition_texts(name, kept.column(name), of_hive(key.type)))
+    return data if deleted is None else data.append_column(DELETED, deleted)
+
+
+def check_fields(name: str, given: pa.DataType, wanted: pa.DataType) -> None:
+    """Raises UnfitRows for fields of structs that a column doesn't have: Arrow would leave them out."""
+    if pa.types.is_struct(given) and pa.types.is_struct(wanted):
+        for field in given:
+            if wanted.get_field_index(field.name) < 0:
+                raise UnfitRows(f"the column {name} has no field {field.name}; fields are spelled as in the table")
+            check_fields(f"{name}.{field.name}", field.type, wanted.field(field.name).type)
+    elif pa.types.is_map(given) and pa.types.is_map(wanted):
+        check_fields(f"{name}'s keys", given.key_type, wanted.key_type)
+        check_fields(f"{name}'s values", given.item_type, wanted.item_type)
+    elif pa.types.is_list(given) and pa.types.is_list(wanted):
+        check_fields(f"{name}'s items", given.value_type, wanted.value_type)
+
+
+def check_columns(given: Sequence[str], table: KeyedTable, data: Sequence[str], operation: str) -> None:
+    """Raises UnfitRows unless columns (in lower case) are those of a table, and the key's are among them."""
+    if twice := sorted({name for name in given if list(given).count(name) > 1}):
+        raise UnfitRows(f"the rows have several columns {twice[0]}")
+    if missing := [name for name in (*table.partition_columns, *table.key) if name not in given]:
+        raise UnfitRows(f"the rows have no column {missing[0]}, which belongs to the key")
+    if operation == "merge" and CHANGE_TYPE not in given:
+        raise UnfitRows(f"rows to merge have a column {CHANGE_TYPE}: {', '.join(ChangeType)}")
+    known = {*data, *table.partition_columns, CHANGE_TYPE}
+    if further := [name for name in given if name not in known and not name.startswith("_commit_")]:
+        raise UnfitRows(f"the table has no column {further[0]}: leave it out, or add it to the table first")
+
+
+def split(table: KeyedTable, rows: pa.Table) -> Mapping[Bucket, pa.Table]:
+    """The rows of each bucket, without the partition columns, which are texts."""
+    numbers = buckets_of(rows, table).to_pylist()
+    names: list[str]
+    if table.partition_columns:
+        columns = [rows.column(name).to_pylist() for name in table.partition_columns]
+        names = [make_name(table.partition_columns, values) for values in zip(*columns, strict=True)]
+    else:
+        names = [""] * rows.num_rows
+    indices: dict[Bucket, list[int]] = {}
+    for index, (name, number) in enumerate(zip(names, numbers, strict=True)):
+        indices.setdefault(Bucket(name, table.file_group(number)), []).append(index)
+    data = rows.drop_columns([*table.partition_columns])
+    return {bucket: data.take(some) for bucket, some in sorted(indices.items())}

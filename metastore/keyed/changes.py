@@ -1,0 +1,67 @@
+"""The net changes between two states of a bucket."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+
+from metastore.formats.keyed_table import INSTANT, KeyedTable
+from metastore.keyed.versions import Indices, key_codes, same_values
+
+CHANGE_TYPE = "_change_type"
+
+
+class ChangeType(StrEnum):
+    """What happened to a row. The names are those of Delta Lake's change data feed."""
+
+    INSERT = "insert"
+    UPDATE_PREIMAGE = "update_preimage"
+    UPDATE_POSTIMAGE = "update_postimage"
+    DELETE = "delete"
+
+
+def net_changes(table: KeyedTable, before: pa.Table, after: pa.Table, deletes: pa.Table) -> pa.Table:
+    """The rows that differ between two states, with CHANGE_TYPE, and INSTANT as the instant of the change.
+
+    `before`, `after`: data columns and INSTANT, one row per key. `deletes`: key columns and INSTANT of the deletes
+    between the two, in their order; a row that disappeared without one has a null instant. Rows with the same content
+    in both are left out. A delete and a pre-image have the old content.
+    """
+    names = [name for name in before.column_names if name != INSTANT]
+    values = [name for name in names if name not in table.key]
+    codes = key_codes([before, after, deletes], table.key)
+    count = int(codes.max(initial=-1)) + 1
+    parts = np.split(codes, np.cumsum([before.num_rows, after.num_rows]))
+    old, new, deleted = (_places(part, count) for part in parts)
+    both = np.flatnonzero((old >= 0) & (new >= 0))
+    same = np.ones(len(both), bool)
+    for name in values:
+        same &= same_values(before.column(name).take(pa.array(old[both])), after.column(name).take(pa.array(new[both])))
+    changed = both[~same]
+    gone, came = np.flatnonzero((old >= 0) & (new < 0)), np.flatnonzero((old < 0) & (new >= 0))
+    changed_by, came_by = (after.column(INSTANT).take(pa.array(new[keys])) for keys in (changed, came))
+    gone_by = deletes.column(INSTANT).take(pa.array(deleted[gone], mask=deleted[gone] < 0))
+    return pa.concat_tables(
+        [
+            _of_kind(ChangeType.DELETE, before, names, old[gone], gone_by),
+            _of_kind(ChangeType.UPDATE_PREIMAGE, before, names, old[changed], changed_by),
+            _of_kind(ChangeType.UPDATE_POSTIMAGE, after, names, new[changed], changed_by),
+            _of_kind(ChangeType.INSERT, after, names, new[came], came_by),
+        ]
+    )
+
+
+def _places(codes: Indices, count: int) -> Indices:
+    """By key, the last row that has it, or -1."""
+    found = np.full(count, -1, np.int64)
+    found[codes] = np.arange(len(codes))
+    return found
+
+
+def _of_kind(
+    kind: ChangeType, rows: pa.Table, names: Sequence[str], some: Indices, instants: pa.ChunkedArray
+) -> pa.Table:
+    found = rows.select([*names]).take(pa.array(some))
+    found = found.append_column(INSTANT, instants)
+    return found.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(str(kind)), len(some)))

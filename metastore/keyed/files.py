@@ -1,0 +1,80 @@
+"""Parquet files of keyed tables, on any storage that fsspec knows."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROW_GROUP = 1 << 17
+"""Rows of a row group: rows are sorted by key, so a search for a few keys reads a few groups."""
+
+
+def read_rows(uri: str, schema: pa.Schema) -> pa.Table:
+    """The rows of a file, with the columns of a schema; those that the file doesn't have are null.
+
+    Raises what the storage and Parquet raise, such as FileNotFoundError.
+    """
+    with _opened(uri, "rb") as source:
+        file = pq.ParquetFile(source)
+        there = {name.lower(): name for name in file.schema_arrow.names}
+        wanted = [there[name] for name in schema.names if name in there]
+        found = file.read(columns=wanted)
+    return fitted(found.rename_columns([name.lower() for name in found.column_names]), schema)
+
+
+def write_rows(uri: str, rows: pa.Table) -> int:
+    """Writes rows into a new file. Returns its size in bytes."""
+    if uri.startswith("file:"):
+        fsspec.filesystem("file").makedirs(_local(uri).rpartition("/")[0], exist_ok=True)
+    with _opened(uri, "wb") as target:
+        pq.write_table(rows, target, row_group_size=ROW_GROUP, compression="snappy")
+        return int(target.tell())
+
+
+def link_files(pairs: Sequence[tuple[str, str]]) -> int:
+    """Puts files at new places of the same storage, given as (source, target). Returns how many became hard links.
+
+    The others are copied, on other storages than the local file system all of them. Raises what the storage raises,
+    such as FileNotFoundError.
+    """
+    linked = 0
+    remote = [pair for pair in pairs if not pair[0].startswith("file:")]
+    for source, target in ((_local(one), _local(two)) for one, two in pairs if one.startswith("file:")):
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(source, target)
+            linked += 1
+        except FileNotFoundError:
+            raise
+        except OSError:  # the file system has no links, or no more of them for this file
+            shutil.copyfile(source, target)
+    if remote:
+        storage, _ = fsspec.url_to_fs(remote[0][0])
+        # Lists of both are copied as they are, several at a time where the storage's driver can.
+        storage.copy(*([storage._strip_protocol(pair[side]) for pair in remote] for side in (0, 1)))
+    return linked
+
+
+def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of a schema in its order and types; those that are missing are null."""
+    names: Sequence[str] = rows.column_names
+    columns = [
+        rows.column(field.name).cast(field.type)
+        if field.name in names
+        else pa.chunked_array([pa.nulls(rows.num_rows, field.type)])
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _opened(uri: str, mode: str) -> "fsspec.core.OpenFile":
+    return fsspec.open(_local(uri) if uri.startswith("file:") else uri, mode)
+
+
+def _local(uri: str) -> str:
+    """The path of a `file:` URI. The metastore's locations aren't encoded: a `%3A` is in the name of a directory."""
+    return "/" + uri.removeprefix("file:").lstrip("/")

@@ -1,0 +1,207 @@
+"""The states in which a message is being answered: a thread works on it, or a long poll waits for events."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import structlog
+
+from metastore.api.registry import NotYet
+from metastore.server import metrics
+from metastore.server.connection.connection import Connection, State
+from metastore.server.connection.replying import PIECE_BYTES, refuse, write
+from metastore.server.dispatch import Copy, ReplyBroken
+from metastore.wire import protocols
+from metastore.wire.protocols import Protocol, Refused, Request
+from metastore.wire.scanner import Rejected
+
+Then = Callable[[], None]
+"""What follows in the event loop when a thread is done."""
+
+log = structlog.get_logger(__name__)
+
+
+class _ClientGone(Exception):
+    """There is no client any more to send a reply to."""
+
+
+class Answering(State):
+    """A thread works on the reply. Its attributes belong to the thread until that calls `_finish` in the event loop."""
+
+    __slots__ = ("_key", "_last", "_may_wait", "_message", "_taken", "_wait_until")
+
+    owes_reply = True
+    uses_thread = True
+
+    def __init__(
+        self,
+        connection: Connection,
+        message: bytes,
+        *,
+        key: bytes | None = None,
+        may_wait: bool = True,
+        wait_until: float | None = None,
+    ) -> None:
+        """`key`: under which the cache keeps the reply. `may_wait`: a long poll may wait for events.
+
+        `wait_until`: for how long, by the loop's clock, if it has waited before.
+        """
+        self.connection = connection
+        self._message = message
+        self._key = key
+        self._may_wait = may_wait
+        self._wait_until = wait_until
+        self._last = b""  # of the reply: what was not handed over
+        self._taken: threading.Event | None = None  # set when all that was handed over is taken
+
+    def enter(self) -> None:
+        threads = self.connection.context.threads
+        # One event may wake thousands of waiting requests: new requests must not queue behind all of them.
+        submit = threads.submit if self._wait_until is None else threads.submit_patient
+        submit(self._run)
+
+    def writable(self) -> None:
+        if self._taken is not None:
+            self._taken.set()
+
+    def lost(self) -> None:
+        self.writable()  # the thread finds the connection gone; the memory is released when it is done
+
+    # -- in a request's thread --------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        context = self.connection.context
+        copy = None
+        if self._key is not None and context.replies is not None:
+            copy = Copy(context.replies.largest)
+        then = self._answer(copy)
+        self._message = self._last = b""  # before `_finish` releases the memory that the message took
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            context.loop.call_soon_threadsafe(self._finish, copy, then)
+
+    def _answer(self, copy: Copy | None) -> Then:
+        """Answers the message, and returns what follows in the event loop if the client is still there."""
+        connection = self.connection
+        context, protocol = connection.context, connection.protocol
+        generation = context.event_notifier.generation
+        try:
+            request = protocols.request(protocol, self._message, context.limits)
+            send = partial(self._send, protocol, request)
+            context.dispatcher.serve(connection.session, request, send, may_wait=self._may_wait, copy=copy)
+            return partial(write, connection, self._last)
+        except NotYet as poll:
+            return partial(self._wait_for_events, self._message, poll, generation)
+        except _ClientGone:
+            return _nothing
+        except Refused as refused:
+            return partial(refuse, connection, refused)
+        except Rejected as rejected:
+            return partial(connection.close_for, rejected.reason, str(rejected))
+        except ReplyBroken as broken:
+            return partial(connection.close_for, "reply_broken", str(broken))
+        except Exception as error:
+            log.exception("internal error", peer=connection.session.peer)
+            return partial(connection.close_for, "internal_error", f"{type(error).__name__}: {error}")
+
+    def _send(self, protocol: Protocol, request: Request, kind: int, body: Iterable[bytes]) -> int:
+        total = size = 0
+        gathered: list[bytes] = []
+        pieces = protocols.reply(protocol, request, kind, body)
+        with contextlib.closing(pieces):  # a reader of the database must not wait for the garbage collector
+            for piece in pieces:
+                gathered.append(piece)
+                size += len(piece)
+                total += len(piece)
+                if size >= PIECE_BYTES:
+                    self._hand_over(b"".join(gathered))
+                    gathered, size = [], 0
+        self._last = b"".join(gathered)
+        metrics.bytes_sent(total)
+        return total
+
+    def _hand_over(self, data: bytes) -> None:
+        view = memoryview(data)
+        for at in range(0, len(data), PIECE_BYTES):
+            if self._taken is None:  # most replies are shorter than a piece
+                self._taken = threading.Event()
+            else:
+                self._taken.wait()
+            if self.connection.gone:
+                raise _ClientGone
+            self._taken.clear()
+            try:
+                self.connection.context.loop.call_soon_threadsafe(self._write_piece, view[at : at + PIECE_BYTES])
+            except RuntimeError:
+                raise _ClientGone from None
+
+    # -- in the event loop ------------------------------------------------------------------------------------
+
+    def _write_piece(self, piece: memoryview) -> None:
+        connection = self.connection
+        if not connection.gone:
+            connection.transport.write(piece)
+        if not connection.unsent:
+            self.writable()
+
+    def _finish(self, copy: Copy | None, then: Then) -> None:
+        connection = self.connection
+        if self._key is not None and copy is not None and connection.context.replies is not None:
+            connection.context.replies.loaded(self._key, copy.body, copy.read_set)
+        connection.release_memory()
+        if not connection.gone:
+            then()
+
+    def _wait_for_events(self, message: bytes, poll: NotYet, generation: int) -> None:
+        connection = self.connection
+        if connection.eof:
+            connection.transport.close()
+            return
+        until = self._wait_until
+        if until is None:
+            until = connection.context.loop.time() + poll.seconds
+        connection.become(WaitingForEvents(connection, message, poll, until, generation))
+
+
+class WaitingForEvents(State):
+    """A long poll waits until there are events for it, or it has waited long enough."""
+
+    __slots__ = ("_generation", "_message", "_predicate", "_timer", "_until")
+
+    def __init__(self, connection: Connection, message: bytes, poll: NotYet, until: float, generation: int) -> None:
+        """`until`: by the loop's clock. `generation`: of the event notifier, when the call began to look."""
+        super().__init__(connection)
+        self._message = message
+        self._predicate = poll.predicate
+        self._until = until
+        self._generation = generation
+        self._timer: asyncio.TimerHandle | None = None
+
+    def enter(self) -> None:
+        if self.connection.draining:
+            self.ask_again()
+            return
+        context = self.connection.context
+        self._timer = context.loop.call_at(self._until, self.ask_again)
+        context.event_notifier.add(self, self._predicate, self._generation)
+
+    def leave(self) -> None:
+        self.connection.context.event_notifier.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def drain(self) -> None:
+        self.ask_again()
+
+    def ask_again(self) -> None:
+        """Runs the call again. It has to answer now if it has waited long enough, or the worker stops."""
+        connection = self.connection
+        if connection.state is not self:
+            return
+        may_wait = not connection.draining and connection.context.loop.time() < self._until
+        connection.become(Answering(connection, self._message, may_wait=may_wait, wait_until=self._until))
+
+
+def _nothing() -> None:
+    """The client is gone."""

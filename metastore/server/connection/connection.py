@@ -1,0 +1,270 @@
+"""One client's connection: what all its states share, and the events that it passes on to the current one."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+from typing import Any, ClassVar, cast
+
+import structlog
+
+from metastore.api.session import Session
+from metastore.server import metrics
+from metastore.server.connection.context import WorkerContext
+from metastore.wire.protocols import Inbox, Protocol
+
+CROWDED_SECONDS = 5.0
+"""How long a client that doesn't read its reply may keep a thread for which other requests wait."""
+
+# TCP keepalive: a client that vanished without a word is noticed within two minutes.
+_KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+
+log = structlog.get_logger(__name__)
+
+
+class State:
+    """What a connection does at present, with the data that it needs for that. Event loop only.
+
+    A connection gets a new state object each time (`Connection.become`). What a state doesn't handle is ignored,
+    but for data: that is kept, and the client has to wait with more.
+    """
+
+    __slots__ = ("connection",)
+
+    owes_reply: bool = False
+    """Whether the client waits for a reply. It still gets it after it has closed its side for sending."""
+
+    uses_thread: ClassVar[bool] = False
+    """Whether a thread works on the reply."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self.connection = connection
+
+    def enter(self) -> None:
+        """The state has become the connection's."""
+
+    def leave(self) -> None:
+        """Another state follows, or the connection has ended: cancels timers."""
+
+    def data_received(self, data: bytes) -> None:
+        self.connection.inbox.add(data)
+        self.connection.pause_reading()
+
+    def writable(self) -> None:
+        """The operating system has taken all that was written."""
+
+    def memory_granted(self) -> None:
+        """The memory for which the connection waits is reserved now."""
+
+    def drain(self) -> None:
+        """The worker stops. Whatever waits for the client ends the connection; a reply is finished first."""
+
+    def lost(self) -> None:
+        """The connection has ended; called before `leave`."""
+        self.connection.release_memory()
+
+    def is_idle(self, since: float) -> bool:
+        """Whether there has been no request since a moment of the loop's clock."""
+        return False
+
+
+class _Ended(State):
+    """The connection has ended. One object for all connections: none keeps itself alive by its state."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        pass
+
+
+_ENDED = _Ended()
+
+
+class Connection(asyncio.Protocol):
+    """Answers one message at a time, in their order. Event loop only, but for `gone`.
+
+    What arrives while a message is answered is kept; after one read of it, the client has to wait with more.
+    """
+
+    def __init__(
+        self,
+        connection_id: str,
+        context: WorkerContext,
+        receiving: "Callable[[Connection], State]",
+        *,
+        include_uncommitted: bool = False,
+    ) -> None:
+        """`receiving` makes the state that waits for a message: the first one, and the next after each reply."""
+        self.context = context
+        self.inbox = Inbox(context.limits)
+        self.state = receiving(self)
+        self.unsent = False
+        """Whether the transport holds bytes that the operating system hasn't taken yet."""
+        self.eof = False
+        """Whether the client has closed its side for sending."""
+        self.draining = False
+        self.gone = False
+        """Whether the connection has ended. May be read from any thread."""
+        self.close_reported = False
+        """Whether the log has the line about the end of this connection, or needs none."""
+        self._receiving = receiving
+        self._id = connection_id
+        self._include_uncommitted = include_uncommitted
+        self._reading_paused = False
+        self._holds_memory = False
+        self._reader_timer: asyncio.TimerHandle | None = None  # while `unsent`
+
+    @property
+    def protocol(self) -> Protocol:
+        """What the client speaks. Known once it has sent a message."""
+        protocol = self.inbox.protocol
+        assert protocol is not None
+        return protocol
+
+    def become(self, state: State) -> None:
+        """Leaves the current state for another one."""
+        self.state.leave()
+        self.state = state
+        state.enter()
+
+    def receive(self) -> None:
+        """Waits for the next message."""
+        self.become(self._receiving(self))
+
+    # -- called by asyncio ------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(high=0)  # so `pause_writing` means: not all is sent
+        _keep_alive(transport.get_extra_info("socket"))
+        self.session = Session(
+            self._id,
+            _address(transport.get_extra_info("peername")),
+            include_uncommitted=self._include_uncommitted,
+        )
+        self.state.enter()
+
+    def data_received(self, data: bytes) -> None:
+        metrics.bytes_received(len(data))
+        self.state.data_received(data)
+
+    def eof_received(self) -> bool:
+        """The client sends no more. True keeps the connection open for the reply."""
+        self.eof = True
+        return self.state.owes_reply
+
+    def pause_writing(self) -> None:
+        self.unsent = True
+        self._watch_reader(self.context.loop.time())
+
+    def resume_writing(self) -> None:
+        self.unsent = False
+        self._stop_reader_timer()
+        self.state.writable()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.gone = True
+        self._stop_reader_timer()
+        self.context.connections.remove(self)
+        state = self.state
+        state.lost()
+        if state.owes_reply:
+            self.report_close("client_gone", "the client went away before it had its reply")
+        elif len(self.inbox):
+            size = len(self.inbox)
+            self.report_close("incomplete", f"the client went away after {size} bytes of a message")
+        self.become(_ENDED)
+        self.inbox.clear()
+
+    # -- called by the worker ---------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """Ends the connection: now, or after the reply that is under way."""
+        self.draining = True
+        self.state.drain()
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        self.close_for("shutdown", "the server stops and the request took too long")
+
+    def close_if_idle(self, since: float) -> None:
+        """Ends the connection if it has had no request since a moment of the loop's clock."""
+        if self.state.is_idle(since):
+            self.close_for("idle_timeout", f"no request for {self.context.timeouts.idle:g} s")
+
+    def memory_granted(self) -> None:
+        """See `metastore.server.memory_budget`."""
+        self.state.memory_granted()
+
+    # -- called by states -------------------------------------------------------------------------------------
+
+    def take_memory(self, size: int, *, answered: bool = False) -> bool:
+        """Reserves memory for the request, in bytes of all of it so far. False: `memory_granted` follows."""
+        self._holds_memory = True
+        return self.context.memory.take(self, size, answered=answered)
+
+    def release_memory(self) -> None:
+        """The request needs no memory any more."""
+        if self._holds_memory:
+            self._holds_memory = False
+            self.context.memory.release(self)
+
+    def pause_reading(self) -> None:
+        if not self._reading_paused:
+            self._reading_paused = True
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._reading_paused:
+            self._reading_paused = False
+            self.transport.resume_reading()
+
+    def close_for(self, reason: str, detail: str) -> None:
+        """Ends the connection at once, with a line in the log. `reason` is a label of metrics."""
+        self.report_close(reason, detail)
+        self.transport.abort()
+
+    def report_close(self, reason: str, detail: str) -> None:
+        """Logs and counts a connection that doesn't end as it should, once."""
+        if self.close_reported:
+            return
+        self.close_reported = True
+        metrics.message_rejected(reason)
+        session = self.session
+        log.warning("connection closed", peer=session.peer, user=session.user, reason=reason, detail=detail)
+
+    # -- clients that don't read ------------------------------------------------------------------------------
+
+    def _watch_reader(self, since: float) -> None:
+        """Ends the connection of a client that reads nothing: sooner if it keeps a thread and requests wait for one.
+
+        `since`: when something was left unsent, by the loop's clock.
+        """
+        limit, waited = self.context.timeouts.write, self.context.loop.time() - since
+        crowded = self.state.uses_thread and self.context.threads.crowded
+        if (limit and waited >= limit) or (waited >= CROWDED_SECONDS and crowded):
+            others = ", and others wait" if crowded else ""
+            self.close_for("write_timeout", f"the client doesn't read its reply within {waited:.3g} s{others}")
+            return
+        wait = min(limit - waited, CROWDED_SECONDS) if limit else CROWDED_SECONDS
+        self._reader_timer = self.context.loop.call_later(wait, self._watch_reader, since)
+
+    def _stop_reader_timer(self) -> None:
+        if self._reader_timer is not None:
+            self._reader_timer.cancel()
+            self._reader_timer = None
+
+
+def _keep_alive(connection: Any) -> None:
+    with contextlib.suppress(OSError):  # it may be gone already
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE.items():
+            if hasattr(socket, name):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _address(peer: Any) -> str:
+    if not peer:
+        return "unknown"
+    host, port = peer[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

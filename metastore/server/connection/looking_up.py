@@ -1,0 +1,75 @@
+"""The state in which the cache is asked for a reply."""
+
+import time
+
+from metastore.server.connection.answering import Answering
+from metastore.server.connection.connection import Connection, State
+from metastore.server.connection.replying import PIECE_BYTES, finish
+from metastore.wire import binary, protocols
+
+
+class LookingUp(State):
+    """The cache is asked for the reply. It calls `give` or `work` (`metastore.server.replies.Waiter`)."""
+
+    __slots__ = ("_arguments", "_key", "_message", "_started")
+
+    owes_reply = True
+
+    def __init__(self, connection: Connection, message: bytes, arguments: int, key: bytes) -> None:
+        """`arguments`: where they begin in the message. `key`: the cache's."""
+        self.connection = connection
+        self._message = message
+        self._arguments = arguments
+        self._key = key
+        self._started = time.perf_counter()
+
+    @classmethod
+    def for_message(cls, connection: Connection, message: bytes) -> "LookingUp | None":
+        """None if replies to such a message aren't cached."""
+        replies, protocol = connection.context.replies, connection.inbox.protocol
+        if replies is None or protocol is None or protocol.compact:
+            return None
+        call = binary.call_at(message, protocol.frame_header)
+        if call is None:
+            return None
+        method, arguments = call
+        key = replies.key_of(method, message[arguments:], connection.session)
+        return None if key is None else cls(connection, message, arguments, key)
+
+    def enter(self) -> None:
+        replies = self.connection.context.replies
+        assert replies is not None
+        replies.ask(self, self._key)
+
+    def lost(self) -> None:
+        """The cache still calls `give` or `work`."""
+
+    def give(self, body: bytes) -> None:
+        """Answers with a reply from the cache."""
+        connection = self.connection
+        connection.release_memory()
+        if connection.gone:
+            return
+        header = protocols.kept_reply(connection.protocol, self._message, self._arguments, body)
+        at_once = len(body) <= PIECE_BYTES
+        connection.transport.write(header + body if at_once else header)
+        method = self._key.partition(b" ")[0]
+        size = len(header) + len(body)
+        connection.context.dispatcher.served_from_cache(connection.session, method, size, self._started)
+        if at_once:
+            finish(connection)
+        else:
+            finish(connection, memoryview(body))
+
+    def work(self) -> None:
+        """Answers from the database."""
+        answering = Answering(self.connection, self._message, key=self._key)
+        if self.connection.gone:
+            answering.enter()  # other requests wait for what this one reads
+        else:
+            self.connection.become(answering)
+
+
+def answer(connection: Connection, message: bytes) -> None:
+    """Has a whole message answered: from the cache if that keeps such replies, else by a thread."""
+    connection.become(LookingUp.for_message(connection, message) or Answering(connection, message))

@@ -1,0 +1,1 @@
+"""Catalogs, databases, data connectors, functions and stored procedures."""

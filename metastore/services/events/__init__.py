@@ -1,0 +1,1 @@
+"""Records an event for each change, in the transaction of the change."""

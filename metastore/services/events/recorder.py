@@ -1,0 +1,277 @@
+"""Records events for changes, in the transaction of the change.
+
+Payloads use the names of Hive's fields (`wire.plain`). Partitions share storage descriptors: a partition's `sd` has its
+own location, and the index of the rest in the payload's list `descriptors`.
+
+Hive's clients don't know uncommitted partitions. To them a partition appears when it becomes ready, and is dropped when
+it is reopened. Each event therefore has the number of its notifications in Hive's log.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from eventbus.log import log
+from eventbus.log.types import EventType, NewEvent, Origin
+from eventbus.outlets.pre_events import PreEvents, Veto
+from metastore.clock import now_ms
+from metastore.store.engine.database import Transaction, after_commit
+from metastore.store.engine.names import TableName
+from metastore.wire.hive import Catalog, Database, DataConnector, Function, InvalidOperationException, Partition, Table
+from metastore.wire.plain import to_plain
+from metastore.wire.struct import Struct
+
+VERSION = 1
+"""The version of the payloads' form."""
+
+_NAMES = ("dbName", "tableName", "catName")
+"""The fields of a partition that repeat its table's names. Payloads leave them out of partitions."""
+_NAMES_AND_DESCRIPTOR = (*_NAMES, "sd")
+
+MAX_PARTITIONS = 1_000
+"""The most partitions that an instant's event names. If there are more, the event has only their number."""
+
+_SERVER = Origin()
+_origin: ContextVar[Origin] = ContextVar("origin", default=_SERVER)
+
+
+@contextmanager
+def acting(user: str | None, connection: str) -> Iterator[None]:
+    """Events that this thread records within the block name this user and this connection as their origin."""
+    token = _origin.set(Origin(user, connection))
+    try:
+        yield
+    finally:
+        _origin.reset(token)
+
+
+class PartitionChange(NamedTuple):
+    """The change of one partition. `ready`: its state afterwards, or before its drop.
+
+    `descriptor` and `descriptor_before`: the ids of the storage descriptors of `after` and `before`.
+    """
+
+    name: str
+    ready: bool
+    before: Partition | None = None
+    after: Partition | None = None
+    descriptor: int = 0
+    descriptor_before: int = 0
+    renamed_from: str | None = None
+
+
+class Insert(NamedTuple):
+    """An insert into a table, or a partition of it, that a writer reports."""
+
+    files: Sequence[str]
+    replace: bool
+    partition: Partition | None = None
+    ready: bool = True
+
+
+class Completion(NamedTuple):
+    """A completed instant of a lake table, and its changes."""
+
+    timestamp: str
+    action: str
+    begun_as: str
+    completion_time: str
+    position: int
+    partitions: Sequence[str]
+    files_added: int
+    files_removed: int
+
+
+class Events:
+    """Records events. `wake` is called after their commit; `pre_events` are called before.
+
+    Every method raises InvalidOperationException if a listener vetoes.
+    """
+
+    def __init__(self, wake: Callable[[], None], pre_events: PreEvents) -> None:
+        self._wake = wake
+        self._pre_events = pre_events
+
+    def catalog(self, tx: Transaction, type: EventType, before: Catalog | None, after: Catalog | None) -> None:
+        """Records that a catalog was created, altered or dropped. Hive's log gets no entry."""
+        value = after or before
+        assert value is not None
+        self._append(tx, type, _before_and_after(before, after), catalog=value.name, notifications=0)
+
+    def database(self, tx: Transaction, type: EventType, before: Database | None, after: Database | None) -> None:
+        """Records that a database was created, altered or dropped."""
+        value = after or before
+        assert value is not None
+        self._append(tx, type, _before_and_after(before, after), catalog=value.catalogName, database=value.name)
+
+    def table(self, tx: Transaction, type: EventType, before: Table | None, after: Table | None) -> None:
+        """Records that a table was created, altered, truncated or dropped. `before` has a renamed one's old name."""
+        value = after or before
+        assert value is not None
+        self._append(tx, type, _before_and_after(before, after), _name(value))
+
+    def tables_dropped(self, tx: Transaction, dropped: Iterable[Table]) -> None:
+        """Records that tables were dropped, with one event for each."""
+        self._record(tx, [self._new(EventType.DROP_TABLE, {"before": to_plain(each)}, _name(each)) for each in dropped])
+
+    def function(self, tx: Transaction, type: EventType, before: Function | None, after: Function | None) -> None:
+        """Records that a function was created, altered or dropped. Hive's log gets no entry for an alteration."""
+        value = after or before
+        assert value is not None
+        self._append(
+            tx,
+            type,
+            _before_and_after(before, after),
+            catalog=value.catName,
+            database=value.dbName,
+            notifications=0 if type is EventType.ALTER_FUNCTION else 1,
+        )
+
+    def data_connector(
+        self, tx: Transaction, type: EventType, before: DataConnector | None, after: DataConnector | None
+    ) -> None:
+        """Records that a data connector was created, altered or dropped. Not in Hive's log. Passwords are omitted."""
+        payload = _before_and_after(
+            *(each and each.replace(parameters=_without_secrets(each.parameters)) for each in (before, after))
+        )
+        self._append(tx, type, payload, notifications=0)
+
+    def constraints(self, tx: Transaction, name: TableName, added: Mapping[str, Sequence[Struct]]) -> None:
+        """Records that constraints were added to a table. `added`: lists by Hive's field, a notification each."""
+        payload = {kind: [to_plain(each) for each in some] for kind, some in added.items() if some}
+        self._append(tx, EventType.ADD_CONSTRAINTS, {"constraints": payload}, name, notifications=len(payload))
+
+    def constraint_dropped(self, tx: Transaction, name: TableName, constraint: str) -> None:
+        """Records that a constraint was dropped."""
+        self._append(tx, EventType.DROP_CONSTRAINT, {"constraint": constraint}, name)
+
+    def inserts(self, tx: Transaction, table: Table, inserts: Sequence[Insert]) -> list[int]:
+        """Records inserts, an event for each. Returns the events' ids (see `eventbus.log.log.notifications_of`)."""
+        new = []
+        for insert in inserts:
+            payload: dict[str, Any] = {"table": to_plain(table), "replace": insert.replace, "files": list(insert.files)}
+            if insert.partition is not None:
+                payload["partition"] = to_plain(insert.partition, without=_NAMES)
+                payload["ready"] = insert.ready
+            new.append(self._new(EventType.INSERT, payload, _name(table), notifications=int(insert.ready)))
+        return self._record(tx, new)
+
+    def instant(self, tx: Transaction, name: TableName, completed: Completion) -> int:
+        """Records that an instant of a lake table was completed. Returns the event's id. Hive's log gets no entry."""
+        payload = {
+            "timestamp": completed.timestamp,
+            "action": completed.action,
+            "begunAs": completed.begun_as,
+            "completionTime": completed.completion_time,
+            "position": completed.position,
+            "partitions": completed.partitions[:MAX_PARTITIONS],
+            "partitionCount": len(completed.partitions),
+            "filesAdded": completed.files_added,
+            "filesRemoved": completed.files_removed,
+        }
+        return self._record(tx, [self._new(EventType.COMPLETE_INSTANT, payload, name, notifications=0)])[0]
+
+    def statistics(
+        self, tx: Transaction, type: EventType, name: TableName, partitions: Sequence[str], columns: Sequence[str]
+    ) -> None:
+        """Records that column statistics of a table, or of its `partitions`, changed."""
+        payload = {"partitions": list(partitions), "columns": list(columns)}
+        self._append(tx, type, payload, name, notifications=0)
+
+    def partitions(self, tx: Transaction, type: EventType, table: Table, changes: Sequence[PartitionChange]) -> None:
+        """Records one type of change to partitions of a table."""
+        if not changes:
+            return
+        visible = sum(change.ready or type is EventType.REOPEN_PARTITIONS for change in changes)
+        each = type in (EventType.ALTER_PARTITIONS, EventType.TRUNCATE_PARTITIONS)
+        descriptors: dict[int, int] = {}
+        kept: list[dict[str, Any]] = []
+
+        def plain(value: Partition, descriptor: int) -> dict[str, Any]:
+            payload = to_plain(value, without=_NAMES_AND_DESCRIPTOR)
+            if value.sd is not None:
+                if descriptor not in descriptors:
+                    descriptors[descriptor] = len(kept)
+                    kept.append(to_plain(value.sd, without=("location",)))
+                payload["sd"] = {"location": value.sd.location, "descriptor": descriptors[descriptor]}
+            return payload
+
+        payload = []
+        for change in changes:
+            one: dict[str, Any] = {"name": change.name, "ready": change.ready}
+            if change.renamed_from is not None:
+                one["renamedFrom"] = change.renamed_from
+            if change.before is not None:
+                one["before"] = plain(change.before, change.descriptor_before)
+            if change.after is not None:
+                one["after"] = plain(change.after, change.descriptor)
+            payload.append(one)
+        self._append(
+            tx,
+            type,
+            {"table": to_plain(table), "descriptors": kept, "partitions": payload},
+            _name(table),
+            notifications=visible if each else min(visible, 1),
+        )
+
+    def _append(
+        self,
+        tx: Transaction,
+        type: EventType,
+        payload: Mapping[str, Any],
+        table: TableName | None = None,
+        *,
+        catalog: str | None = None,
+        database: str | None = None,
+        notifications: int = 1,
+    ) -> None:
+        new = self._new(type, payload, table, catalog=catalog, database=database, notifications=notifications)
+        self._record(tx, [new])
+
+    def _record(self, tx: Transaction, new: Sequence[NewEvent]) -> list[int]:
+        try:
+            self._pre_events.ask(new)
+        except Veto as veto:
+            raise InvalidOperationException(str(veto)) from None
+        ids = log.append(tx, new)
+        after_commit(tx, self._wake)
+        return ids
+
+    @staticmethod
+    def _new(
+        type: EventType,
+        payload: Mapping[str, Any],
+        table: TableName | None = None,
+        *,
+        catalog: str | None = None,
+        database: str | None = None,
+        notifications: int = 1,
+    ) -> NewEvent:
+        return NewEvent(
+            type,
+            now_ms(),
+            _origin.get(),
+            table.catalog if table else catalog,
+            table.database if table else database,
+            table.table if table else None,
+            notifications,
+            {"version": VERSION, **payload},
+        )
+
+
+def _before_and_after(before: Struct | None, after: Struct | None) -> dict[str, Any]:
+    payload = {}
+    if before is not None:
+        payload["before"] = to_plain(before)
+    if after is not None:
+        payload["after"] = to_plain(after)
+    return payload
+
+
+def _without_secrets(parameters: Mapping[str, str] | None) -> dict[str, str]:
+    return {key: "***" if "password" in key.lower() else value for key, value in (parameters or {}).items()}
+
+
+def _name(table: Table) -> TableName:
+    return TableName(table.catName or "", table.dbName or "", table.tableName or "")

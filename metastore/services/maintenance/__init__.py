@@ -1,0 +1,1 @@
+"""Housekeeping (work of the leader), deletion of files, and calls about the server itself."""

@@ -1,0 +1,1 @@
+"""Names, objects and values that every other package of the services shares. No service is in here."""

@@ -1,0 +1,200 @@
+"""Normalises Hive's objects to the form in which Hive returns them, and converts them to and from stored rows."""
+
+from collections.abc import Mapping
+
+from metastore.store.catalog.databases import DatabaseRow
+from metastore.store.table.tables import TableRow, TableValues
+from metastore.wire import binary, splice
+from metastore.wire.hive import (
+    Database,
+    EnvironmentContext,
+    FieldSchema,
+    MetaException,
+    Partition,
+    PrincipalType,
+    SerDeInfo,
+    SkewedInfo,
+    StorageDescriptor,
+    Table,
+)
+
+VIEW = "VIRTUAL_VIEW"
+MANAGED = "MANAGED_TABLE"
+EXTERNAL = "EXTERNAL_TABLE"
+
+#: The write id of a table that no transaction wrote: Hive 4 returns it, and doesn't leave the field out.
+NO_WRITE_ID = 0
+
+
+def columns(fields: list[FieldSchema] | None) -> list[FieldSchema]:
+    """Columns with lower-case names, as Hive stores them."""
+    return [
+        field if field.name and field.name == field.name.lower() else field.replace(name=(field.name or "").lower())
+        for field in fields or ()
+    ]
+
+
+def descriptor(sd: StorageDescriptor) -> StorageDescriptor:
+    """A storage descriptor as Hive returns it: lists, maps, numbers and booleans are never unset."""
+    serde = sd.serdeInfo or SerDeInfo()
+    skewed = sd.skewedInfo or SkewedInfo()
+    return sd.replace(
+        cols=None if sd.cols is None else columns(sd.cols),
+        compressed=bool(sd.compressed),
+        numBuckets=sd.numBuckets or 0,
+        serdeInfo=serde.replace(parameters=serde.parameters or {}),
+        bucketCols=sd.bucketCols or [],
+        sortCols=[order.replace(col=(order.col or "").lower()) for order in sd.sortCols or ()],
+        parameters=sd.parameters or {},
+        skewedInfo=skewed.replace(
+            skewedColNames=skewed.skewedColNames or [],
+            skewedColValues=skewed.skewedColValues or [],
+            skewedColValueLocationMaps=skewed.skewedColValueLocationMaps or {},
+        ),
+        storedAsSubDirectories=bool(sd.storedAsSubDirectories),
+    )
+
+
+class SharedDescriptors:
+    """Normalises the storage descriptors of many partitions.
+
+    Descriptors that differ only in the location share their parts; don't modify these.
+    """
+
+    def __init__(self) -> None:
+        self._by_body: dict[bytes, StorageDescriptor] = {}
+        # Most descriptors share one list of columns, so that only the rest must be encoded to compare them.
+        self._by_columns: dict[tuple[int, bytes], StorageDescriptor] = {}
+        self._columns: list[list[FieldSchema] | None] = []  # keeps the lists alive, so that their ids stay unique
+
+    def descriptor(self, sd: StorageDescriptor) -> StorageDescriptor:
+        """A descriptor as Hive returns it. Raises MetaException for a column without name or type."""
+        key = id(sd.cols), splice.descriptor_body(sd.replace(cols=None))
+        known = self._by_columns.get(key)
+        if known is None:
+            _check_columns(sd.cols)
+            known = self._by_columns[key] = self._by_body.setdefault(splice.descriptor_body(sd), descriptor(sd))
+            self._columns.append(sd.cols)
+        return known.replace(location=sd.location)
+
+
+def _check_columns(fields: list[FieldSchema] | None) -> None:
+    for place, field in enumerate(fields or (), 1):
+        if field.name is None:
+            raise MetaException(f"the storage descriptor's column {place} has no name")
+        if field.type is None:
+            raise MetaException(f"the storage descriptor's column {place}, {field.name}, has no type")
+
+
+def table(given: Table) -> Table:
+    """A table as Hive returns it."""
+    return given.replace(
+        tableName=(given.tableName or "").lower(),
+        dbName=(given.dbName or "").lower(),
+        createTime=given.createTime or 0,
+        lastAccessTime=given.lastAccessTime or 0,
+        retention=given.retention or 0,
+        sd=descriptor((given.sd or StorageDescriptor()).replace(cols=(given.sd and given.sd.cols) or [])),
+        partitionKeys=columns(given.partitionKeys),
+        parameters=dict(given.parameters or {}),
+        rewriteEnabled=bool(given.rewriteEnabled),
+        ownerType=given.ownerType or PrincipalType.USER,
+        privileges=None,
+        temporary=None,
+        colStats=None,
+    )
+
+
+def partition(given: Partition, shared: SharedDescriptors) -> Partition:
+    """A partition as Hive returns it. Its descriptor may share parts with others.
+
+    Raises MetaException for a column without name or type.
+    """
+    return given.replace(
+        createTime=given.createTime or 0,
+        lastAccessTime=given.lastAccessTime or 0,
+        sd=given.sd and shared.descriptor(given.sd),
+        parameters=dict(given.parameters or {}),
+        privileges=None,
+        colStats=None,
+    )
+
+
+def key_names(value: Table) -> list[str]:
+    """The names of a table's partition keys."""
+    return [field.name or "" for field in value.partitionKeys or ()]
+
+
+def location(value: Table | Partition) -> str | None:
+    """The location of a table or partition; None if it has none."""
+    return value.sd.location if value.sd is not None else None
+
+
+def table_of(row: TableRow) -> Table:
+    """Converts a stored table."""
+    value = binary.decode_preserving(Table, row.body)
+    value.tableName, value.dbName, value.catName = row.name.table, row.name.database, row.name.catalog
+    value.sd = splice.descriptor(row.descriptor, row.location)
+    value.parameters = dict(row.parameters)
+    value.owner, value.tableType, value.lastAccessTime = row.owner, row.type, row.last_access_time
+    value.id = row.id
+    if value.writeId is None:
+        value.writeId = NO_WRITE_ID
+    return value
+
+
+def table_values(value: Table, descriptor_id: int) -> TableValues:
+    """Converts a table to the values of its row. The descriptor is stored separately, under `descriptor_id`."""
+    assert value.tableName is not None and value.sd is not None
+    return TableValues(
+        name=value.tableName,
+        type=MANAGED if value.tableType is None else value.tableType,
+        owner=value.owner,
+        last_access_time=value.lastAccessTime or 0,
+        location=value.sd.location,
+        descriptor_id=descriptor_id,
+        parameters=value.parameters or {},
+        body=splice.table_body(value),
+    )
+
+
+def database_of(row: DatabaseRow) -> Database:
+    """Converts a stored database."""
+    value = binary.decode_preserving(Database, row.body)
+    value.name, value.catalogName = row.name.database, row.name.catalog
+    value.locationUri, value.ownerName = row.location, row.owner
+    value.managedLocationUri = row.managed_location
+    return value
+
+
+def database_body(value: Database) -> bytes:
+    """Encodes the fields of a database that have no column of their own."""
+    return binary.encode(
+        value.replace(
+            name=None,
+            catalogName=None,
+            locationUri=None,
+            managedLocationUri=None,
+            ownerName=None,
+            privileges=None,
+        )
+    )
+
+
+def is_view(value: Table) -> bool:
+    return value.tableType == VIEW
+
+
+def is_external(value: Table) -> bool:
+    """Whether a drop keeps the table's files (Hive's MetaStoreUtils.isExternalTable)."""
+    return is_true((value.parameters or {}).get("EXTERNAL"))
+
+
+def is_true(text: str | None) -> bool:
+    """Java's Boolean.parseBoolean."""
+    return text is not None and text.lower() == "true"
+
+
+def properties(context: EnvironmentContext | None) -> Mapping[str, str]:
+    """The properties of an environment context; empty if there is none."""
+    return (context and context.properties) or {}

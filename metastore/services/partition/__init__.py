@@ -1,0 +1,1 @@
+"""Partitions: read, add, alter, rename, drop and exchange them."""

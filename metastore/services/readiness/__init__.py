@@ -1,0 +1,1 @@
+"""Makes partitions ready: batches of streaming writers, watermarks, late rows, empty partitions."""

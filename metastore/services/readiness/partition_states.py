@@ -1,0 +1,137 @@
+"""Calls that list the states of partitions, commit partitions, and reopen them."""
+
+from collections.abc import Sequence
+
+from metastore.formats.partition_names import make_name, parse_name
+from metastore.services.commit import commit_flag
+from metastore.services.commit.partition_time import PartitionClock
+from metastore.services.commit.transitions import Commits, properties_of
+from metastore.services.filters import partition_filter
+from metastore.services.instants.keyed_tables import is_keyed
+from metastore.services.model import hive_objects
+from metastore.services.model.partition_codec import decoded
+from metastore.services.model.visibility import Scope, readable
+from metastore.services.partition.reads import partition_keys, values_of_existing
+from metastore.services.table.service import TableService
+from metastore.store import Database
+from metastore.store.catalog.databases import RowLock
+from metastore.store.engine.database import Transaction
+from metastore.store.partition import partitions
+from metastore.store.partition.partitions import PartitionRow, Selection
+from metastore.store.snapshot import data_files
+from metastore.store.table.tables import TableRow
+from metastore.wire.hive import MetaException, NoSuchObjectException
+from metastore.wire.lake import PartitionState, TableReference
+
+
+class PartitionStates:
+    """Lists and changes partitions' states, for clients that know of them."""
+
+    def __init__(self, database: Database, tables: TableService, commits: Commits) -> None:
+        self._database = database
+        self._tables = tables
+        self._commits = commits
+
+    def listing(
+        self, scope: Scope, table: TableReference, filter: str | None, limit: int | None, after: str | None
+    ) -> list[PartitionState]:
+        """The states of the partitions that a scope shows, ordered by name: at most `limit`, after the name `after`.
+
+        Raises NoSuchObjectException, MetaException for an invalid filter.
+        """
+        with self._database.read() as tx:
+            row = self._tables.row(tx, table.database, table.table, table.catalog)
+            predicate = partition_filter.parse(filter, partition_keys(row)) if filter else None
+            selection = readable(row, scope, predicate=predicate, after=after)
+            found = partitions.rows(tx, selection, limit if limit is not None and limit >= 0 else None)
+            values = decoded(tx, row, found)
+            names = [partition.name for partition in found] if is_keyed(row) else []
+            positions = data_files.positions(tx, row.id, names)
+        clock = PartitionClock(properties_of(row))
+        states = []
+        for partition, value in zip(found, values, strict=True):
+            parameters = value.parameters or {}
+            position = positions.get(partition.name)
+            states.append(
+                PartitionState(
+                    name=partition.name,
+                    values=partition.values,
+                    ready=partition.ready,
+                    commitTime=partition.commit_time,
+                    openedTime=_number(parameters.get(commit_flag.OPENED)),
+                    committedBy=parameters.get(commit_flag.COMMITTED_BY),
+                    createTime=(value.createTime or 0) * 1000,
+                    location=hive_objects.location(value),
+                    partitionTime=clock.start(partition.values),
+                    changedAt=position and position.changed_at,
+                    publishedAt=position and position.published_at,
+                )
+            )
+        return states
+
+    def commit(
+        self, table: TableReference, names: Sequence[str] | None, filter: str | None, by: str | None
+    ) -> tuple[list[str], list[str]]:
+        """Makes partitions ready, all or none. Returns the names of the changed ones, and of those ready before.
+
+        Give either names or a filter. `by`: who commits. Raises NoSuchObjectException if a partition doesn't exist,
+        MetaException.
+        """
+        with self._database.write() as tx:
+            row, held = self._held(tx, table, names, filter)
+            turned = self._commits.commit(tx, row, held, by)
+        return turned, _others(held, turned)
+
+    def reopen(
+        self, table: TableReference, names: Sequence[str] | None, filter: str | None
+    ) -> tuple[list[str], list[str]]:
+        """Makes partitions uncommitted, all or none. Returns the names of the changed ones, and of the others.
+
+        They stay uncommitted until somebody commits them. Raises NoSuchObjectException if a partition doesn't exist,
+        MetaException.
+        """
+        with self._database.write() as tx:
+            row, held = self._held(tx, table, names, filter)
+            turned = self._commits.reopen(tx, row, held)
+        return turned, _others(held, turned)
+
+    def _held(
+        self, tx: Transaction, table: TableReference, names: Sequence[str] | None, filter: str | None
+    ) -> tuple[TableRow, list[PartitionRow]]:
+        if (names is None) == (filter is None):
+            raise MetaException("give either the names of partitions or a filter")
+        row = self._tables.row(tx, table.database, table.table, table.catalog, RowLock.SHARED)
+        if names is None:
+            predicate = partition_filter.parse(filter or "", partition_keys(row))
+            return row, partitions.rows(tx, Selection(row.id, predicate=predicate), lock=True)
+        return row, held_by_name(tx, row, names)
+
+
+def held_by_name(tx: Transaction, row: TableRow, names: Sequence[str]) -> list[PartitionRow]:
+    """The named partitions, locked until the transaction ends. Raises NoSuchObjectException if one doesn't exist."""
+    keys = hive_objects.key_names(hive_objects.table_of(row))
+    wanted = sorted({exact_name(row, keys, name) for name in names})
+    held = partitions.rows(tx, Selection(row.id, names=wanted), lock=True)
+    if len(held) < len(wanted):
+        missing = sorted(set(wanted) - {partition.name for partition in held})
+        raise NoSuchObjectException(f"{row.name} has no partition {missing[0]}")
+    return held
+
+
+def exact_name(row: TableRow, keys: Sequence[str], name: str) -> str:
+    """A partition's name in the stored form. Raises NoSuchObjectException unless it has exactly the table's keys.
+
+    Hive's lookups ignore extra keys. That would take a name for a wider partition than the caller means.
+    """
+    values = values_of_existing(name, keys)
+    if parse_name(name).keys() != set(keys):
+        raise NoSuchObjectException(f"{name!r} names no partition of {row.name}; its keys are {', '.join(keys)}")
+    return make_name(keys, values)
+
+
+def _others(held: Sequence[PartitionRow], turned: Sequence[str]) -> list[str]:
+    return [partition.name for partition in held if partition.name not in set(turned)]
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None

@@ -1,0 +1,1 @@
+"""Column statistics: store, merge, read and aggregate them."""

@@ -1,0 +1,204 @@
+"""Calls of the members of a group: read events, acknowledge, leave. The assignment: `eventbus.groups.assignment`."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from eventbus.groups import assignment, members
+from eventbus.groups.assignment import Held, Plan, State
+from eventbus.log import epochs, log, reader
+from eventbus.log.filters import Filter
+from eventbus.log.sequencer import Sequencer
+from eventbus.log.types import Event
+from metastore.services.subscriptions.log_reader import (
+    MAX_BYTES,
+    check_history,
+    filter_of,
+    group_name,
+    limit_of,
+    restored,
+)
+from metastore.store import Database
+from metastore.store.engine.database import Transaction
+from metastore.wire.hive import InvalidOperationException
+from metastore.wire.lake import EventsGone, ReadGroupEventsRequest, ShardPosition
+
+MAX_MEMBERS = 256
+"""Members of one group."""
+
+_MEMBER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_OF_OUTLETS = re.compile(r"redis|kafka|(webhook|listener):.*")
+
+
+class GroupPage(NamedTuple):
+    """The result of a member's read.
+
+    `held`: its shards with their positions after these events. `members`: how many there are. `last`: the number of the
+    log's last event. `as_known`: neither its shards nor the number of members differ from its request. `history`: the
+    log's identity and epoch.
+    """
+
+    events: list[Event]
+    held: dict[int, Held]
+    members: int
+    last: int
+    as_known: bool
+    history: str
+
+
+class EventMembers:
+    """The calls of groups' members. All raise InvalidOperationException for an invalid name of a group or member."""
+
+    def __init__(self, database: Database, sequencer: Sequencer) -> None:
+        self._database = database
+        self._sequencer = sequencer
+
+    def read(self, request: ReadGroupEventsRequest, wait: float) -> GroupPage:
+        """The next events of a member's shards, after it has been assigned its share of them.
+
+        `wait`: how long the member waits if there are none, in seconds. Raises EventsGone if events were trimmed, and
+        after a restore of the log, until the whole group is acknowledged. Raises InvalidOperationException for an
+        invalid filter, a number that doesn't exist yet, and too many members.
+        """
+        group, member = _group(request.group), _member(request.member)
+        wanted, limit = filter_of(request.tables, request.types), limit_of(request.limit)
+        said = _held(request.shards)
+        known = said, request.members
+        reached = max((each.read for each in said.values()), default=0)
+        self._sequencer.catch_up()
+        with self._database.read() as tx:
+            check_history(tx, request.history, reached)
+            state = members.load(tx, group)
+            if epochs.first_unknown(tx, group) is not None:
+                raise restored(tx, min((each.position for each in state.shards), default=0) if state else 0)
+            if state is not None:
+                plan = assignment.plan(state, member, said, wait)
+                if plan.changes_nothing:
+                    return _page(tx, state, member, plan.members, known, wanted, limit)
+        with self._database.write() as tx:
+            plan = self._share_out(tx, group, member, said, request.start or 0, wait)
+        with self._database.read() as tx:
+            state = members.load(tx, group)
+            assert state is not None
+            return _page(tx, state, member, plan.members, known, wanted, limit)
+
+    def acknowledge(
+        self, group: str | None, member: str | None, shards: Sequence[ShardPosition] | None, history: str | None = None
+    ) -> dict[int, Held]:
+        """Stores a member's positions of shards that it still owns. Returns its shards. Counts as a sign of life.
+
+        Raises EventsGone if events that it received are undone: see `read`.
+        """
+        name, who, said = _group(group), _member(member), _held(shards)
+        with self._database.write() as tx:
+            check_history(tx, history, max((each.read for each in said.values()), default=0))
+            return _acknowledge(tx, name, who, said)
+
+    def leave(
+        self, group: str | None, member: str | None, shards: Sequence[ShardPosition] | None, history: str | None = None
+    ) -> None:
+        """Stores a member's positions, then removes it. Raises EventsGone as `acknowledge` does."""
+        name, who, said = _group(group), _member(member), _held(shards)
+        with self._database.write() as tx:
+            check_history(tx, history, max((each.read for each in said.values()), default=0))
+            members.lock(tx, name)
+            _acknowledge(tx, name, who, said)
+            members.leave(tx, name, who)
+
+    def _share_out(
+        self, tx: Transaction, group: str, member: str, said: Mapping[int, Held], start: int, wait: float
+    ) -> Plan:
+        members.lock(tx, group)
+        state = members.load(tx, group)
+        last = log.positions(tx).last
+        if state is None:
+            _check(start, last)
+            members.begin(tx, group, start)
+            state = members.load(tx, group)
+            assert state is not None
+        plan = assignment.plan(state, member, said, wait)
+        if plan.joins and plan.members > MAX_MEMBERS:
+            raise InvalidOperationException(f"the group {group} has {MAX_MEMBERS} members already")
+        for each in said.values():
+            _check(each.done, last)
+        # If no event remains to be acknowledged, the position follows what was read.
+        members.move(tx, group, said)
+        members.carry_out(tx, group, member, plan)
+        return plan
+
+
+def _page(
+    tx: Transaction,
+    state: State,
+    member: str,
+    count: int,
+    known: tuple[Mapping[int, Held], int | None],
+    wanted: Filter,
+    limit: int,
+) -> GroupPage:
+    said, members_said = known
+    held = {}
+    for each in state.shards:
+        if each.owner == member:
+            mine = said.get(each.shard)
+            if mine is None or mine.generation != each.generation:
+                mine = Held(each.generation, each.position, each.position)
+            held[each.shard] = mine._replace(read=max(mine.read, each.position), done=max(mine.done, each.position))
+    as_known = members_said in (None, count) and {(shard, each.generation) for shard, each in said.items()} == {
+        (shard, each.generation) for shard, each in held.items()
+    }
+    if not held:
+        return GroupPage([], {}, count, last := log.positions(tx).last, as_known, epochs.text_of(tx, last))
+    try:
+        page, upto = reader.read_shards(
+            tx, {shard: each.read for shard, each in held.items()}, wanted, limit=limit, max_bytes=MAX_BYTES
+        )
+    except log.Trimmed as gone:
+        raise EventsGone(str(gone), gone.oldest) from None
+    _check(max(each.read for each in held.values()), page.last)
+    return GroupPage(
+        page.events,
+        {shard: each._replace(read=upto[shard]) for shard, each in held.items()},
+        count,
+        page.last,
+        as_known,
+        epochs.text_of(tx, page.last),
+    )
+
+
+def _acknowledge(tx: Transaction, group: str, member: str, said: Mapping[int, Held]) -> dict[int, Held]:
+    members.move(tx, group, said)
+    standing = members.standing(tx, group, member)
+    if standing.held:
+        _check(max((each.done for each in said.values()), default=0), standing.last)
+    if standing.needs_sign:
+        members.stay(tx, group, member)
+    return standing.held
+
+
+def _check(number: int, last: int) -> None:
+    if not 0 <= number <= last:
+        raise InvalidOperationException(f"there is no event {number}: the last one is {last}")
+
+
+def _held(shards: Sequence[ShardPosition] | None) -> dict[int, Held]:
+    found = {}
+    for each in shards or ():
+        read = each.read or 0
+        found[each.shard or 0] = Held(each.generation or 0, read, min(each.done or 0, read))
+    return found
+
+
+def _group(name: str | None) -> str:
+    found = group_name(name)
+    if _OF_OUTLETS.fullmatch(found):
+        raise InvalidOperationException(f"{found} is the name of an outlet: choose another name for the group")
+    return found
+
+
+def _member(name: str | None) -> str:
+    if not name or not _MEMBER.fullmatch(name):
+        raise InvalidOperationException(
+            f"{name!r} is no valid name of a member: use A-Z a-z 0-9 _ . -, at most 64 characters"
+        )
+    return name

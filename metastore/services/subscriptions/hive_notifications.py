@@ -1,0 +1,182 @@
+"""Hive's notification log: a view of the event log for Hive's clients, and the events that Hive's writers report."""
+
+from collections.abc import Sequence
+
+from thrift.Thrift import TApplicationException
+
+from eventbus.log import log
+from eventbus.log.sequencer import Sequencer
+from eventbus.outlets import hive_messages
+from metastore.formats import partition_names
+from metastore.services.events.recorder import Events, Insert
+from metastore.services.model import hive_objects, partition_codec
+from metastore.services.model import names as given
+from metastore.services.table.service import TableService
+from metastore.store import Database
+from metastore.store.catalog.databases import RowLock
+from metastore.store.engine.database import Transaction
+from metastore.store.partition import partitions
+from metastore.store.partition.partitions import PartitionRow, Selection
+from metastore.store.table.tables import TableRow
+from metastore.wire.hive import InsertEventRequestData, MetaException, NoSuchObjectException, NotificationEvent
+
+MAX_BYTES = 16 << 20
+"""Size limit of the messages in one reply. A single bigger message is returned all the same."""
+
+
+class Notifications:
+    """Hive's notification calls. Each sees everything that was committed before it."""
+
+    def __init__(self, database: Database, sequencer: Sequencer, events: Events, tables: TableService) -> None:
+        self._database = database
+        self._sequencer = sequencer
+        self._events = events
+        self._tables = tables
+
+    def read(
+        self,
+        after: int,
+        limit: int | None,
+        *,
+        skip: Sequence[str] | None = None,
+        only: Sequence[str] | None = None,
+        catalog: str | None = None,
+        database: str | None = None,
+        tables: Sequence[str] | None = None,
+    ) -> list[NotificationEvent]:
+        """The notifications with numbers greater than `after`, as many as fit into one reply.
+
+        `limit`: at most so many; None, 0 and less mean no limit. `skip`: Hive's event types to leave out; `only`: those
+        to return. `catalog`, `database`, `tables`: restrict to these names. If some notifications were trimmed, a
+        client without filters receives the rest, and sees the gap in the numbers, as with Hive. A client that could
+        not see the gap gets a TApplicationException.
+        """
+        skipped, wanted = set(skip or ()), set(only or ())
+        silent = [
+            type
+            for type, names in hive_messages.HIVE_TYPES.items()
+            if skipped.issuperset(names) or (wanted and wanted.isdisjoint(names))
+        ]
+        filtered = bool(skipped or wanted) or catalog is not None or database is not None or bool(tables)
+        self._sequencer.catch_up()
+        found: list[NotificationEvent] = []
+        size = 0
+        with self._database.read() as tx:
+            now = log.positions(tx)
+            if after < now.trimmed_notification and (filtered or now.last_notification == now.trimmed_notification):
+                raise _gone(after, now.trimmed_notification)
+            for event in log.read_notifications(
+                tx,
+                after,
+                skip=silent,
+                catalog=given.normalized(catalog) if catalog is not None else None,
+                database=given.normalized(database) if database is not None else None,
+                tables=[given.normalized(each) for each in tables or ()],
+            ):
+                for each in hive_messages.notifications(event, after):
+                    if each.eventType in skipped or (wanted and each.eventType not in wanted):
+                        continue
+                    size += len(each.message or "")
+                    if found and size > MAX_BYTES:
+                        return found
+                    found.append(each)
+                    if len(found) == limit:
+                        return found
+        return found
+
+    def last(self) -> int:
+        """The number of the last notification; 0 if there has been none."""
+        self._sequencer.catch_up()
+        with self._database.read() as tx:
+            return log.positions(tx).last_notification
+
+    def count(
+        self,
+        after: int,
+        upto: int | None,
+        limit: int | None,
+        *,
+        catalog: str | None,
+        database: str | None,
+        tables: Sequence[str] | None = None,
+    ) -> int:
+        """Counts the notifications about a database (`*`: all), or tables of it, after a number, up to another.
+
+        Returns at most `limit`. Raises MetaException without a database.
+        """
+        name = given.database_name(database, catalog)
+        self._sequencer.catch_up()
+        with self._database.read() as tx:
+            found = log.count_notifications(
+                tx,
+                after,
+                upto,
+                catalog=name.catalog,
+                database=None if name.database == "*" else name.database,
+                tables=[given.normalized(each) for each in tables or ()],
+            )
+        return found if limit is None else min(found, max(limit, 0))
+
+    def insert(
+        self, database: str | None, table: str | None, inserts: Sequence[InsertEventRequestData], catalog: str | None
+    ) -> list[int]:
+        """Records that a writer has inserted rows, once per entry of `inserts`. Returns the notifications' numbers.
+
+        Inserts into uncommitted partitions make no notification. Raises NoSuchObjectException if the table or a
+        partition doesn't exist, MetaException if files and checksums don't match.
+        """
+        with self._database.write() as tx:
+            row = self._tables.row(tx, database, table, catalog, RowLock.SHARED)
+            written = []
+            for each in inserts:
+                replace = getattr(each, "replace") is not False  # noqa: B009  # a field, and a method of every struct
+                if not each.partitionVal:
+                    written.append(Insert(_files(each), replace))
+                    continue
+                found = _partition(tx, row, each.partitionVal)
+                [value] = partition_codec.decoded(tx, row, [found])
+                written.append(Insert(_files(each), replace, value, found.ready))
+            ids = self._events.inserts(tx, hive_objects.table_of(row), written)
+        self._sequencer.catch_up()
+        with self._database.read() as tx:
+            return log.notifications_of(tx, ids)
+
+    def check_written(
+        self, database: str | None, table: str | None, values: Sequence[str] | None, catalog: str | None = None
+    ) -> None:
+        """Checks the names in a transaction's report that it has written. Raises NoSuchObjectException, MetaException.
+
+        Hive stores the report for replication until the transaction commits. Here it is not stored, because there are
+        no notifications about transactions.
+        """
+        with self._database.write() as tx:
+            row = self._tables.row(tx, database, table, catalog, RowLock.SHARED)
+            if values:
+                _partition(tx, row, values)
+
+
+def _partition(tx: Transaction, row: TableRow, values: Sequence[str]) -> PartitionRow:
+    """The partition with exactly these values, ready or not: a writer may use uncommitted partitions."""
+    name = partition_names.make_name(hive_objects.key_names(hive_objects.table_of(row)), values)
+    found = partitions.rows(tx, Selection(row.id, names=[name]))
+    if not found:
+        raise NoSuchObjectException(f"partition values=[{', '.join(values)}]")
+    return found[0]
+
+
+def _files(inserted: InsertEventRequestData) -> list[str]:
+    """Files in the form of Hive's log: `path#checksum`. Raises MetaException."""
+    files, checksums = inserted.filesAdded or [], inserted.filesAddedChecksum or []
+    if not checksums:
+        return files
+    if len(checksums) != len(files):
+        raise MetaException(f"{len(files)} files and {len(checksums)} checksums of an insert don't match")
+    return [f"{file}#{checksum}" for file, checksum in zip(files, checksums, strict=True)]
+
+
+def _gone(after: int, upto: int) -> TApplicationException:
+    return TApplicationException(
+        TApplicationException.INTERNAL_ERROR,
+        f"the notifications after {after} are no longer kept, the oldest is {upto + 1}."
+        f" Read the current state of the tables, then go on after {upto}",
+    )

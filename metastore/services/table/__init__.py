@@ -1,0 +1,1 @@
+"""Tables, their indexes and their constraints."""

@@ -1,0 +1,718 @@
+"""Hive's calls for tables: create, read, list, alter, drop, truncate."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from eventbus.log.types import EventType
+from metastore.clock import now_seconds
+from metastore.services.access.privileges import keep_creators
+from metastore.services.commit.policy import ReadinessProperties
+from metastore.services.events.recorder import Events, PartitionChange
+from metastore.services.files.deletable import Deletable
+from metastore.services.files.new_directories import new_directories
+from metastore.services.files.relocator import Mover
+from metastore.services.files.staged_files import Publisher
+from metastore.services.filters import table_filter
+from metastore.services.instants import hive_drops
+from metastore.services.instants.keyed_tables import check_change, definition, names_key
+from metastore.services.instants.paths import base_of
+from metastore.services.instants.table_properties import check_timeline_properties
+from metastore.services.model import basic_statistics, hive_objects, partition_codec, patterns, view_sources
+from metastore.services.model import names as given
+from metastore.services.model.type_compatibility import incompatible
+from metastore.services.model.validation import check_columns, check_length, is_table_name, wrong_type
+from metastore.services.table import transactional_property
+from metastore.store import Conflict, Database
+from metastore.store.catalog import catalogs, databases
+from metastore.store.catalog.databases import DatabaseRow, RowLock
+from metastore.store.engine.database import Transaction
+from metastore.store.engine.names import DatabaseName, TableName
+from metastore.store.files import moves
+from metastore.store.files.moves import Move
+from metastore.store.partition import partitions
+from metastore.store.statistics import statistics
+from metastore.store.table import constraints, descriptors, table_indexes, tables
+from metastore.store.table.tables import TableRow
+from metastore.store.transactions import written_tables
+from metastore.warehouse import Warehouse
+from metastore.wire import binary, splice
+from metastore.wire.hive import (
+    AlreadyExistsException,
+    FieldSchema,
+    InvalidObjectException,
+    InvalidOperationException,
+    MetaException,
+    NoSuchObjectException,
+    Table,
+    TableMeta,
+    UnknownDBException,
+    UnknownTableException,
+)
+
+DDL_TIME = "transient_lastDdlTime"
+CASCADE = "CASCADE"
+_MANY_PARTITIONS = 1_000  # deleting the directories of so many takes a tenth of a second
+EXPECTED_KEY, EXPECTED_VALUE = "expected_parameter_key", "expected_parameter_value"
+
+# What a caller wants done in the transaction that creates a table, given the table's id.
+Also = Callable[[Transaction, int], None]
+
+
+class TableService:
+    """Hive's calls for tables. Each writing call is one transaction."""
+
+    def __init__(
+        self,
+        database: Database,
+        warehouse: Warehouse,
+        mover: Mover,
+        publisher: Publisher,
+        events: Events,
+        deletable: Deletable,
+        *,
+        incompatible_types_allowed: bool = False,
+    ) -> None:
+        """`incompatible_types_allowed`: a column may get a type that its stored values can't be read as."""
+        self._database = database
+        self._warehouse = warehouse
+        self._mover = mover
+        self._publisher = publisher
+        self._events = events
+        self._deletable = deletable
+        self._incompatible_types_allowed = incompatible_types_allowed
+
+    # --- creating ---------------------------------------------------------------------------------------------
+
+    def create(self, table: Table, context: Mapping[str, str], also: Also | None = None) -> None:
+        """Adds a table, makes its directory, and calls `also` in the same transaction.
+
+        Raises InvalidObjectException (bad name, bad type, no such database), AlreadyExistsException, MetaException.
+        """
+        name = _check_new(table)
+        shown = given.plain(table.dbName)
+        table = table.replace(parameters=dict(table.parameters or {}))
+        assert table.parameters is not None
+        transactional_property.settle_new(table.parameters, external=table.tableType == hive_objects.EXTERNAL)
+        with self._database.read() as tx:
+            home = databases.find(tx, name.of_database)
+            if home is None:
+                raise InvalidObjectException(shown)
+            if tables.find(tx, name) is not None:
+                raise AlreadyExistsException(f"Table {table.tableName} already exists")
+            _check_complete(table)
+            value = hive_objects.table(table)
+            value.dbName, value.catName = name.database, name.catalog
+            value.tableType = _table_type(value)
+            assert value.sd is not None and value.parameters is not None
+            if (wrong := _unreadable_properties(value)) is not None:
+                raise InvalidObjectException(wrong)
+            view = table.tableType == hive_objects.VIEW
+            if not view:
+                value.sd.location = (
+                    self._warehouse.qualify(value.sd.location)
+                    if value.sd.location
+                    else self._warehouse.table_location(_usual_place(home, value), name.table)
+                )
+                if self._warehouse.parent(value.sd.location) is None:
+                    raise InvalidObjectException(f"{name.table} location must not be root path")
+            settled = view or self._mover.is_settled(tx, [value.sd.location])
+        if not settled:
+            self._mover.settle([value.sd.location])
+        taken = AlreadyExistsException(f"Table {table.tableName} already exists")
+        with new_directories(self._warehouse, taken) as made:
+            if not view:
+                self._warehouse.make_directories([value.sd.location or ""], made)
+            self._complete_new(value, context, made=bool(made), view=view)
+            with self._database.write() as tx:
+                if databases.find(tx, name.of_database, RowLock.SHARED) is None:
+                    raise InvalidObjectException(shown)
+                table_id = tables.add(tx, home.id, hive_objects.table_values(value, _keep_descriptor(tx, value)))
+                if value.sd.location and not view:
+                    self._deletable.hold(tx, [value.sd.location])
+                    # Once more: a table that had the name in the meantime took the directory along when it was dropped.
+                    self._mover.settle_within(tx, [value.sd.location])
+                    self._warehouse.make_directories([value.sd.location], made)
+                    self._deletable.record(tx, value.sd.location, made=bool(made))
+                keep_creators(tx, table_id, table.privileges)
+                self._events.table(tx, EventType.CREATE_TABLE, None, value.replace(id=table_id))
+                if also is not None:
+                    also(tx, table_id)
+
+    def _complete_new(self, value: Table, context: Mapping[str, str], *, made: bool, view: bool) -> None:
+        assert value.sd is not None and value.parameters is not None
+        value.createTime = now_seconds()
+        if not view and not value.partitionKeys:
+            basic_statistics.refresh(
+                value.parameters,
+                self._warehouse,
+                value.sd.location,
+                context,
+                made_directory=made,
+                force=False,
+            )
+        value.parameters.setdefault(DDL_TIME, str(value.createTime))
+
+    # --- reading ----------------------------------------------------------------------------------------------
+
+    def get(self, database: str | None, table: str | None, catalog: str | None = None) -> Table:
+        """One table. Raises NoSuchObjectException."""
+        with self._database.read() as tx:
+            return hive_objects.table_of(self.row(tx, database, table, catalog))
+
+    def row(
+        self,
+        tx: Transaction,
+        database: str | None,
+        table: str | None,
+        catalog: str | None = None,
+        lock: RowLock = RowLock.NOT,
+    ) -> TableRow:
+        """One table's row, in a transaction of the caller's, under the name by which it was asked for.
+
+        `lock`: other than NOT for a caller that is about to write.
+
+        Raises NoSuchObjectException, InvalidOperationException for a writer
+        who gives a decorated name.
+        """
+        name = (given.decorated_name if lock is RowLock.NOT else given.table_name)(database, table, catalog)
+        row = tables.find(tx, given.base(name), lock)
+        if row is None:
+            raise NoSuchObjectException(f"{given.plain(database)}.{table} table not found")
+        return replace(row, name=name)
+
+    def get_many(self, database: str | None, wanted: Sequence[str] | None, catalog: str | None = None) -> list[Table]:
+        """Those of the named tables that exist, each once. Raises UnknownDBException, InvalidOperationException."""
+        if not database:
+            raise UnknownDBException("DB name is null or empty")
+        if wanted is None:
+            raise InvalidOperationException(f"{given.plain(database)} cannot find null tables")
+        if not wanted:  # Hive doesn't even look whether there is such a database
+            return []
+        name = given.database_name(database, catalog)
+        asked = sorted({given.decorated_name(database, table, catalog) for table in wanted})
+        with self._database.read() as tx:
+            if databases.find(tx, name) is None:
+                raise UnknownDBException(f"Could not find database {given.plain(database)}")
+            rows = tables.find_many(tx, name, sorted({given.base(each).table for each in asked}))
+        found = {row.name: row for row in rows}
+        rows = [replace(found[own], name=each) for each in asked if (own := given.base(each)) in found]
+        return [hive_objects.table_of(row) for row in rows]
+
+    def matching(
+        self, databases_pattern: str | None, pattern: str, wanted: Sequence[str] | None, catalog: str | None = None
+    ) -> list[Table]:
+        """A catalog's tables whose databases and names match, ordered by database and name.
+
+        `wanted`: only tables with one of these names, if there are any.
+
+        Raises UnknownDBException if nothing matches, and no database is called by the pattern itself.
+        """
+        given_catalog, asked = given.split_database(databases_pattern)
+        if not asked:
+            raise UnknownDBException("DB name is null or empty")
+        home = given.normalized(catalog or given_catalog or given.DEFAULT_CATALOG)
+        likes, names = patterns.like_patterns(asked), patterns.like_patterns(pattern)
+        own = None if wanted is None else sorted(map(given.normalized, wanted))
+        with self._database.read() as tx:
+            one = patterns.literal(likes[0]) if likes is not None and len(likes) == 1 else None
+            if one is not None and own is None:  # a case of its own, because its reply can be cached
+                database = DatabaseName(home, one)
+                rows = tables.find_many(tx, database, tables.names(tx, database, patterns=names))
+            else:
+                rows = tables.find_matching(tx, home, likes, names, own)
+            if not rows and databases.find(tx, DatabaseName(home, given.normalized(asked))) is None:
+                raise UnknownDBException(f"Could not find database {asked}")
+        return [hive_objects.table_of(row) for row in rows]
+
+    def names(self, database: str | None, pattern: str | None, table_type: str | None = None) -> list[str]:
+        """Names of a database's tables in order; empty where there is no such database."""
+        with self._database.read() as tx:
+            return tables.names(
+                tx,
+                given.database_name(database),
+                patterns=patterns.like_patterns(pattern),
+                table_type=table_type,
+            )
+
+    def names_by_filter(self, database: str | None, text: str | None, limit: int) -> list[str]:
+        """Names of the tables that a filter selects (see `filters.table_filter`). A negative `limit` means all.
+
+        Raises UnknownDBException, InvalidOperationException for an invalid filter.
+        """
+        if "" in (split := given.split_database(database)) or split[1] is None:
+            raise UnknownDBException("DB name is null or empty")
+        name = given.database_name(database)
+        with self._database.read() as tx:
+            condition = table_filter.parse(text)
+            return tables.names(tx, name, condition=condition, limit=limit if limit >= 0 else None)
+
+    def summaries(
+        self, database_pattern: str | None, table_pattern: str | None, types: Sequence[str] | None
+    ) -> list[TableMeta]:
+        """Name, type, owner, kind of owner and comment of matching tables of all databases."""
+        catalog, pattern = given.split_database(database_pattern)
+        with self._database.read() as tx:
+            found = tables.summaries(
+                tx,
+                (catalog or given.DEFAULT_CATALOG).lower(),
+                patterns.like_patterns(pattern),
+                patterns.like_patterns(table_pattern),
+                types or None,
+            )
+        return [
+            TableMeta(
+                dbName=s.name.database,
+                tableName=s.name.table,
+                tableType=s.type,
+                comments=s.comment,
+                catName=s.name.catalog,
+                ownerName=s.owner,
+                ownerType=binary.decode(Table, s.body).ownerType,
+            )
+            for s in found
+        ]
+
+    def fields(self, database: str | None, table: str | None, catalog: str | None = None) -> list[FieldSchema]:
+        """A table's columns without its partition keys. Raises UnknownTableException, UnknownDBException."""
+        value = self._described(database, table, catalog)
+        assert value.sd is not None
+        return value.sd.cols or []
+
+    def schema(self, database: str | None, table: str | None, catalog: str | None = None) -> list[FieldSchema]:
+        """A table's columns, then its partition keys. Raises UnknownTableException, UnknownDBException."""
+        value = self._described(database, table, catalog)
+        assert value.sd is not None
+        return [*(value.sd.cols or []), *(value.partitionKeys or [])]
+
+    def described_row(
+        self, tx: Transaction, database: str | None, table: str | None, lock: RowLock = RowLock.NOT
+    ) -> TableRow:
+        """One table's row, for calls that raise UnknownTableException if there's none."""
+        try:
+            return self.row(tx, database, table, lock=lock)
+        except NoSuchObjectException:
+            raise UnknownTableException(f"Table: {table} is not found.") from None
+
+    def _described(self, database: str | None, table: str | None, catalog: str | None) -> Table:
+        """A table for `describe t` or `describe t.column`: what follows a dot in the name is not the table's."""
+        base = table.partition(".")[0] if table is not None else None
+        try:
+            return self.get(database, base, catalog)
+        except NoSuchObjectException as error:
+            raise UnknownTableException(error.message) from None
+
+    # --- altering ---------------------------------------------------------------------------------------------
+
+    def alter(
+        self,
+        database: str | None,
+        table: str | None,
+        new: Table | None,
+        context: Mapping[str, str],
+        *,
+        cascade: bool = False,
+        catalog: str | None = None,
+        incompatible_types_allowed: bool = False,
+    ) -> None:
+        """Replaces a table's definition. Another name or database in it renames the table.
+
+        A rename moves the data of a managed table in its default location. `cascade`: changes the columns of all
+        partitions, too. `incompatible_types_allowed`: allows any change of column types in this call, whatever the
+        setting for all. Raises InvalidOperationException, MetaException.
+        """
+        old_name, new_name = _names_of_alteration(database, table, new, catalog)
+        assert new is not None
+        cascade = cascade or hive_objects.is_true(context.get(CASCADE))
+        value = hive_objects.table(new)
+        value.dbName, value.catName = new_name.database, new_name.catalog
+        assert value.sd is not None and value.parameters is not None
+        if not (new.parameters or {}).get(DDL_TIME):
+            value.parameters[DDL_TIME] = str(now_seconds())
+        move: Move | None = None
+        try:
+            with self._database.write() as tx:
+                # The database is locked before its tables, as in a drop of the database.
+                home = databases.find(tx, new_name.of_database, RowLock.SHARED) if new_name != old_name else None
+                row = tables.find(tx, old_name, RowLock.EXCLUSIVE)
+                if row is None:
+                    raise InvalidOperationException(f"{given.plain(database)}.{table} table not found")
+                old = hive_objects.table_of(row)
+                self._check_altered(row, old, new, value, context, any_type=incompatible_types_allowed)
+                _check_key(tx, row, old, value)
+                database_id = row.database_id
+                if new_name != old_name:
+                    database_id, move = self._rename(tx, row, old, value, new_name, home)
+                    written_tables.rename_table(tx, row.name, new_name)
+                if move is None:
+                    self._relocate(tx, row, value)
+                    self._refresh_statistics(old, value, context, renamed=new_name != old_name)
+                check_columns(value.sd.cols)
+                self._change_columns(tx, row, old, value, cascade)
+                tables.change(tx, row.id, database_id, hive_objects.table_values(value, _keep_descriptor(tx, value)))
+                value.tableName = new_name.table
+                self._events.table(tx, EventType.ALTER_TABLE, old, value.replace(id=row.id))
+        except Conflict:
+            raise InvalidOperationException(f"new table {new_name.database}.{new_name.table} already exists") from None
+        if move is not None:
+            self._mover.carry_out([move])
+
+    def _check_altered(
+        self, row: TableRow, old: Table, new: Table, value: Table, context: Mapping[str, str], *, any_type: bool
+    ) -> None:
+        """Validates an alteration, and completes `value` with what clients can't change.
+
+        `new`: as the client sent it. `value`: the same, normalised. Raises InvalidOperationException, MetaException.
+        """
+        assert value.parameters is not None
+        _check_changed(new)
+        _check_expected(row, value, context)
+        transactional_property.settle_changed(
+            row.parameters, value.parameters, external=new.tableType == hive_objects.EXTERNAL
+        )
+        _check_keys(old, value)
+        value.createTime = old.createTime
+        value.tableType = _table_type(value)
+        if (wrong := _unreadable_properties(value)) is not None:
+            raise InvalidOperationException(wrong)
+        if not any_type:
+            self._check_types(old, value)
+
+    def _check_types(self, old: Table, new: Table) -> None:
+        assert old.sd is not None and new.sd is not None
+        # Iceberg reads its files by its own schema; the columns that Hive sees are but a copy of it.
+        iceberg = (new.parameters or {}).get("table_type", "").upper() == "ICEBERG"
+        if self._incompatible_types_allowed or iceberg or hive_objects.is_view(old):
+            return
+        wrong = incompatible(old.sd.cols, new.sd.cols)
+        if wrong:
+            raise InvalidOperationException(
+                "The following columns have types incompatible with the existing columns in their respective"
+                f" positions :\n{','.join(wrong)}"
+            )
+
+    def _rename(
+        self, tx: Transaction, row: TableRow, old: Table, value: Table, name: TableName, home: DatabaseRow | None
+    ) -> tuple[int, Move | None]:
+        """The id of a renamed table's database `home`, and the move of its data if it lies in its default place."""
+        assert value.sd is not None
+        if tables.find(tx, name) is not None:
+            raise InvalidOperationException(f"new table {name.database}.{name.table} already exists")
+        if home is None:
+            raise InvalidOperationException(
+                f"Unable to change partition or table. Database {name.database} does not exist"
+            )
+        before = databases.find(tx, row.name.of_database)
+        moves_data = (
+            row.location is not None
+            and not hive_objects.is_view(old)
+            and not hive_objects.is_external(old)
+            and value.sd.location in (None, "", row.location)
+            and before is not None
+            and (self._warehouse.relative_to(base_of(row.location), _usual_place(before, old)) or "").lower()
+            == row.name.table
+        )
+        if not moves_data:
+            return home.id, None
+        assert row.location is not None
+        source = base_of(row.location)
+        target = self._warehouse.table_location(_usual_place(home, value), name.table)
+        value.sd.location = target + row.location.removeprefix(source)
+        if target == source:
+            return home.id, None
+        self._deletable.check(tx, [source], "moved", besides=row.id)
+        self._publisher.settle_table(tx, row.id)
+        self._mover.settle_within(tx, [source, target])
+        if self._warehouse.exists(target):
+            raise InvalidOperationException(
+                f"New location for this table {name.database}.{name.table} already exists : {target}"
+            )
+        self._warehouse.check_move(source, target)
+        self._deletable.record_moved(tx, source, target)
+        return home.id, moves.add(tx, source, target)
+
+    def _relocate(self, tx: Transaction, row: TableRow, value: Table) -> None:
+        """A table may get another location; its partitions stay where they are, as in Hive."""
+        assert value.sd is not None
+        if hive_objects.is_view(value):
+            return
+        if not value.sd.location:
+            raise MetaException("a table needs a location")
+        value.sd.location = self._warehouse.qualify(value.sd.location)
+        if value.sd.location != row.location and self._warehouse.parent(value.sd.location) is None:
+            raise InvalidOperationException(f"{row.name.table} location must not be root path")
+        if row.location is not None and value.sd.location != row.location:
+            self._deletable.hold(tx, [value.sd.location])
+            self._mover.settle_within(tx, [row.location, value.sd.location])
+            self._deletable.record_given(tx, [value.sd.location])
+            if not value.partitionKeys:  # their partitions' files stay where they are
+                self._deletable.forget(tx, [row.location])
+            partitions.pin_locations(tx, row.id, row.location)
+
+    def _refresh_statistics(self, old: Table, value: Table, context: Mapping[str, str], *, renamed: bool) -> None:
+        assert value.sd is not None and value.parameters is not None
+        if renamed or value.partitionKeys:
+            return
+        if basic_statistics.needed(None, None, context, view=hive_objects.is_view(value)):
+            basic_statistics.refresh(
+                value.parameters,
+                self._warehouse,
+                value.sd.location,
+                context,
+                made_directory=False,
+                force=True,
+            )
+
+    def _change_columns(self, tx: Transaction, row: TableRow, old: Table, value: Table, cascade: bool) -> None:
+        """Statistics of columns that are gone or of another type go; with `cascade` partitions get the new columns."""
+        assert old.sd is not None and value.sd is not None
+        if old.sd.cols == value.sd.cols:
+            return
+        types = {field.name: field.type for field in value.sd.cols or ()}
+        changed = [f.name or "" for f in old.sd.cols or () if types.get(f.name) != f.type]
+        statistics.remove_columns(tx, row.id, changed, partitions_too=cascade)
+        constraints.remove_columns(tx, row.id, [name for name in changed if name not in types])
+        if cascade:
+            used = descriptors.bodies_of_table(tx, row.id)
+            renewed = {
+                number: splice.descriptor_body(splice.descriptor(body, None).replace(cols=value.sd.cols))
+                for number, body in used.items()
+            }
+            ids = descriptors.keep(tx, renewed.values())
+            partitions.change_descriptors(tx, row.id, {number: ids[body] for number, body in renewed.items()})
+
+    # --- removing ---------------------------------------------------------------------------------------------
+
+    def drop(
+        self,
+        database: str | None,
+        table: str | None,
+        *,
+        delete_data: bool,
+        catalog: str | None = None,
+        of_index: bool = False,
+    ) -> None:
+        """Removes a table with its partitions and indexes; a managed one's directories too, after the commit.
+
+        `of_index`: the table holds the data of an index that is dropped. Without it, such a table is refused. Raises
+        NoSuchObjectException, and MetaException for a table that an index or a materialized view needs.
+        """
+        with self._database.write() as tx:
+            row = self.row(tx, database, table, catalog, RowLock.EXCLUSIVE)
+            if not of_index and table_indexes.holds_index(tx, row.id):
+                raise MetaException(f"The table {table} is an index table. Please do drop index instead.")
+            view_sources.check_unused(tx, row.name.catalog, [row.name])
+            large = [row.location or ""] if partitions.has_more(tx, row.id, _MANY_PARTITIONS) else []
+            doomed = []
+            for index in table_indexes.of_table(tx, row.id):
+                data = self.row(tx, index.index_database, index.index_table, lock=RowLock.EXCLUSIVE)
+                doomed += self._remove(tx, data, delete_data=True)
+            doomed += self._remove(tx, row, delete_data=delete_data)
+            deletions = self._mover.record_deletions(tx, self._deletable.among(tx, doomed), large)
+        self._mover.carry_out(deletions)
+
+    def _remove(self, tx: Transaction, row: TableRow, *, delete_data: bool) -> list[str]:
+        """Removes one table; the directories that are to be deleted are returned."""
+        doomed: list[str] = []
+        external = hive_objects.is_true(row.parameters.get("EXTERNAL"))
+        if delete_data and not external and row.type != hive_objects.VIEW:
+            doomed = [
+                *([base_of(row.location)] if row.location else []),
+                *partitions.foreign_locations(tx, [row.id]),
+            ]
+            self._mover.settle_within(tx, doomed)
+        else:
+            self._publisher.settle_kept(tx, row.id)
+            if row.location:
+                self._deletable.forget(tx, [base_of(row.location)])
+        tables.remove(tx, [row.id])
+        written_tables.forget_tables(tx, row.name.of_database, [row.name.table])
+        self._events.table(tx, EventType.DROP_TABLE, hive_objects.table_of(row), None)
+        return doomed
+
+    def truncate(
+        self, database: str | None, table: str | None, names: Sequence[str] | None, catalog: str | None = None
+    ) -> None:
+        """Empties a table, or the named partitions of it, and says so in the statistics.
+
+        Raises NoSuchObjectException where the table or a partition is unknown, MetaException where another
+        table or a database lies in a directory that would be emptied.
+        """
+        with self._database.write() as tx:
+            row = self.row(tx, database, table, catalog, RowLock.EXCLUSIVE)
+            value = hive_objects.table_of(row)
+            assert value.parameters is not None
+            if hive_drops.hold_completions(tx, row):
+                hive_drops.drop_files(tx, row, names if value.partitionKeys else None, self._events, deleted=True)
+            if not value.partitionKeys:
+                emptied = [row.location] if row.location else []
+                basic_statistics.clear_after_truncate(value.parameters)
+                tables.change(tx, row.id, row.database_id, hive_objects.table_values(value, row.descriptor_id))
+                self._events.table(tx, EventType.TRUNCATE_TABLE, hive_objects.table_of(row), value)
+            else:
+                emptied = self._truncate_partitions(tx, row, names)
+                tables.touch(tx, row.id)
+            self._deletable.check(tx, emptied, "emptied", besides=row.id)
+            self._publisher.settle_table(tx, row.id)
+            self._mover.settle_within(tx, emptied)
+            # While the table is held: files of a batch that is accepted next must not be among those deleted.
+            for failure in self._warehouse.delete_directories(emptied):
+                raise failure
+            self._warehouse.make_directories(emptied, set())
+
+    def _truncate_partitions(self, tx: Transaction, row: TableRow, names: Sequence[str] | None) -> list[str]:
+        """Clears the statistics of all or the named partitions and returns where they lie."""
+        found = partitions.rows(tx, partitions.Selection(row.id, names=names), lock=True)
+        if names is not None and len(found) < len(set(names)):
+            missing = sorted(set(names) - {p.name for p in found})
+            raise NoSuchObjectException(f"partition values={missing} not found")
+        encoder = partition_codec.encoder(tx, row)
+        changed, emptied, changes = [], [], []
+        for partition in found:
+            before = encoder.decoded(partition.stored)
+            value = before.replace(parameters=dict(before.parameters or {}))
+            assert value.parameters is not None
+            basic_statistics.clear_after_truncate(value.parameters)
+            changed.append((partition.id, splice.partition_body(value)))
+            descriptor = partition.stored.storage_descriptor_id
+            changes.append(PartitionChange(partition.name, partition.ready, before, value, descriptor, descriptor))
+            if place := hive_objects.location(value):
+                emptied.append(place)
+        partitions.change_bodies(tx, changed)
+        self._events.partitions(tx, EventType.TRUNCATE_PARTITIONS, hive_objects.table_of(row), changes)
+        return emptied
+
+    def counts(self) -> dict[str, int]:
+        """How many databases, tables and partitions there are."""
+        with self._database.read() as tx:
+            return {
+                "catalogs": len(catalogs.names(tx)),
+                "databases": databases.count(tx),
+                "tables": tables.count(tx),
+                "partitions": partitions.count_all(tx),
+            }
+
+
+def _names_of_alteration(
+    database: str | None, table: str | None, new: Table | None, catalog: str | None
+) -> tuple[TableName, TableName]:
+    """The old and the new name of an altered table. Raises InvalidOperationException, MetaException."""
+    if new is None:
+        raise InvalidOperationException("New table is invalid: there is none")
+    if new.tableName is None or new.dbName is None:
+        raise MetaException("New table is invalid: it has no name, or names no database")
+    old_name = given.table_name(database, table, catalog)
+    if new.catName is not None and given.normalized(new.catName) != old_name.catalog:
+        raise InvalidOperationException(
+            f"Tables cannot be moved between catalogs, old catalog {old_name.catalog}, new catalog {new.catName}"
+        )
+    return old_name, given.table_name(new.dbName, new.tableName, old_name.catalog)
+
+
+def _check_new(table: Table) -> TableName:
+    """Hive's checks of a new table, in Hive's order, and its name."""
+    if table.tableName is None or table.dbName is None:
+        raise MetaException("a table needs a name and a database")
+    if not is_table_name(table.tableName):
+        raise InvalidObjectException(f"{table.tableName} is not a valid object name")
+    if table.sd is None:
+        raise MetaException("a table needs a storage descriptor")
+    if table.sd.cols is None and table.tableType != hive_objects.VIEW:
+        raise MetaException("a table's storage descriptor needs a list of columns, which may be empty")
+    if (wrong := wrong_type(table.sd.cols)) is not None:
+        raise InvalidObjectException(f"Invalid column type: {wrong}")
+    if (wrong := wrong_type(table.partitionKeys)) is not None:
+        raise InvalidObjectException(f"Invalid partition column type: {wrong}")
+    if table.sd.skewedInfo is not None:
+        own = {field.name for field in table.sd.cols or ()}
+        for column in table.sd.skewedInfo.skewedColNames or ():
+            if column not in own:
+                raise InvalidObjectException(f"Invalid skew column [{column}]")
+    return given.table_name(table.dbName, table.tableName, table.catName)
+
+
+def _check_complete(table: Table) -> None:
+    """What Hive finds wrong only when it stores a new table, after it looked whether there is such a table."""
+    assert table.sd is not None
+    check_length(given.normalized(table.tableName or ""), "table")
+    if table.sd.serdeInfo is None:
+        raise MetaException("Invalid SerDeInfo object")
+    check_columns(table.sd.cols)
+    check_columns(table.partitionKeys)
+
+
+def _table_type(value: Table) -> str:
+    """The type that Hive gives a new table: the parameter EXTERNAL decides between managed and external."""
+    if value.tableType is None and value.viewOriginalText is not None:
+        return hive_objects.VIEW
+    if value.tableType in (None, hive_objects.MANAGED, hive_objects.EXTERNAL):
+        return hive_objects.EXTERNAL if hive_objects.is_external(value) else hive_objects.MANAGED
+    assert value.tableType is not None
+    return value.tableType
+
+
+def _usual_place(home: DatabaseRow, value: Table) -> str:
+    """The directory for a database's tables without a location. Hive 4 has separate ones for managed tables."""
+    managed = None if hive_objects.is_external(value) else home.managed_location
+    return managed or home.location or ""
+
+
+def _unreadable_properties(value: Table) -> str | None:
+    """What is wrong with a table's readiness and timeline properties, and its key, as a text; None if nothing."""
+    try:
+        ReadinessProperties.of_table(value.parameters or {}, hive_objects.key_names(value))
+        check_timeline_properties(value.parameters or {})
+        definition(value)
+    except (ValueError, InvalidOperationException) as error:
+        return f"{value.dbName}.{value.tableName}: {error}"
+    return None
+
+
+def _check_key(tx: Transaction, row: TableRow, old: Table, new: Table) -> None:
+    """Raises InvalidOperationException for an alteration by which a keyed table's files couldn't be read any more."""
+    if names_key(row.parameters) or names_key(new.parameters or {}):
+        check_change(tx, row, old, new)
+
+
+def _check_changed(new: Table) -> None:
+    """Hive's checks of an altered table, in Hive's order."""
+    if not is_table_name(new.tableName or ""):
+        raise InvalidOperationException(f"{new.tableName} is not a valid object name")
+    if new.sd is None or (new.tableType != hive_objects.VIEW and (new.sd.cols is None or new.partitionKeys is None)):
+        raise MetaException("a table needs a storage descriptor, columns and partition keys, be they empty")
+    if new.sd.serdeInfo is None:
+        raise MetaException("Invalid SerDeInfo object")
+    if (wrong := wrong_type(new.sd.cols)) is not None:
+        raise InvalidOperationException(f"Invalid column type: {wrong}")
+    own = {(column.name or "").lower() for column in new.sd.cols or ()}
+    unknown = [name for name in new.sd.bucketCols or () if name.lower() not in own]
+    if own and unknown:
+        raise InvalidOperationException(f"Bucket columns - {unknown} doesn't match with any table columns")
+
+
+def _check_expected(row: TableRow, new: Table, context: Mapping[str, str]) -> None:
+    """An alteration may name the value that a parameter must still have: how Iceberg commits without locks."""
+    key, expected = context.get(EXPECTED_KEY), context.get(EXPECTED_VALUE)
+    if key is None or expected is None:
+        return
+    if key not in (new.parameters or {}):
+        raise MetaException(f"New value for expected key {key} is not set")
+    actual = row.parameters.get(key)
+    if actual != expected:
+        raise MetaException(
+            f"The table has been modified. The parameter value for key '{key}' is '{actual}'."
+            f" The expected was value was '{expected}'"
+        )
+
+
+def _check_keys(old: Table, new: Table) -> None:
+    if hive_objects.is_view(old):
+        return
+    before = [field.name for field in old.partitionKeys or ()]
+    if before != [field.name for field in new.partitionKeys or ()]:
+        raise InvalidOperationException("partition keys can not be changed.")
+
+
+def _keep_descriptor(tx: Transaction, value: Table) -> int:
+    assert value.sd is not None
+    body = splice.descriptor_body(value.sd)
+    return descriptors.keep(tx, [body])[body]

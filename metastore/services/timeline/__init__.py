@@ -1,0 +1,1 @@
+"""Timelines of lake tables: begin, complete, roll back and list instants."""

@@ -1,0 +1,470 @@
+"""Completes instants: one transaction changes the timeline, the snapshot, Hive's view and the event log.
+
+Concurrency is optimistic: writers don't wait for one another while they write. When one completes, its changes are
+compared with all completions since the position that it has read. If both changed the same, the later one is rejected,
+and nothing of it ever becomes visible.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import structlog
+
+from metastore.services.commit.transitions import properties_of
+from metastore.services.events.recorder import Events
+from metastore.services.instants import states as rules
+from metastore.services.instants.conflicts import Strategy, overlap
+from metastore.services.instants.finalize import Changes, change_snapshot, common_time, finalize
+from metastore.services.instants.keyed_tables import check_completion, is_keyed
+from metastore.services.instants.schema_evolution import change_columns
+from metastore.services.readiness.progress import progress_of
+from metastore.services.readiness.service import ReadinessService
+from metastore.services.table.service import TableService
+from metastore.services.timeline import staging
+from metastore.services.timeline.hive_sync import HiveView, lake_partition
+from metastore.services.timeline.lookup import abort, check_attempt, held_instant, held_lake_table, saved_position
+from metastore.services.timeline.planner import Planner, undone
+from metastore.services.timeline.publishing import Publishing
+from metastore.services.timeline.staging import InstantFiles
+from metastore.services.timeline.thrift_objects import describe_instant, to_thrift, with_moments
+from metastore.store import Conflict, Database, DatabaseUnavailable
+from metastore.store.catalog.databases import RowLock
+from metastore.store.commit import readiness
+from metastore.store.engine.clock import now_ms
+from metastore.store.engine.database import Transaction
+from metastore.store.snapshot import data_files
+from metastore.store.table.tables import TableRow
+from metastore.store.timeline import instants
+from metastore.store.timeline.instants import InstantRow, RejectedCommitRow, Timeline
+from metastore.warehouse import WarehouseError
+from metastore.wire import binary
+from metastore.wire.hive import InvalidOperationException
+from metastore.wire.lake import (
+    CompletedInstant,
+    CompleteInstantRequest,
+    InstantConflict,
+    InstantKey,
+    TableReference,
+)
+from metastore.wire.struct import ExceptionStruct
+
+MAX_TOGETHER = 100
+"""Instants that complete in one transaction."""
+
+MAX_NAMED = 1_000
+"""The most overlaps that an InstantConflict lists."""
+
+MAX_WINNERS = 10
+"""The most instants that an InstantConflict names."""
+
+MAX_REJECTED_COMMITS = 1_000
+"""Rejected commits that are stored per table."""
+
+log = structlog.get_logger(__name__)
+
+
+class DecodedCompletion(NamedTuple):
+    """A completion whose metadata has been decoded.
+
+    `request`: the same request with the files that the metadata names. `directories`: by partition name, directories
+    relative to the table, for partitions that don't lie in the directory of their name.
+    """
+
+    request: CompleteInstantRequest
+    directories: Mapping[str, str]
+
+
+Decode = Callable[[Transaction, TableRow, InstantRow, CompleteInstantRequest], DecodedCompletion]
+"""Decodes a request's metadata. Called in the completing transaction, while the table's timeline is locked."""
+
+
+class InstantCompletion:
+    """Completes instants."""
+
+    def __init__(
+        self,
+        database: Database,
+        tables: TableService,
+        hive_view: HiveView,
+        readiness: ReadinessService,
+        events: Events,
+        files: InstantFiles,
+        publishing: Publishing,
+    ) -> None:
+        self._database = database
+        self._tables = tables
+        self._hive_view = hive_view
+        self._readiness = readiness
+        self._events = events
+        self._files = files
+        self._publishing = publishing
+
+    def complete(
+        self, requests: Sequence[CompleteInstantRequest], *, decode: Decode | None = None
+    ) -> list[CompletedInstant]:
+        """Completes instants atomically, at most one per table. Returns them in the order of the requests.
+
+        `decode`: fills in requests from their metadata. A repeated call with the same requests succeeds, so that a
+        client may call again after a lost response. Raises NoSuchObjectException, InvalidOperationException,
+        InstantConflict if another writer completed a conflicting instant first, WarehouseError.
+        """
+        if not 0 < len(requests) <= MAX_TOGETHER:
+            raise InvalidOperationException(f"give 1 to {MAX_TOGETHER} instants to complete, not {len(requests)}")
+        try:
+            with self._database.write() as tx:
+                done = self._complete_all(tx, requests, decode)
+        except Conflict:
+            raise InvalidOperationException("an instant with that timestamp and action is completed already") from None
+        except _CommitConflict as conflict:
+            self._record_conflict(conflict)
+            raise InstantConflict(str(conflict), conflict.winners, conflict.overlap, conflict.paths) from None
+        self._finish(done)
+        # Moments are left out: they aren't known before the sequencer has run.
+        return [each.answer for each in done]
+
+    def _complete_all(
+        self, tx: Transaction, requests: Sequence[CompleteInstantRequest], decode: Decode | None
+    ) -> list["_Result"]:
+        locked = self._lock_all(tx, requests, decode)
+        repeated = [each for each in locked if each.instant.state == rules.COMPLETED]
+        if repeated:
+            done = [self._repeat(tx, each) for each in repeated]
+            if len(done) < len(requests):
+                raise InvalidOperationException("some of the instants are completed already, others are not")
+            return done
+        changed = [self._change(tx, each, decode) for each in locked]
+        now = common_time(tx, [each.locked.row.id for each in changed]) if len(changed) > 1 else None
+        done = [self._finalize(tx, each, now) for each in changed]
+        # All of them share one moment, so that no reader sees some without the others.
+        instants.put_event(tx, [each.instant_id for each in done], max(each.event or 0 for each in done))
+        return done
+
+    def _lock_all(
+        self, tx: Transaction, requests: Sequence[CompleteInstantRequest], decode: Decode | None
+    ) -> list["_Locked"]:
+        """Locks the requests' tables, timelines and instants. Returns them in the order of the requests."""
+        locked: dict[int, _Locked] = {}
+        # Locks are taken in the order of names, as everywhere else, against deadlocks.
+        for index, request in sorted(enumerate(requests), key=lambda each: _named(each[1].table)):
+            changes_table = request.columns is not None or request.relocate or request.published or decode is not None
+            lock = RowLock.EXCLUSIVE if changes_table else RowLock.SHARED
+            row = held_lake_table(self._tables, tx, request.table, lock)
+            if row.id in (each.row.id for each in locked.values()):
+                raise InvalidOperationException(
+                    f"two of the instants belong to {row.name}: complete one instant of a table at a time"
+                )
+            line = instants.hold_completions(tx, row.id)
+            instant = held_instant(tx, row, request.timestamp, request.action)
+            locked[index] = _Locked(request, row, line, instant)
+        return [locked[index] for index in range(len(requests))]
+
+    @staticmethod
+    def _repeat(tx: Transaction, locked: "_Locked") -> "_Result":
+        """The result of an earlier call that succeeded. Raises InvalidOperationException if that was another one."""
+        instant, row = locked.instant, locked.row
+        if instant.digest != _digest(locked.request):
+            raise InvalidOperationException(f"{describe_instant(instant)} already, with another content")
+        answer = CompletedInstant(locked.request.table, to_thrift(with_moments(tx, [instant])[0]), True, row.version)
+        return _Result(answer, row.id, instant.id, None, has_event_times=False)
+
+    def _change(self, tx: Transaction, locked: "_Locked", decode: Decode | None) -> "_Changed":
+        """Makes all changes of a completion but the last, `_finalize`. Until then other instants may begin."""
+        request, row, line, instant = locked.request, locked.row, locked.line, locked.instant
+        check_attempt(instant, request.attempt)
+        if instant.state != rules.INFLIGHT:
+            raise InvalidOperationException(f"{describe_instant(instant)}: it must be inflight to be completed")
+        digest = _digest(request)
+        directories: Mapping[str, str] = {}
+        if decode is not None:
+            request, directories = decode(tx, row, instant, request)
+        brought: list[int] = []
+        if self._files.pending(tx, row):
+            # Files of earlier completions must be in place before they can be removed or replaced.
+            brought = self._files.bring(tx, row)
+        keyed = is_keyed(row)
+        if keyed:
+            check_completion(row, request)
+        published = self._publishing.checked(tx, row, line, instant, request)
+        relocated = self._files.relocated(row, instant, request)
+        joined = self._files.joined(tx, row, instant, request)
+        action = rules.completed_action(instant.action, request.newAction)
+        if instant.begun_as == rules.SAVEPOINT:
+            saved_position(tx, row, line, instant.timestamp)  # a clean may have completed since it began
+        if request.rolledBack is not None:
+            changes = self._undo(tx, row, instant, joined.request, line)
+        else:
+            compacts = instant.begun_as in rules.COMPLETES_AS
+            planner = Planner(tx, row, joined.request, compacts=compacts, keyed=keyed)
+            read = _read_position(row, instant, request, line.position)
+            changes = planner.named(read)
+            logs_commute = keyed and not request.conditional and not planner.grows
+            self._check_conflicts(tx, locked, request, changes, read, logs_commute=logs_commute)
+            planner.resolve(changes)
+        request = joined.request
+        if request.cleanedPaths is not None:
+            line = self._clean(tx, row, instant, request.cleanedPaths, line)
+        if request.metadata is not None:
+            instants.put_metadata(tx, instant.id, rules.COMPLETED, request.metadata)
+        data_files.cancel_deletions_of(tx, instant.id)
+        # A process may have written to the directory of its attempt after that was deleted.
+        staging.schedule_deletion_of_attempts(tx, row, instant, range(1, instant.attempt))
+        places = _Places({**directories, **joined.directories}, relocated)
+        self._apply(tx, locked, request, changes, places, keyed=keyed)
+        if published is not None:
+            self._publishing.record(tx, row, published)
+            self._hive_view.update(tx, row, published.sums, {}, {}, published.places)
+        self._files.forget(tx, row, brought)
+        self._files.record(tx, row, instant, joined)
+        return _Changed(locked, request, digest, line.oldest_readable, action, changes)
+
+    def _finalize(self, tx: Transaction, changed: "_Changed", now: int | None) -> "_Result":
+        row, instant, request = changed.locked.row, changed.locked.instant, changed.request
+        finalized = finalize(
+            tx,
+            row,
+            self._events,
+            instant,
+            changed.changes,
+            action=changed.action,
+            position=changed.locked.line.position + 1,
+            oldest_readable=changed.oldest_readable,
+            digest=changed.digest,
+            now=now,
+        )
+        answer = CompletedInstant(request.table, to_thrift(finalized.instant), False, finalized.version)
+        return _Result(answer, row.id, instant.id, finalized.event, has_event_times=bool(request.eventTimes))
+
+    def _apply(
+        self,
+        tx: Transaction,
+        locked: "_Locked",
+        request: CompleteInstantRequest,
+        changes: Changes,
+        places: "_Places",
+        *,
+        keyed: bool,
+    ) -> None:
+        """Changes the snapshot, the table's columns, its watermark, and Hive's view.
+
+        Of a keyed table Hive sees what was published: here its new partitions are added, without files.
+        """
+        row, relocated = locked.row, places.relocated
+        sums = change_snapshot(tx, row, locked.line.position + 1, changes)
+        if request.columns is not None:
+            last = locked.line.position
+            row = change_columns(tx, row, request.columns, request.schemaProperties or {}, last, self._events)
+        if request.eventTimes:
+            properties = properties_of(row)
+            readiness.hold(tx, row.id)
+            readiness.put_progress(tx, row.id, progress_of(tx, row, request.chain, request.eventTimes, properties))
+            self._readiness.advance(tx, row, properties)
+        if keyed:
+            self._hive_view.add(tx, row, sums, changes.values)
+            return
+        if request.rolledBack is not None:
+            relocated = staging.back(sums, changes, locked.instant)
+        self._hive_view.update(tx, row, sums, changes.values, places.directories, relocated)
+
+    @staticmethod
+    def _check_conflicts(
+        tx: Transaction,
+        locked: "_Locked",
+        request: CompleteInstantRequest,
+        changes: Changes,
+        read: int,
+        *,
+        logs_commute: bool,
+    ) -> None:
+        """Raises _CommitConflict if a completion since position `read` conflicts with the changes.
+
+        `logs_commute`: as of `overlap`.
+        """
+        row, last = locked.row, locked.line.position
+        strategy = Strategy.parse(request.strategy) if request.strategy else Strategy.of_table(row.parameters)
+        if not changes.changed_groups or read >= last:
+            return
+        touched = None if strategy is Strategy.TABLE else {each.partition for each in changes.changed_groups}
+        both: dict[str, None] = {}
+        winning: list[int] = []
+        for position, theirs in instants.find_changed_groups(tx, row.id, read, last, touched).items():
+            found = overlap(strategy, changes.changed_groups, theirs, logs_commute=logs_commute)
+            if found:
+                winning.append(position)
+                both.update(dict.fromkeys(found))
+        if winning:
+            winners = instants.by_positions(tx, row.id, winning[:MAX_WINNERS])
+            paths = [each.path or "" for each in request.added or ()]
+            raise _CommitConflict(row, locked.instant, winners, list(both), paths)
+
+    @staticmethod
+    def _undo(
+        tx: Transaction, row: TableRow, instant: InstantRow, request: CompleteInstantRequest, line: Timeline
+    ) -> Changes:
+        """The changes that undo the instants `request.rolledBack`, which must be the last ones that changed files."""
+        if instant.begun_as not in rules.UNDOING:
+            raise InvalidOperationException(f"only a rollback or a restore undoes others, not a {instant.begun_as}")
+        if request.added or request.removedGroups or request.removedPaths or request.replacedPartitions:
+            raise InvalidOperationException("a rollback or restore changes only files of the instants that it undoes")
+        found = [held_instant(tx, row, *_key(each)) for each in request.rolledBack or ()]
+        aborted = [each for each in found if each.position is None and each.id != instant.id]
+        completed = [each for each in found if each.position is not None]
+        for each in completed:
+            if each.action == rules.PUBLISH:
+                raise InvalidOperationException(f"{describe_instant(each)}: it can't be undone, publish again")
+        changes = Changes()
+        if completed:
+            back_to = min(each.position or 0 for each in completed) - 1
+            undone_ids = {each.id for each in completed}
+            for later in instants.completed_after(tx, row.id, back_to, line.position, line.position):
+                if later.id not in undone_ids and later.undone_by is None and later.action not in rules.ADDING_NOTHING:
+                    raise InvalidOperationException(f"{describe_instant(later)} since then: undo it, too")
+            if back_to < line.oldest_readable and back_to not in instants.saved_positions(tx, row.id):
+                raise InvalidOperationException(f"files of the snapshot at position {back_to} have been cleaned")
+            after, before = data_files.changed_since(tx, row.id, back_to)
+            names = {each.partition for each in (*after, *before)}
+            changes = undone(before, after, {name: lake_partition(row, name) for name in names})
+            instants.undo(tx, sorted(undone_ids), instant.timestamp)
+        abort(tx, row, aborted)
+        return changes
+
+    @staticmethod
+    def _clean(tx: Transaction, row: TableRow, instant: InstantRow, paths: Sequence[str], line: Timeline) -> Timeline:
+        """Removes superseded files from the timeline and schedules their deletion. Returns the new timeline row.
+
+        Raises InvalidOperationException for files that the latest snapshot or a savepoint needs.
+        """
+        if instant.begun_as != rules.CLEAN:
+            raise InvalidOperationException(f"only a clean deletes files, not a {instant.begun_as}")
+        found = data_files.unneeded_paths(tx, row.id, paths, instants.saved_positions(tx, row.id))
+        needed = data_files.known_paths(tx, row.id, set(paths)) - {each.path for each in found}
+        if needed:
+            raise InvalidOperationException(
+                f"the file {min(needed)!r} belongs to the latest snapshot or to a savepoint"
+            )
+        data_files.purge(tx, row.id, [each.id for each in found])
+        oldest = max((each.removed_at or 0 for each in found), default=0)
+        return line._replace(oldest_readable=max(line.oldest_readable, oldest))
+
+    def _record_conflict(self, conflict: "_CommitConflict") -> None:
+        """Stores why a completion was rejected, and which files to delete when the instant is aborted."""
+        with self._database.write() as tx:
+            found = instants.find(tx, conflict.row.id, conflict.instant.timestamp, conflict.instant.begun_as, lock=True)
+            if found is None or found.position is not None:
+                return
+            instants.record_conflict(tx, found.id, str(conflict))
+            winners = [each.position or 0 for each in conflict.winners]
+            rejected = RejectedCommitRow(
+                found.timestamp, found.begun_as, found.requested_at, now_ms(tx), winners, reason=str(conflict)
+            )
+            instants.add_rejected_commit(tx, conflict.row.id, rejected, MAX_REJECTED_COMMITS)
+            data_files.cancel_deletions_of(tx, found.id)
+            data_files.schedule_deletion(tx, conflict.row.id, conflict.paths, found.id)
+
+    def _finish(self, done: Sequence["_Result"]) -> None:
+        """Moves staged files and commits due partitions. Failures don't undo the completions; a leader task retries."""
+        for each in done:
+            try:
+                self._files.publish(each.table_id)
+            except (WarehouseError, DatabaseUnavailable) as error:
+                log.warning("files of an instant can't be moved yet", table_id=each.table_id, error=str(error))
+            try:
+                if each.has_event_times:
+                    self._readiness.commit_due(each.table_id)
+            except (WarehouseError, DatabaseUnavailable, ExceptionStruct) as error:
+                log.warning("partitions can't be made ready yet", table_id=each.table_id, error=str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Locked:
+    """A request, and the rows that are locked for it."""
+
+    request: CompleteInstantRequest
+    row: TableRow
+    line: Timeline
+    instant: InstantRow
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Directories of partitions by name, relative to the table.
+
+    `directories`: for new partitions that don't lie in the directory of their name. `relocated`: for replaced ones.
+    """
+
+    directories: Mapping[str, str]
+    relocated: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """A completion whose changes are made, and which is to be finalized.
+
+    `request`: decoded, with the final paths of staged files. `digest`: of the original request.
+    """
+
+    locked: _Locked
+    request: CompleteInstantRequest
+    digest: bytes
+    oldest_readable: int
+    action: str
+    changes: Changes
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """A completed instant. `event`: the id of its event; None if an earlier call had completed it."""
+
+    answer: CompletedInstant
+    table_id: int
+    instant_id: int
+    event: int | None
+    has_event_times: bool
+
+
+class _CommitConflict(Exception):
+    """Another writer completed a conflicting instant first."""
+
+    def __init__(
+        self, row: TableRow, instant: InstantRow, winners: Sequence[InstantRow], overlap: list[str], paths: list[str]
+    ) -> None:
+        by = ", ".join(f"{each.timestamp} {each.action}" for each in winners)
+        what = "; ".join(overlap[:MAX_WINNERS]) + (" and more" if len(overlap) > MAX_WINNERS else "")
+        super().__init__(
+            f"{row.name}: {by} completed since {instant.timestamp} {instant.action} read the table, and changed the"
+            f" same: {what}. Abort the instant, read the table again and begin a new instant"
+        )
+        self.row = row
+        self.instant = instant
+        self.winners = [to_thrift(each) for each in winners]
+        self.overlap = overlap[:MAX_NAMED]
+        self.paths = paths
+
+
+def _read_position(row: TableRow, instant: InstantRow, request: CompleteInstantRequest, last: int) -> int:
+    """The position that a writer has read, at its instant's begin or later. Raises InvalidOperationException."""
+    if request.readPosition is None:
+        return instant.read_position
+    if not 0 <= request.readPosition <= last:
+        raise InvalidOperationException(f"{row.name} has no position {request.readPosition}: the last one is {last}")
+    return max(instant.read_position, request.readPosition)
+
+
+def _named(table: TableReference | None) -> tuple[str, ...]:
+    named = table or TableReference()
+    return (named.catalog or "", (named.database or "").lower(), (named.table or "").lower())
+
+
+def _key(key: InstantKey) -> tuple[str | None, str | None]:
+    return key.timestamp, key.action
+
+
+def _digest(request: CompleteInstantRequest) -> bytes:
+    """A hash of the request's content, by which a repeated call is recognised."""
+    content = request.replace(
+        table=None,
+        eventTimes=dict(sorted((request.eventTimes or {}).items())),
+        schemaProperties=dict(sorted((request.schemaProperties or {}).items())),
+    )
+    return hashlib.sha256(binary.encode(content)).digest()

@@ -1,0 +1,1 @@
+"""Hive's transactions, write ids, locks and compactions."""

@@ -1,0 +1,98 @@
+"""Commits DataFrames to keyed tables: one, or several tables together."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from pyspark.sql import DataFrame
+
+from metastore.client.keyed_writes import Action, KeyedOperation, committed, completion_of
+from metastore.client.lake import LakeTable, Writing
+from metastore.client.lake_types import AsOf, Completion, Instant, Moment, Schema
+from metastore.spark.keyed_writing import prepare, write_buckets
+from metastore.spark.session_client import lake_table
+from metastore.spark.written import Written, refresh_listings
+
+TableChange: TypeAlias = tuple[DataFrame, str, KeyedOperation]
+"""Rows, the table `database.table`, and what to do with them."""
+
+
+def write_together(
+    changes: Sequence[TableChange],
+    *,
+    based_on: Moment | None = None,
+    source: str = "spark",
+    heartbeat_seconds: float = 20.0,
+    uri: str | None = None,
+) -> list[Written]:
+    """Changes rows of several keyed tables in one transaction: readers see all of the changes, or none.
+
+    Operations are those of `write` by key. The results are in the order of the changes, at most one per table. With
+    `based_on`, the moment as of which the tables were read, a change of the same buckets since is a conflict; without,
+    all rows are merged again. Raises what `write` raises; then nothing is written.
+    """
+    if not changes:
+        return []
+    writes = []
+    for rows, table, operation in changes:
+        lake = lake_table(rows.sparkSession, table, uri)
+        writes.append(KeyedWrite(rows, lake, lake.schema(), operation, source=source, based_on=based_on))
+    done = committed([each.action() for each in writes], heartbeat_seconds)
+    return [write.result(*each) for write, each in zip(writes, done, strict=True)]
+
+
+class KeyedWrite:
+    """Rows that are to be written into a keyed table. Raises UnfitRows, NotKeyed."""
+
+    def __init__(
+        self,
+        rows: DataFrame,
+        lake: LakeTable,
+        schema: Schema,
+        operation: str,
+        *,
+        event_time: str | None = None,
+        source: str = "spark",
+        based_on: AsOf | None = None,
+    ) -> None:
+        """`operation`: upsert, delete, merge, overwrite or replace_partitions. Other options are those of `write`."""
+        self._replaces = operation in ("overwrite", "replace_partitions")
+        self._prepared = prepare(rows, lake, schema, "upsert" if self._replaces else operation)  # type: ignore[arg-type]
+        self._lake = lake
+        self._operation = operation
+        self._event_time = event_time
+        self._source = source
+        self._based_on = based_on
+        self._rows = 0
+
+    def action(self) -> Action:
+        """The instant that writes them."""
+        merges = self._prepared.layout.table.is_merge_on_read
+        name = "replacecommit" if self._replaces else "deltacommit" if merges else "commit"
+        position = None if self._based_on is None else self._lake.position_of(self._based_on)
+        return Action(self._lake, name, self._attempt, position)
+
+    def result(self, instant: Instant, completion: Completion) -> Written:
+        """What the completed instant has written."""
+        refresh_listings(self._prepared.rows.sparkSession, self._lake)
+        files = completion.added
+        partitions = sorted({each.partition for each in files})
+        return Written(instant, self._rows, len(files), sum(each.size for each in files), partitions)
+
+    def _attempt(self, writing: Writing) -> Completion:
+        written = write_buckets(self._prepared, self._lake, writing, self._event_time, replaces=self._replaces)
+        self._rows = written.rows
+        made = completion_of(
+            written.files,
+            self._operation,
+            written.rows,
+            self._source,
+            least_event_time=written.least_event_time,
+            conditional=self._based_on is not None,
+        )
+        if not self._replaces:
+            return made
+        replaced = {each.partition for each in written.files}
+        if self._operation == "overwrite":
+            replaced |= {*self._lake.partitions()} if self._prepared.schema.keys else {""}
+        return dataclasses.replace(made, replaced_partitions=sorted(replaced))

@@ -1,0 +1,136 @@
+"""Reads keyed tables into DataFrames.
+
+Buckets whose base file is all there is are read by Spark's own Parquet reader. Those with log files are merged in Arrow
+by the executors, a bucket at a time. No row passes through the driver.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from metastore.client.buckets import Bucket, Layout, by_bucket, needs_merging, received, sent
+from metastore.client.keyed_tables import (
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    Commits,
+    TouchedBucket,
+    TouchedBuckets,
+    changes_of,
+    layout_of,
+)
+from metastore.client.lake import LakeTable
+from metastore.client.lake_types import DataFile, Schema
+from metastore.formats.keyed_table import INSTANT
+from metastore.formats.partition_names import DEFAULT_PARTITION, values_of
+from metastore.keyed.changes import CHANGE_TYPE, ChangeType
+from metastore.spark.executor_tasks import over_texts
+from metastore.spark.snapshot_files import SnapshotFile, data_frame
+from metastore.spark.table_schema import LakeColumns, columns_of, quoted
+
+_PLACE = "_metastore_partition_"
+
+
+def snapshot_rows(
+    spark: SparkSession, lake: LakeTable, schema: Schema, location: str, files: Iterable[DataFile]
+) -> DataFrame:
+    """The rows that the files of a snapshot hold, merged by key."""
+    columns = columns_of(spark, schema)
+    layout = layout_of(lake.name, schema, location)
+    clean: list[SnapshotFile] = []
+    dirty: dict[Bucket, list[DataFile]] = {}
+    for bucket, found in by_bucket(files).items():
+        if needs_merging(found):
+            dirty[bucket] = found
+        else:
+            clean += [
+                SnapshotFile(layout.uri(each), each.size, each.partition) for each in found if each.kind == "base"
+            ]
+    # The files have the names in lower case, and the session may tell names apart by their case.
+    stored = StructType([StructField(each.name.lower(), each.dataType, True, each.metadata) for each in columns.data])
+    rows = data_frame(spark, clean, stored, columns.keys).toDF(*columns.data.names, *columns.keys.names)
+    if not dirty:
+        return rows
+    tasks = [_task(bucket.partition, {"files": found}) for bucket, found in dirty.items()]
+    merged = _in_tasks(spark, tasks, columns, StructType(), _merging(layout))
+    return rows.unionByName(merged) if clean else merged
+
+
+def change_rows(
+    spark: SparkSession, lake: LakeTable, after: int, up_to: int, *, filter: str | None, include_uncommitted: bool
+) -> DataFrame:
+    """The net changes of rows after one position up to another, with `_change_type` and the commit's columns."""
+    found = TouchedBuckets(lake, after, up_to, filter=filter, include_uncommitted=include_uncommitted)
+    columns = columns_of(spark, found.schema)
+    marks = [
+        StructField(CHANGE_TYPE, StringType()),
+        StructField(COMMIT_VERSION, LongType()),
+        StructField(COMMIT_TIMESTAMP, TimestampType()),
+    ]
+    tasks = [_task(bucket.partition, each._asdict()) for bucket, each in found.buckets.items()]
+    return _in_tasks(spark, tasks, columns, StructType(marks), _comparing(found.layout, found.commits))
+
+
+def latest_of(changes: DataFrame) -> DataFrame:
+    """The inserted rows and the post-images alone, without the columns that say so."""
+    kinds = [str(ChangeType.INSERT), str(ChangeType.UPDATE_POSTIMAGE)]
+    return changes.where(sf.col(CHANGE_TYPE).isin(kinds)).drop(CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
+
+
+def _merging(layout: Layout) -> Callable[[Mapping[str, Sequence[DataFile]]], pa.Table]:
+    def merge(files: Mapping[str, Sequence[DataFile]]) -> pa.Table:
+        return layout.read(files["files"]).rows.drop_columns([INSTANT])
+
+    return merge
+
+
+def _comparing(layout: Layout, commits: Commits) -> Callable[[Mapping[str, Sequence[DataFile]]], pa.Table]:
+    def compare(files: Mapping[str, Sequence[DataFile]]) -> pa.Table:
+        touched = TouchedBucket(**files)
+        bucket = next(Bucket(each.partition, each.file_group) for some in touched for each in some)
+        return commits.marked(bucket, changes_of(layout, touched))
+
+    return compare
+
+
+def _in_tasks(
+    spark: SparkSession,
+    tasks: Sequence[str],
+    columns: LakeColumns,
+    marks: StructType,
+    read: Callable[[Mapping[str, Sequence[DataFile]]], pa.Table],
+) -> DataFrame:
+    """The rows that `read` makes of each task's files: the data columns, those of the partition, then `marks`."""
+    names = [key.name.lower() for key in columns.keys]
+    places = [StructField(f"{_PLACE}{number}", StringType()) for number in range(len(names))]
+    whole = StructType([*columns.data, *marks, *places])
+
+    def run(text: str) -> Iterator[pa.RecordBatch]:
+        partition, files = _received(text)
+        rows = read(files)
+        for value in values_of(partition, names) if names else ():
+            known = None if value == DEFAULT_PARTITION else value
+            rows = rows.append_column("", pa.repeat(pa.scalar(known, pa.string()), rows.num_rows))
+        yield from rows.rename_columns(whole.names).to_batches()
+
+    found = over_texts(spark, tasks, run, whole)
+    return found.select(
+        *(sf.col(quoted(each.name)) for each in columns.data),
+        *(
+            sf.col(place.name).cast(key.dataType).alias(key.name)
+            for place, key in zip(places, columns.keys, strict=True)
+        ),
+        *(sf.col(each.name) for each in marks),
+    )
+
+
+def _task(partition: str, files: Mapping[str, Sequence[DataFile]]) -> str:
+    return json.dumps([partition, {name: [sent(each) for each in some] for name, some in files.items()}])
+
+
+def _received(text: str) -> tuple[str, dict[str, list[DataFile]]]:
+    partition, files = json.loads(text)
+    return partition, {name: [received(each) for each in some] for name, some in files.items()}

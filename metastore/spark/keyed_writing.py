@@ -1,0 +1,244 @@
+"""Writes DataFrames into keyed tables: the rows go to the executors that write their buckets, and nowhere else.
+
+Spark hashes the keys and brings the rows of a bucket together; a Python worker per task merges them in Arrow and writes
+the bucket's files. The driver learns the names of the files alone.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import BinaryType, DateType, StructType, TimestampNTZType, TimestampType
+
+from metastore.client.buckets import Bucket, BucketWriter, Layout, by_bucket, event_times, received, sent
+from metastore.client.keyed_tables import layout_of
+from metastore.client.keyed_writes import KeyedOperation, check_columns
+from metastore.client.lake import LakeTable, Writing
+from metastore.client.lake_types import DataFile, Schema, from_millis, to_millis
+from metastore.formats.keyed_table import DELETED, KeyedTable
+from metastore.formats.partition_names import DEFAULT_PARTITION, make_name
+from metastore.keyed.changes import CHANGE_TYPE, ChangeType
+from metastore.keyed.errors import UnfitRows
+from metastore.keyed.files import fitted
+from metastore.spark.executor_tasks import over_batches
+from metastore.spark.table_schema import columns_of, quoted
+
+_BUCKET = "_metastore_bucket"
+_PLACE = "_metastore_partition_"
+_SEPARATOR = 0x1F
+
+
+_ANSWER = StructType().add("file", "string").add("rows", "long").add("first_event", "long").add("unfit", "string")
+"""What a task says of its files: one per row, the number of rows once, the batch's least event time in milliseconds."""
+
+
+class WrittenBuckets(NamedTuple):
+    """What the tasks have written. `rows`: of the batch. `least_event_time`: of the batch's rows alone."""
+
+    files: list[DataFile]
+    rows: int
+    least_event_time: datetime | None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A batch that is ready to be written: the table's data columns, the partition's values as text, the bucket."""
+
+    rows: DataFrame
+    schema: Schema
+    layout: Layout
+
+    @property
+    def places(self) -> list[str]:
+        return [f"{_PLACE}{number}" for number in range(len(self.layout.table.partition_columns))]
+
+
+def prepare(rows: DataFrame, lake: LakeTable, schema: Schema, operation: KeyedOperation) -> Prepared:
+    """The batch in the table's types. Raises UnfitRows for columns that don't fit, NotKeyed."""
+    layout = layout_of(lake.name, schema, "")
+    columns = columns_of(rows.sparkSession, schema)
+    given = [name.lower() for name in rows.columns]
+    check_columns(given, layout.table, layout.schema.names, operation)
+    table = layout.table
+    rows = rows.toDF(*given)  # whatever their case: the session may tell names apart by it
+    selected = [
+        (sf.col(quoted(each.name.lower())) if each.name.lower() in given else sf.lit(None))
+        .cast(each.dataType)
+        .alias(each.name.lower())
+        for each in columns.data
+    ]
+    selected += [
+        # By way of the key's own type: `07` of a number is 7, as it would be in an INSERT.
+        sf.col(quoted(each.name.lower())).cast(each.dataType).cast("string").alias(f"{_PLACE}{number}")
+        for number, each in enumerate(columns.keys)
+    ]
+    if operation == "delete":
+        selected.append(sf.lit(True).alias(DELETED))
+    elif operation == "merge":
+        rows = rows.where(~sf.col(CHANGE_TYPE).eqNullSafe(str(ChangeType.UPDATE_PREIMAGE)))
+        # A kind that isn't known, or missing, becomes null, which the writer of the bucket refuses.
+        kinds = sf.when(sf.col(CHANGE_TYPE) == str(ChangeType.DELETE), True).when(
+            sf.col(CHANGE_TYPE).isin(str(ChangeType.INSERT), str(ChangeType.UPDATE_POSTIMAGE)), False
+        )
+        selected.append(kinds.alias(DELETED))
+    data = rows.select(*selected)
+    return Prepared(data.withColumn(_BUCKET, bucket_of(table, columns.data)), schema, layout)
+
+
+def bucket_of(table: KeyedTable, columns: StructType) -> Column:
+    """The bucket of a row, as `metastore.keyed.hashing` has it. Raises UnfitRows for a key that can't be hashed."""
+    types = {each.name.lower(): each.dataType for each in columns}
+    parts: list[Column] = []
+    for name in table.key:
+        column, kind = sf.col(quoted(name)), types[name]
+        if isinstance(kind, TimestampNTZType):
+            raise UnfitRows(f"the key column {name} is a timestamp without a zone, which can't be hashed")
+        if isinstance(kind, DateType):
+            column = sf.expr(f"cast(unix_date({quoted(name)}) as string)")
+        elif isinstance(kind, TimestampType):
+            column = sf.expr(f"cast(unix_micros({quoted(name)}) as string)")
+        elif not isinstance(kind, BinaryType):
+            column = column.cast("string")
+        if parts:
+            parts.append(sf.lit(bytearray([_SEPARATOR])))
+        parts.append(column.cast("binary"))
+    return (sf.crc32(sf.concat(*parts)) % table.buckets).cast("int")
+
+
+def write_buckets(
+    prepared: Prepared, lake: LakeTable, writing: Writing, event_time: str | None, *, replaces: bool = False
+) -> "WrittenBuckets":
+    """Writes a batch below the instant's directory.
+
+    `replaces`: nothing of what is in the buckets stays. Raises UnfitRows.
+    """
+    snapshot = lake.snapshot(
+        writing.instant.read_position, include_uncommitted=True, partitions=[] if replaces else None
+    )
+    layout = layout_of(lake.name, prepared.schema, snapshot.location)
+    writer = BucketWriter(
+        layout, writing.instant.timestamp, writing.directory, writing.path, event_time and event_time.lower()
+    )
+    spark = prepared.rows.sparkSession
+    existing = spark.sparkContext.broadcast(by_bucket(snapshot))
+    places = prepared.places
+    together = prepared.rows.repartition(*places, _BUCKET).sortWithinPartitions(*places, _BUCKET)
+    written = over_batches(together, _writing(writer, places, existing), _ANSWER)
+    found = written.collect()
+    existing.destroy()
+    if unfit := sorted(each.unfit for each in found if each.unfit is not None):
+        raise UnfitRows(unfit[0])
+    first = min((each.first_event for each in found if each.first_event is not None), default=None)
+    return WrittenBuckets(
+        [received(each.file) for each in found if each.file is not None],
+        sum(each.rows for each in found),
+        None if first is None else from_millis(first),
+    )
+
+
+def _writing(
+    writer: BucketWriter, places: Sequence[str], existing: Any
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a task does with its rows, which are sorted by bucket."""
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        files: Mapping[Bucket, Sequence[DataFile]] = existing.value
+        texts: list[str | None] = []
+        rows = 0
+        events: list[int] = []
+        try:
+            for bucket, some in _by_bucket(batches, writer.layout, places):
+                rows += some.num_rows
+                least, _ = event_times(some, writer.event_time)
+                events += [] if least is None else [to_millis(least)]
+                texts += [sent(each) for each in writer.write(bucket, some, files.get(bucket, ()))]
+        except UnfitRows as error:  # the rows' fault: the task isn't to be tried again
+            yield _answer([None], 0, None, str(error))
+            return
+        if rows:
+            yield _answer(texts or [None], rows, min(events, default=None), None)
+
+    return write
+
+
+def _answer(texts: list[str | None], rows: int, first_event: int | None, unfit: str | None) -> pa.RecordBatch:
+    counts = [rows] + [0] * (len(texts) - 1)
+    columns = [
+        pa.array(texts, pa.string()),
+        pa.array(counts, pa.int64()),
+        pa.array([first_event] * len(texts), pa.int64()),
+        pa.array([unfit] * len(texts), pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, _ANSWER.names)
+
+
+def _by_bucket(
+    batches: Iterator[pa.RecordBatch], layout: Layout, places: Sequence[str]
+) -> Iterator[tuple[Bucket, pa.Table]]:
+    """The rows of each bucket, from batches that are sorted by bucket."""
+    last: Bucket | None = None
+    pending: list[pa.Table] = []
+    for batch in batches:
+        for bucket, rows in _runs(pa.Table.from_batches([batch]), layout, places):
+            if bucket != last and pending:
+                assert last is not None
+                yield last, pa.concat_tables(pending)
+                pending = []
+            last = bucket
+            pending.append(rows)
+    if last is not None and pending:
+        yield last, pa.concat_tables(pending)
+
+
+def _runs(rows: pa.Table, layout: Layout, places: Sequence[str]) -> Iterator[tuple[Bucket, pa.Table]]:
+    """The stretches of a batch's rows that belong to one bucket."""
+    table = layout.table
+    marks = [*places, _BUCKET]
+    for name, column in zip((*table.partition_columns, "key"), marks, strict=True):
+        if rows.column(column).null_count:
+            which = name if column != _BUCKET else _null_key(rows, table)
+            raise UnfitRows(f"the column {which} belongs to the key and is null in some rows")
+    data = fitted(rows, layout.schema)
+    if DELETED in rows.column_names:
+        if rows.column(DELETED).null_count:
+            raise UnfitRows(f"{CHANGE_TYPE} is one of {', '.join(ChangeType)}, and something else in some rows")
+        data = data.append_column(DELETED, rows.column(DELETED))
+    starts = [0, *_changes(rows.select(marks)), rows.num_rows]
+    for start, end in pairwise(starts):
+        if start == end:
+            continue
+        values = [rows.column(column)[start].as_py() for column in marks]
+        _check_place(table, values)
+        partition = make_name(table.partition_columns, values[:-1]) if table.partition_columns else ""
+        yield Bucket(partition, table.file_group(values[-1])), data.slice(start, end - start)
+
+
+def _check_place(table: KeyedTable, values: Sequence[str]) -> None:
+    """Raises UnfitRows for values of which the partition's name makes a null."""
+    for name, value in zip(table.partition_columns, values, strict=False):
+        if value in ("", DEFAULT_PARTITION):
+            what = f"has {value}, Hive's name for null," if value else "is empty"
+            raise UnfitRows(f"the column {name} belongs to the key and {what} in some rows")
+
+
+def _changes(marks: pa.Table) -> list[int]:
+    """The rows that differ from the one before."""
+    count = marks.num_rows
+    if count < 2:
+        return []
+    differs = None
+    for column in marks.columns:
+        here = pc.not_equal(column.slice(1), column.slice(0, count - 1))
+        differs = here if differs is None else pc.or_(differs, here)
+    assert differs is not None
+    return [index + 1 for index in pc.indices_nonzero(differs.combine_chunks()).to_pylist()]
+
+
+def _null_key(rows: pa.Table, table: KeyedTable) -> str:
+    return next((name for name in table.key if rows.column(name).null_count), table.key[0])

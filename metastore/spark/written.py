@@ -1,0 +1,36 @@
+"""What a write has done, and what the session must forget after it."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from metastore.client.lake import LakeTable
+from metastore.client.lake_types import Instant
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written; of a table of Hudi's that is not known, and the instant is None.
+
+    `bytes` is the files' size, `partitions` those that got rows.
+    """
+
+    instant: Instant | None
+    rows: int
+    files: int
+    bytes: int
+    partitions: Sequence[str]
+
+
+def refresh_listings(spark: SparkSession, lake: LakeTable) -> None:
+    """Drops the session's listings of the table. A failure is ignored: the rows are written."""
+    name = f"`{lake.reference.database}`.`{lake.reference.table}`"
+    try:
+        if spark.catalog.tableExists(name):
+            spark.catalog.refreshTable(name)
+    except Exception as error:
+        logger.warning("the session may keep old listings of %s: %s", name, str(error).split("\n", 1)[0])

@@ -1,0 +1,1 @@
+"""SQL for privileges, roles and master keys."""

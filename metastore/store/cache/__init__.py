@@ -1,0 +1,1 @@
+"""SQL for the recorded changes by which caches invalidate entries."""

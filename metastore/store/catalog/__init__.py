@@ -1,0 +1,1 @@
+"""SQL for catalogs, databases and functions."""

@@ -1,0 +1,1 @@
+"""SQL for readiness, watermarks and writers."""

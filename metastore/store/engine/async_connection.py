@@ -1,0 +1,148 @@
+"""An asyncio connection to Postgres: a query needs no switch between threads."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psycopg2
+import psycopg2.extensions
+import structlog
+from sqlalchemy.engine import make_url
+
+CONNECT_SECONDS = 10.0
+ANSWER_SECONDS = 1.0
+RETRY_SECONDS = 1.0
+
+Rows = list[tuple[Any, ...]]
+
+log = structlog.get_logger(__name__)
+
+
+class LoopConnection:
+    """Executes one statement at a time, each in a transaction of its own. Reconnects by itself.
+
+    A statement without an answer within `ANSWER_SECONDS` closes the connection. Use it in the event loop only.
+    """
+
+    def __init__(
+        self, url: str, prepared: str, *, name: str, ready: Callable[[], None], lost: Callable[[], None]
+    ) -> None:
+        """`url`: the database as a SQLAlchemy URL. `name`: the application name that Postgres shows.
+
+        `prepared`: a statement that is executed on each new connection; then `ready` is called. `lost`: called when the
+        connection is lost; the pending answer then never comes.
+        """
+        parsed = make_url(url)
+        self._parameters = {
+            **parsed.query,
+            **parsed.translate_connect_args(username="user", database="dbname"),
+            "application_name": name,
+            "connect_timeout": int(CONNECT_SECONDS),
+        }
+        self._prepared = prepared
+        self._ready = ready
+        self._lost = lost
+        self._connection: psycopg2.extensions.connection | None = None
+        self._cursor: psycopg2.extensions.cursor | None = None
+        self._then: Callable[[], None] | None = None
+        self._fd = -1
+        self._writing = False
+        self._deadline: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def open(self) -> None:
+        """Connects in the running event loop. Call it once."""
+        self._loop = asyncio.get_running_loop()
+        self._connect()
+
+    def close(self) -> None:
+        """Closes the connection for good."""
+        self._closed = True
+        self._drop()
+
+    def ask(self, statement: str, values: Sequence[object], then: Callable[[Rows], None]) -> None:
+        """Executes a statement and calls `then` with its rows. Call it after `ready`, and after the last answer."""
+        self._execute(statement, values, lambda: then(self._rows()))
+
+    def _rows(self) -> Rows:
+        assert self._cursor is not None
+        return self._cursor.fetchall()
+
+    def _connect(self) -> None:
+        if self._closed:
+            return
+        try:
+            self._connection = psycopg2.connect(**self._parameters, async_=True)
+        except psycopg2.Error as error:
+            self._fail(error)
+            return
+        self._await(self._connected, CONNECT_SECONDS)
+
+    def _connected(self) -> None:
+        assert self._connection is not None
+        self._cursor = self._connection.cursor()
+        self._execute(self._prepared, (), self._ready)
+
+    def _execute(self, statement: str, values: Sequence[object], then: Callable[[], None]) -> None:
+        assert self._cursor is not None
+        try:
+            self._cursor.execute(statement, tuple(values) or None)
+        except psycopg2.Error as error:
+            self._fail(error)
+            return
+        self._await(then, ANSWER_SECONDS)
+
+    def _await(self, then: Callable[[], None], seconds: float) -> None:
+        self._then = then
+        self._deadline = self._loop.call_later(seconds, self._fail, TimeoutError(f"no answer within {seconds:g} s"))
+        self._poll()
+
+    def _poll(self) -> None:
+        """Continues the pending operation as far as the socket allows."""
+        if self._connection is None:
+            return
+        try:
+            state = self._connection.poll()
+            self._watch(self._connection.fileno(), writing=state == psycopg2.extensions.POLL_WRITE)
+            if state == psycopg2.extensions.POLL_OK and self._then is not None:
+                then, self._then = self._then, None
+                if self._deadline is not None:
+                    self._deadline.cancel()
+                then()
+        except psycopg2.Error as error:
+            self._fail(error)
+
+    def _watch(self, fd: int, *, writing: bool) -> None:
+        if fd != self._fd:  # libpq tries one host after the other
+            self._unwatch()
+            self._fd = fd
+            self._loop.add_reader(fd, self._poll)
+        if writing and not self._writing:
+            self._loop.add_writer(fd, self._poll)
+        elif self._writing and not writing:
+            self._loop.remove_writer(fd)
+        self._writing = writing
+
+    def _unwatch(self) -> None:
+        if self._fd >= 0:
+            with contextlib.suppress(OSError):
+                self._loop.remove_reader(self._fd)
+                self._loop.remove_writer(self._fd)
+        self._fd, self._writing = -1, False
+
+    def _fail(self, error: Exception) -> None:
+        log.warning("a connection to the database is lost", name=self._parameters["application_name"], error=str(error))
+        self._drop()
+        self._lost()
+        if not self._closed:
+            self._loop.call_later(RETRY_SECONDS, self._connect)
+
+    def _drop(self) -> None:
+        self._unwatch()
+        if self._deadline is not None:
+            self._deadline.cancel()
+        connection, self._connection, self._cursor, self._then = self._connection, None, None, None
+        if connection is not None:
+            with contextlib.suppress(psycopg2.Error):
+                connection.close()

@@ -1,0 +1,70 @@
+"""Sends many rows, or several statements, to the database in one message."""
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+_BUFFER = 1 << 20
+_ESCAPED = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+_QUOTED = str.maketrans({"\\": "\\\\", '"': '\\"'})
+
+Value = str | int | bool | bytes | Sequence[str] | None
+"""A column's value. A sequence is an array of texts."""
+
+
+def copy_in(tx: Connection, target: str, rows: Iterable[Sequence[Value]]) -> None:
+    """Adds rows with COPY, which takes a third of the time of INSERT.
+
+    `target`: a table's name with its columns in parentheses. Raises store.Conflict for an existing key.
+    """
+    lines = "".join(["\t".join([_field(value) for value in row]) + "\n" for row in rows])
+    cursor = tx.connection.cursor()
+    try:
+        # Bytes, in the encoding of connections: a StringIO takes four for each character.
+        cursor.copy_expert(f"COPY {target} FROM STDIN", io.BytesIO(lines.encode()), _BUFFER)
+    finally:
+        cursor.close()
+
+
+def execute_all(tx: Connection, statements: Sequence[str], values: Mapping[str, Any]) -> None:
+    """Executes statements in order, with the same values for psycopg2's placeholders. Discards their rows."""
+    if not statements:
+        return
+    cursor = tx.connection.cursor()
+    try:
+        cursor.execute(";\n".join(statements), values)
+    finally:
+        cursor.close()
+
+
+def execute_for_rows(tx: Connection, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+    """Executes one statement for many rows. Its placeholders are positional, each the list of a column's values."""
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    if not columns:
+        return
+    cursor = tx.connection.cursor()
+    try:
+        cursor.execute(statement, columns)
+    finally:
+        cursor.close()
+
+
+def array(values: Iterable[str]) -> str:
+    """An array of texts as a Postgres literal."""
+    return "{" + ",".join([f'"{value.translate(_QUOTED)}"' for value in values]) + "}"
+
+
+def _field(value: Value) -> str:
+    if value is None:
+        return "\\N"
+    if isinstance(value, str):
+        return value.translate(_ESCAPED)
+    if isinstance(value, bytes):
+        return "\\\\x" + value.hex()
+    if isinstance(value, bool):
+        return "t" if value else "f"
+    if isinstance(value, int):
+        return str(value)
+    return array(value).translate(_ESCAPED)

@@ -1,0 +1,26 @@
+"""The database's clock. It is the same for all servers, whose own clocks may differ."""
+
+from collections.abc import Callable
+from functools import cache
+
+from sqlalchemy import BigInteger, Connection, cast, func, select
+
+from metastore.clock import as_hive_seconds
+from metastore.store.engine.prepared import Prepared
+
+_NOW = Prepared(select(cast(func.floor(func.extract("epoch", func.clock_timestamp()) * 1000), BigInteger)))
+
+
+def now_ms(tx: Connection) -> int:
+    """The current time in milliseconds since 1970-01-01 UTC; it advances within a transaction."""
+    return int(_NOW.scalar(tx))
+
+
+def seconds(tx: Connection) -> int:
+    """The current time in seconds since 1970-01-01 UTC, as far as Hive's 32 bits hold it."""
+    return as_hive_seconds(now_ms(tx))
+
+
+def once(tx: Connection) -> Callable[[], int]:
+    """Returns `now_ms` as a function that asks the database at its first call and returns the same from then on."""
+    return cache(lambda: now_ms(tx))

@@ -1,0 +1,232 @@
+"""The pool of connections, transactions, and the translation of database errors."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import psycopg2.errors
+from sqlalchemy import create_engine, event
+from sqlalchemy.engine import Connection, Engine, make_url
+from sqlalchemy.exc import DBAPIError, DisconnectionError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
+
+from metastore.store.engine import binary_rows, read_set
+
+_RESTED_SECONDS = 1.0
+_AFTER_COMMIT = "after commit"
+_NUL = "a text must not contain the NUL character"
+
+# Services pass it from one function of the store to the next. They don't use it themselves.
+Transaction = Connection
+
+
+class DatabaseUnavailable(RuntimeError):
+    """The database can't answer now: it is down, overloaded, or the statement took too long. Retrying may help."""
+
+
+class _Unreachable(DatabaseUnavailable):
+    """No connection can be made, or it broke."""
+
+
+class Unstorable(ValueError):
+    """Postgres can't store a value, such as a text with a NUL character."""
+
+
+class Conflict(RuntimeError):
+    """A unique key exists already: another transaction was first. `constraint`: the key's name."""
+
+    def __init__(self, constraint: str | None) -> None:
+        super().__init__(constraint)
+        self.constraint = constraint
+
+
+class NestedTransaction(RuntimeError):
+    """A thread in a transaction begins another one on the same database. This is a programming error."""
+
+
+class Database:
+    """A pool of connections to one Postgres database.
+
+    A thread has at most one transaction. Otherwise threads that hold all connections of the pool could wait for a
+    second one for ever.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 10,
+        statement_timeout: float = 0,
+        application_name: str = "metastore",
+        waited: Callable[[float], None] | None = None,
+    ) -> None:
+        """Connects on first use. `url`: a SQLAlchemy URL. `statement_timeout`: in seconds; 0 means none.
+
+        `application_name`: shown by Postgres for each connection. `waited`: called with the seconds that a transaction
+        waited because all connections of the pool were in use, also if it got none in the end.
+        """
+        self.url = make_url(url)
+        self._pool_size = pool_size
+        self._waited = waited
+        milliseconds = int(statement_timeout * 1000)
+        self._engine = create_engine(
+            self.url,
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_use_lifo=True,  # the caches of the last used connection are the warmest
+            pool_timeout=30,
+            connect_args={
+                "application_name": application_name,
+                "client_encoding": "utf8",  # whatever the database's default: stored bytes are sent as they are
+                "connect_timeout": 10,
+                # This side notices within a minute that the database's host vanished.
+                "keepalives_idle": 30,
+                "keepalives_interval": 10,
+                "keepalives_count": 3,
+                "tcp_user_timeout": 60_000,  # milliseconds
+                # Postgres notices within a minute that this host vanished, and releases its locks.
+                "options": f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds} -c jit=off"
+                # The data is cached in memory, where random access costs little more than sequential access.
+                " -c random_page_cost=1.1"
+                " -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3",
+            },
+        )
+        binary_rows.prepare(self._engine)
+        event.listen(self._engine, "checkout", self._check)
+        event.listen(self._engine, "checkin", _note_use)
+        self._holders: set[int] = set()  # ids of threads in a transaction
+        self._lost_at = 0.0  # when a connection broke last; connections that are older are checked
+        self._reader = self._engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A read-only REPEATABLE READ transaction. Records in the read set. Raises NestedTransaction."""
+        with self._alone(), self._translated(), self._connect(self._reader) as tx, _discarded_if_broken(tx):
+            read_set.begin(tx)
+            yield tx
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that commits at the end of the block, or rolls back if the block raises.
+
+        Raises NestedTransaction, and Conflict, Unstorable and DatabaseUnavailable for errors of the database.
+        """
+        read_set.mark_uncacheable()
+        with (
+            self._alone(),
+            self._translated(),
+            self._connect(self._engine) as tx,
+            tx.begin(),
+            _discarded_if_broken(tx),
+        ):
+            actions: list[Callable[[], None]] = []
+            tx.info[_AFTER_COMMIT] = actions
+            yield tx
+        for action in actions:
+            action()
+
+    def close(self) -> None:
+        """Closes all idle connections."""
+        self._engine.dispose()
+
+    def _connect(self, engine: Engine) -> Connection:
+        if self._waited is None or cast(QueuePool, engine.pool).checkedout() < self._pool_size:
+            return engine.connect()
+        since = time.monotonic()
+        try:
+            return engine.connect()
+        finally:
+            self._waited(time.monotonic() - since)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        thread = threading.get_ident()
+        if thread in self._holders:
+            raise NestedTransaction("a transaction begins within another one: pass the first one on instead")
+        self._holders.add(thread)
+        try:
+            yield
+        finally:
+            self._holders.discard(thread)  # not the current thread's id: another thread may close a generator
+
+    def _check(self, connection: Any, record: ConnectionPoolEntry, _proxy: object) -> None:
+        """Tests a connection that was idle, or is older than the last break; the pool replaces a broken one.
+
+        SQLAlchemy's pre-ping tests at every checkout, which would slow down each request.
+        """
+        if record.info.get("used", 0.0) > max(time.monotonic() - _RESTED_SECONDS, self._lost_at):
+            return
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1")
+            connection.rollback()
+        except psycopg2.Error as error:
+            raise DisconnectionError(str(error)) from error
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except PoolTimeout as error:
+            raise DatabaseUnavailable("all connections to the database are busy; try again later") from error
+        except (DBAPIError, psycopg2.Error) as error:  # some statements bypass SQLAlchemy
+            translated = _translate(error.orig if isinstance(error, DBAPIError) else error, error)
+            if isinstance(translated, _Unreachable):
+                self._lost_at = time.monotonic()
+            raise translated from error
+        except UnicodeEncodeError as error:  # JSON within a text can say what no UTF-8 can
+            raise Unstorable("a text has half of a surrogate pair, which is no character") from error
+        except ValueError as error:
+            if "NUL" in str(error):  # psycopg2's own check, before anything is sent
+                raise Unstorable(_NUL) from error
+            raise
+
+
+def after_commit(tx: Transaction, action: Callable[[], None]) -> None:
+    """Calls a function after a transaction of `Database.write` has committed. The function must not raise."""
+    tx.info[_AFTER_COMMIT].append(action)
+
+
+@contextmanager
+def _discarded_if_broken(tx: Transaction) -> Iterator[None]:
+    """Invalidates a broken connection, as SQLAlchemy does, for statements that bypass it."""
+    try:
+        yield
+    except psycopg2.Error as error:
+        if tx.connection.closed:
+            tx.invalidate(error)
+        raise
+
+
+def _note_use(_connection: Any, record: ConnectionPoolEntry) -> None:
+    record.info["used"] = time.monotonic()
+
+
+def _translate(cause: BaseException | None, error: Exception) -> Exception:
+    """The exception to raise for an error of psycopg2. It is `error` itself for a fault of the program."""
+    if isinstance(cause, psycopg2.errors.UniqueViolation):
+        return Conflict(cause.diag.constraint_name)
+    if isinstance(cause, psycopg2.errors.QueryCanceled):
+        return DatabaseUnavailable("the request took longer than its time limit")
+    if isinstance(cause, psycopg2.errors.LockNotAvailable):
+        return DatabaseUnavailable("another change of the same object takes too long; try again later")
+    if isinstance(cause, psycopg2.errors.DeadlockDetected | psycopg2.errors.SerializationFailure):
+        return DatabaseUnavailable("another change came between; try again")
+    if isinstance(cause, psycopg2.errors.CharacterNotInRepertoire):  # Postgres's own check, of a text that is copied in
+        return Unstorable(_NUL)
+    if isinstance(cause, psycopg2.errors.UntranslatableCharacter):  # Postgres's own check, of a text within JSON
+        return Unstorable(_NUL)
+    if isinstance(cause, psycopg2.errors.ProgramLimitExceeded):  # of an index's entries
+        return Unstorable(f"a name is too long: {str(cause).splitlines()[0]}")
+    # Lists of pairs, say, nest as deep as they are long.
+    if isinstance(cause, psycopg2.errors.StatementTooComplex):
+        return Unstorable("the request names more at once than the database takes: name less at a time")
+    if isinstance(cause, psycopg2.DataError):
+        return Unstorable(str(cause).splitlines()[0])
+    # psycopg2 raises the plain DatabaseError if Postgres crashes before it sends an error code.
+    if isinstance(cause, psycopg2.OperationalError | psycopg2.InterfaceError) or type(cause) is psycopg2.DatabaseError:
+        return _Unreachable("the metastore's database can't be reached; try again later")
+    return error

@@ -1,0 +1,111 @@
+"""Prepared statements: SQLAlchemy compiles them once, and Postgres plans them once per connection.
+
+For a statement that finds a few rows, planning takes longer than executing it, and compiling takes as long again. Use
+this for frequent statements for which one plan fits all values.
+"""
+
+import hashlib
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, cast
+
+from sqlalchemy import ClauseElement, Connection
+from sqlalchemy.dialects import registry
+from sqlalchemy.sql.compiler import SQLCompiler
+
+_KNOWN = "prepared"  # where a connection keeps the names of what it has prepared
+_NONE: Mapping[str, Any] = {}
+_DIALECT = registry.load("postgresql.psycopg2")()
+
+
+class _Numbers(dict[str, str]):
+    """A statement's placeholders by name: `$1`, `$2`, … in the order of their first use."""
+
+    def __missing__(self, name: str) -> str:
+        number = self[name] = f"${len(self) + 1}"
+        return number
+
+
+class _Form(NamedTuple):
+    """The texts that are sent to Postgres. `constants`: values that are part of the statement."""
+
+    name: str
+    prepare: str
+    execute: str
+    constants: Mapping[str, Any]
+
+
+class Prepared:
+    """A prepared SQLAlchemy statement, whose parameters are `bindparam`s. It can be executed in any transaction.
+
+    Values are passed to psycopg2 unconverted: pass JSON as `psycopg2.extras.Json`; byte strings return as memoryview.
+    Errors are psycopg2's; `Database` translates them.
+    """
+
+    def __init__(self, statement: ClauseElement, columns: Sequence[str] | None = None) -> None:
+        """`columns`: for INSERT or UPDATE, the names of the columns that get values."""
+        self._statement = statement
+        self._columns = columns
+        self._make: Callable[[Any], Any] | None = None
+
+    @cached_property
+    def form(self) -> _Form:
+        compiled = cast(SQLCompiler, self._statement.compile(dialect=_DIALECT, column_keys=self._columns))
+        numbers = _Numbers()
+        text = str(compiled) % numbers
+        name = f"metastore_{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
+        values = ", ".join(f"%({each})s" for each in numbers)
+        return _Form(
+            name,
+            f"PREPARE {name} AS {text}",
+            f"EXECUTE {name} ({values})" if values else f"EXECUTE {name}",
+            {key: bound.value for key, bound in compiled.binds.items() if not bound.required},
+        )
+
+    def all(self, tx: Connection, values: Mapping[str, Any] = _NONE) -> list[Any]:
+        """Executes the statement. Returns its rows as named tuples."""
+        with _executed(tx, [self], values) as cursor:
+            if self._make is None:
+                self._make = cast(Any, namedtuple("Row", [column.name for column in cursor.description]))._make
+            return [*map(self._make, cursor.fetchall())]
+
+    def first(self, tx: Connection, values: Mapping[str, Any] = _NONE) -> Any:
+        """The first row, as a named tuple; None if there is none."""
+        return next(iter(self.all(tx, values)), None)
+
+    def scalars(self, tx: Connection, values: Mapping[str, Any] = _NONE) -> list[Any]:
+        """The first column of each row."""
+        with _executed(tx, [self], values) as cursor:
+            return [row[0] for row in cursor.fetchall()]
+
+    def scalar(self, tx: Connection, values: Mapping[str, Any] = _NONE) -> Any:
+        """The first column of the first row; None if there is none."""
+        return next(iter(self.scalars(tx, values)), None)
+
+    def execute(self, tx: Connection, values: Mapping[str, Any] = _NONE) -> int:
+        """Executes the statement. Returns how many rows it found or changed."""
+        with _executed(tx, [self], values) as cursor:
+            return int(cursor.rowcount)
+
+
+def execute_all(tx: Connection, statements: Sequence[Prepared], values: Mapping[str, Any]) -> None:
+    """Executes statements in order, with the same values, in one message. Discards their rows."""
+    _executed(tx, statements, values).close()
+
+
+def _executed(tx: Connection, statements: Sequence[Prepared], values: Mapping[str, Any]) -> Any:
+    known = tx.info.setdefault(_KNOWN, set())
+    cursor = tx.connection.cursor()
+    try:
+        for form in (statement.form for statement in statements):
+            if form.name not in known:
+                cursor.execute(form.prepare)
+                known.add(form.name)
+            if form.constants:
+                values = {**form.constants, **values}
+        cursor.execute(";\n".join([statement.form.execute for statement in statements]), values)
+    except BaseException:
+        cursor.close()
+        raise
+    return cursor

@@ -1,0 +1,1 @@
+"""SQL for partitions and their locations."""

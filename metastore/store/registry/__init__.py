@@ -1,0 +1,1 @@
+"""SQL for Hive's objects beside tables, and for properties of the metastore as a whole."""

@@ -1,0 +1,75 @@
+"""Tables of roles, privileges and keys."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from metastore.store.schema.base import NAME, identifier, metadata
+
+roles = Table(
+    "roles",
+    metadata,
+    identifier(),
+    Column("name", NAME, nullable=False, unique=True),
+    Column("owner", Text),
+    Column("create_time", BigInteger, nullable=False),
+)
+
+
+role_grants = Table(
+    "role_grants",
+    metadata,
+    identifier(),
+    Column("role_id", ForeignKey("roles.id", ondelete="CASCADE"), nullable=False),
+    Column("principal_type", SmallInteger, nullable=False, comment="PrincipalType"),
+    Column("principal_name", NAME, nullable=False),
+    Column("grant_time", BigInteger, nullable=False),
+    Column("grantor", Text),
+    Column("grantor_type", SmallInteger),
+    Column("grant_option", Boolean, nullable=False),
+    UniqueConstraint("principal_name", "principal_type", "role_id"),
+    Index(None, "role_id"),
+    comment="who is a member of a role",
+)
+
+
+privileges = Table(
+    "privileges",
+    metadata,
+    identifier(),
+    Column("object_type", SmallInteger, nullable=False, comment="HiveObjectType; the next four say which object"),
+    Column("database_id", ForeignKey("databases.id", ondelete="CASCADE")),
+    Column("table_id", ForeignKey("tables.id", ondelete="CASCADE")),
+    Column("partition_id", BigInteger, comment="may be of a partition that is gone; ids are never used again"),
+    Column("column_name", NAME),
+    Column("principal_type", SmallInteger, nullable=False, comment="PrincipalType"),
+    Column("principal_name", NAME, nullable=False),
+    Column("privilege", NAME, nullable=False),
+    Column("grant_time", BigInteger, nullable=False),
+    Column("grantor", Text),
+    Column("grantor_type", SmallInteger),
+    Column("grant_option", Boolean, nullable=False),
+    Column("authorizer", Text),
+    Index(None, "principal_name"),
+    Index(None, "database_id"),
+    Index(None, "table_id"),
+)
+
+
+master_keys = Table(
+    "master_keys",
+    metadata,
+    Column("id", Integer, Identity(always=True), primary_key=True),
+    Column("key", Text, nullable=False),
+    comment="with which delegation tokens are signed",
+)

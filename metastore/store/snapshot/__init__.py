@@ -1,0 +1,1 @@
+"""SQL for the files of lake tables, and for pending deletions."""

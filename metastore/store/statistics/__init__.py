@@ -1,0 +1,1 @@
+"""SQL for column statistics."""

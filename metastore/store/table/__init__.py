@@ -1,0 +1,1 @@
+"""SQL for tables, their columns, indexes and constraints."""

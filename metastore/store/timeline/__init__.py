@@ -1,0 +1,1 @@
+"""SQL for timelines: instants, their plans, rejected commits."""

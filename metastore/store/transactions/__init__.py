@@ -1,0 +1,1 @@
+"""SQL for transactions, write ids, locks and compactions."""

@@ -1,0 +1,69 @@
+"""Detects clients of other protocols by their first bytes, and answers them in their own protocol.
+
+Hive's metastore may be configured with TLS, HTTP or SASL. If the server only closed the connection, such a client would
+retry, and its user would suspect the network.
+"""
+
+import re
+
+from metastore.wire.scanner import Rejected
+
+SPOKEN = "this port speaks plain Thrift: the binary or compact protocol, framed or not"
+
+_HTTP_METHODS = (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"PATCH", b"CONNECT", b"TRACE", b"PRI")
+_HTTP = re.compile(rb"(%s) " % b"|".join(_HTTP_METHODS))
+_TLS_HANDSHAKE, _TLS_MAJOR = 0x16, 0x03
+_TLS_ALERT = bytes((0x15, 3, 1, 0, 2, 2, 40))  # a record of an alert: fatal, handshake_failure
+_SASL_STATES = (1, 2)  # START and OK of Thrift's negotiation
+_SASL_BAD = 3
+_MECHANISM = re.compile(rb"[A-Z]")
+
+_TLS_ADVICE = "switch TLS off in the client (Hive, Spark: hive.metastore.use.SSL=false)"
+_HTTP_ADVICE = (
+    "set the client's transport to binary (Hive, Spark: hive.metastore.client.thrift.transport.mode=binary) and its "
+    "address to thrift://host:port; /metrics, /health and /ready are on the server's http_port"
+)
+_SASL_ADVICE = (
+    "switch SASL and Kerberos off in the client (Hive, Spark: hive.metastore.sasl.enabled=false, "
+    "hive.metastore.client.auth.mode=NOSASL; Trino: hive.metastore.authentication.type=NONE)"
+)
+
+
+class Foreign(Rejected):
+    """A detected protocol. `answer`: an error message in that protocol, if it has one."""
+
+    def __init__(self, reason: str, detail: str, answer: bytes) -> None:
+        super().__init__(reason, detail)
+        self.answer = answer
+
+
+def recognised(data: bytes | bytearray) -> Foreign | None:
+    """What a connection speaks that began with these bytes, if it is one of the protocols that are known here."""
+    if data[0] == _TLS_HANDSHAKE and data[1:2] == bytes((_TLS_MAJOR,)):
+        return Foreign("tls", f"the client speaks TLS; {SPOKEN}: {_TLS_ADVICE}", _TLS_ALERT)
+    if (method := _HTTP.match(data)) is not None:
+        detail = f"the client speaks HTTP; {SPOKEN}: {_HTTP_ADVICE}"
+        return Foreign("http", detail, _http_answer(method[1], detail))
+    if data[0] in _SASL_STATES and data[1:4] == b"\0\0\0" and (len(data) == 5 or _MECHANISM.match(data, 5)):
+        detail = f"the client begins with SASL; {SPOKEN}: {_SASL_ADVICE}"
+        text = detail.encode()
+        return Foreign("sasl", detail, bytes((_SASL_BAD,)) + len(text).to_bytes(4) + text)
+    return None
+
+
+def may_become(data: bytes | bytearray) -> bool:
+    """Whether more bytes could make `recognised` of what isn't yet."""
+    if len(data) == 1 and data[0] == _TLS_HANDSHAKE:
+        return True
+    return any(b"%s " % method != data and (b"%s " % method).startswith(data) for method in _HTTP_METHODS)
+
+
+def _http_answer(method: bytes, detail: str) -> bytes:
+    """Thrift over HTTP is POST: that is what isn't implemented."""
+    status = "501 Not Implemented" if method == b"POST" else "400 Bad Request"
+    body = f"{detail}\n".encode()
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + (b"" if method == b"HEAD" else body)

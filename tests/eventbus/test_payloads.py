@@ -1,0 +1,49 @@
+"""What the log keeps of a payload, and what readers get."""
+
+from typing import Any
+
+from eventbus.log import payloads
+
+COLUMNS = [{"name": f"column_{number}", "type": "string"} for number in range(50)]
+
+
+def _alteration(partitions: int) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "descriptors": [{"cols": COLUMNS}, {"cols": COLUMNS[:1]}],
+        "partitions": [
+            {
+                "name": f"ds={number}",
+                "before": {"values": [str(number)], "sd": {"location": f"file:/t/ds={number}", "descriptor": 1}},
+                "after": {"values": [str(number)], "sd": {"location": f"file:/t/ds={number}", "descriptor": 0}},
+            }
+            for number in range(partitions)
+        ],
+    }
+
+
+def test_before_of_an_alteration_is_told_with_its_whole_descriptor() -> None:
+    answer = payloads.unpack(payloads.pack(_alteration(2)))
+    for number, partition in enumerate(answer["partitions"]):
+        place = f"file:/t/ds={number}"
+        assert partition["before"] == {"values": [str(number)], "sd": {"location": place, "cols": COLUMNS[:1]}}
+        assert partition["after"]["sd"] == {"location": place, "descriptor": 0}
+
+
+def test_what_was_kept_whole_is_told_as_it_was_kept() -> None:
+    whole = _alteration(1)
+    whole["partitions"][0]["before"]["sd"] = {"location": "file:/elsewhere", "cols": COLUMNS}
+    assert payloads.unpack(payloads.pack(whole)) == whole
+
+
+def test_partitions_without_descriptors_and_names_alone_are_told_as_they_are() -> None:
+    for payload in (
+        {"version": 1, "partitions": ["ds=1", "after"], "columns": ["id"]},
+        {"version": 1, "descriptors": [], "partitions": [{"name": "ds=1", "before": {}, "after": {"values": ["1"]}}]},
+        {
+            "version": 1,
+            "descriptors": [{"cols": COLUMNS}],
+            "partitions": [{"name": "ds=1", "before": {"sd": {"descriptor": 0}}}],
+        },
+    ):
+        assert payloads.unpack(payloads.pack(payload)) == payload

@@ -1,0 +1,181 @@
+"""Random histories of keyed tables on a running server, and their model."""
+
+import itertools
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from metastore.client.compaction import plan_compaction, run_compaction
+from metastore.client.lake import LakeClient, LakeTable
+from metastore.client.lake_types import Instant
+from metastore.formats.keyed_table import DELETED, KeyedTable
+from metastore.keyed.changes import CHANGE_TYPE
+from tests.keyed.model import Key, Model, Record, key_of, rows_by_key
+from tests.support import builders
+
+_NUMBERS = itertools.count(1)
+
+COLUMNS = {"id": "bigint", "v": "int", "a": "int", "b": "string", "part": "string"}
+NAMES = list(COLUMNS)
+SCHEMA = pa.schema(
+    [("id", pa.int64()), ("v", pa.int32()), ("a", pa.int32()), ("b", pa.string()), ("part", pa.string())]
+)
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "latest": {},
+    "sequence": {"sequence.field": "v"},
+    "first row": {"merge-engine": "first-row", "ignore-delete": "true"},
+    "partial update": {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
+    "sequence group": {
+        "merge-engine": "partial-update",
+        "ignore-delete": "true",
+        "fields.v.sequence-group": "a",
+    },
+    "aggregation": {
+        "merge-engine": "aggregation",
+        "ignore-delete": "true",
+        "fields.v.aggregate-function": "max",
+        "fields.a.aggregate-function": "sum",
+    },
+}
+
+
+class History:
+    """Random changes of one table, and its model after each completion."""
+
+    def __init__(self, lake: LakeTable, seed: int) -> None:
+        self.lake = lake
+        self.random = random.Random(seed)
+        table = lake.schema().keyed_table()
+        assert table is not None
+        self.table: KeyedTable = table
+        self.model = Model(table, NAMES)
+        self.states: dict[int, dict[Key, dict[str, Any]]] = {0: {}}
+        self.plans: list[Instant] = []
+
+    def step(self) -> None:
+        choice = self.random.random()
+        if choice < 0.55:
+            self.write()
+        elif choice < 0.75:
+            self.delete()
+        elif choice < 0.9:
+            planned = plan_compaction(self.lake, min_log_files=self.random.randint(1, 2))
+            if planned.instant is not None:
+                self.plans.append(planned.instant)
+        elif self.plans:
+            run_compaction(self.lake, self.plans.pop(self.random.randrange(len(self.plans))).timestamp)
+        self.states[self.lake.position().position] = dict(self.model.rows)
+
+    def write(self) -> None:
+        batch = [self.record(key) for key in self.some_keys()]
+        upserts = self.random.random() < 0.5
+        instant = _next(self.lake)
+        if upserts:
+            self.model.apply([{**each, DELETED: False} for each in batch], instant)
+            self.lake.upsert(rows_of(batch))
+        else:
+            self.model.apply(batch, instant)
+            kinds = [
+                self.random.choice(["delete"] if each[DELETED] else ["insert", "update_postimage"]) for each in batch
+            ]
+            before = [self.record(key) for key in self.some_keys()]  # pre-images, which are skipped
+            rows = rows_of([*batch, *before])
+            marks = pa.array([*kinds, *["update_preimage"] * len(before)], pa.string())
+            self.lake.merge(rows.append_column(CHANGE_TYPE, marks))
+
+    def delete(self) -> None:
+        if self.table.engine != "deduplicate" and not (self.table.remove_on_delete or self.table.ignore_delete):
+            return
+        keys = [{"id": id, "part": part} for id, part in self.some_keys()]
+        self.model.apply([{**dict.fromkeys(NAMES), **key, DELETED: True} for key in keys], _next(self.lake))
+        self.lake.delete(pa.Table.from_pylist(keys, schema=pa.schema([SCHEMA.field("id"), SCHEMA.field("part")])))
+
+    def merge(self, lake: LakeTable) -> tuple[int | None, list[Record]]:
+        """Merges a random batch. Returns the position of its completion, None if it changed nothing, and the batch."""
+        batch = [self.record(key) for key in self.some_keys()]
+        marks = pa.array(["delete" if each[DELETED] else "insert" for each in batch], pa.string())
+        done = lake.merge(rows_of(batch).append_column(CHANGE_TYPE, marks))
+        return None if done.instant is None else done.instant.position, batch
+
+    def some_keys(self) -> list[tuple[int, str]]:
+        every = [(id, part) for id in range(6) for part in ("x", "y=ä")]
+        return self.random.sample(every, self.random.randint(1, 5))
+
+    def record(self, key: tuple[int, str]) -> Record:
+        number = self.random.randint
+        values = {"v": number(0, 4) if self.table.sequence else self.random.choice([None, 0, 1, 2])}
+        others = {"a": self.random.choice([None, 0, 1, 2]), "b": self.random.choice([None, "", "p"])}
+        return {"id": key[0], "part": key[1], **values, **others, DELETED: number(0, 4) == 0}
+
+    def check(self) -> None:
+        """At every position the rows are the model's, and changes turn the rows of one into those of another."""
+        positions = sorted(self.states)
+        for position in positions[1:]:
+            assert (
+                rows_by_key(self.table, self.lake.scan(as_of=position).to_arrow().select(NAMES))
+                == self.states[position]
+            )
+        first, last = sorted(self.random.choice(positions) for _ in range(2))
+        assert self._changed(first, last) == self.states[last]
+        wanted = [{"id": id, "part": part} for id, part in self.some_keys()]
+        found = rows_by_key(self.table, self.lake.lookup(wanted).select(NAMES))
+        asked = {key_of(self.table, key) for key in wanted}
+        assert found == {key: row for key, row in self.model.rows.items() if key in asked}
+
+    def _changed(self, first: int, last: int) -> dict[Key, dict[str, Any]]:
+        state = dict(self.states[first])
+        changes = self.lake.changes(first, last).to_arrow()
+        for each in changes.to_pylist():
+            kind, version = each.pop(CHANGE_TYPE), each.pop("_commit_version")
+            each.pop("_commit_timestamp")
+            assert first < version <= last
+            key, row = key_of(self.table, each), {name: each[name] for name in NAMES}
+            assert (self.states[version].get(key) == row) == (kind in ("insert", "update_postimage"))
+            match kind:
+                case "insert":
+                    assert key not in state
+                    state[key] = row
+                case "update_preimage":
+                    assert self.states[first][key] == row
+                case "update_postimage":
+                    assert state[key] != row
+                    state[key] = row
+                case "delete":
+                    assert state.pop(key) == row
+        return state
+
+
+def rows_of(records: list[Record]) -> pa.Table:
+    return pa.Table.from_pylist([dict(each) for each in records], schema=SCHEMA)
+
+
+def _next(lake: LakeTable) -> str:
+    """A name for the instant that comes next; the model doesn't need the real one."""
+    return str(lake.position().position + 1)
+
+
+def make_table(
+    client: LakeClient, properties: Mapping[str, str], columns: Mapping[str, str], partitioned: bool = True
+) -> LakeTable:
+    """Makes a keyed table in a database of its own. `columns`: names and types; the last one partitions it."""
+    database = f"keyed{next(_NUMBERS)}"
+    specs = [f"{name}:{kind}" for name, kind in columns.items()]
+    keys = (specs.pop(),) if partitioned else ()
+    made = builders.table(database, "t", keys=keys, sd=builders.parquet(*specs), parameters=dict(properties))
+    client.call(lambda opened: opened.create_database(builders.database(database)))
+    client.call(lambda opened: opened.create_table(made))
+    return client.table(f"{database}.t")
+
+
+def written_at(lake: LakeTable, batches: Mapping[int, list[Record]]) -> History:
+    """The history of batches that were merged, by the positions of their completions."""
+    history = History(lake, 0)
+    for position in sorted(batches):
+        history.model.apply(batches[position], str(position))
+        history.states[position] = dict(history.model.rows)
+    for instant in lake.instants(states=["completed"]):  # compactions change no row
+        before = max(position for position in history.states if position <= (instant.position or 0))
+        history.states[instant.position or 0] = history.states[before]
+    return history

@@ -1,0 +1,84 @@
+"""How often a change asks the database does not depend on how many partitions it is about."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg2.extensions
+import pytest
+from sqlalchemy import Engine, event
+
+from metastore.services.wiring import Metastore
+from metastore.settings import Settings
+from metastore.store import migrations
+from metastore.wire.hive import Partition
+from tests.support import builders
+
+DB, TABLE = "d", "t"
+
+
+class Counting(psycopg2.extensions.cursor):
+    """Counts what is sent."""
+
+    messages = 0
+
+    def execute(self, *args: Any) -> None:
+        Counting.messages += 1
+        super().execute(*args)
+
+    def copy_expert(self, *args: Any) -> None:
+        Counting.messages += 1
+        super().copy_expert(*args)
+
+
+@pytest.fixture
+def metastore(postgres_url: str, tmp_path: Path) -> Iterator[Metastore]:
+    def count(connection: Any, _record: object) -> None:
+        connection.cursor_factory = Counting
+
+    migrations.upgrade(postgres_url)
+    event.listen(Engine, "connect", count)
+    opened = Metastore.open(Settings(database_url=postgres_url, data_dir=tmp_path))
+    opened.databases.create(builders.database(DB))
+    yield opened
+    opened.close()
+    event.remove(Engine, "connect", count)
+
+
+def _messages(change: Callable[[], object]) -> int:
+    before = Counting.messages
+    change()
+    return Counting.messages - before
+
+
+def _partitions(first: int, count: int) -> list[Partition]:
+    return [builders.partition(DB, TABLE, str(number)) for number in range(first, first + count)]
+
+
+@pytest.mark.parametrize("delete_data", [False, True])
+def test_messages_of_a_bulk_change_do_not_grow_with_it(metastore: Metastore, tmp_path: Path, delete_data: bool) -> None:
+    warehouse = tmp_path / "warehouse"
+
+    def changes(count: int) -> dict[str, int]:
+        service, names = metastore.partitions, [f"ds={number}" for number in range(count)]
+        metastore.tables.create(builders.table(DB, TABLE, keys=("ds",)), {})
+        changed = [
+            each.replace(sd=builders.storage(location=f"{warehouse}/{DB}.db/{TABLE}/{name}"), parameters={"a": "b"})
+            for each, name in zip(_partitions(0, count), names, strict=True)
+        ]
+        sent = {
+            "add": _messages(lambda: service.add(DB, TABLE, _partitions(0, count), {})),
+            "alter": _messages(lambda: service.alter(DB, TABLE, changed, {})),
+            "drop some": _messages(
+                lambda: service.drop_named(DB, TABLE, names[1:], delete_data=delete_data, if_exists=False)
+            ),
+        }
+        service.add(DB, TABLE, _partitions(1, count), {})
+        sent["drop all"] = _messages(lambda: metastore.tables.drop(DB, TABLE, delete_data=delete_data))
+        return sent
+
+    changes(2)  # a connection prepares its statements once
+    few = changes(2)
+    assert changes(300) == few
+    # A table is created, changed and dropped in a handful of round trips, whatever may belong to one.
+    assert all(number <= 20 for number in few.values()), few

@@ -1,0 +1,85 @@
+"""What Postgres does must not depend on how much there is of what isn't asked for."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from metastore.services.wiring import Metastore
+from metastore.settings import Settings
+from metastore.store import Database, migrations
+from metastore.store.partition import partitions
+from metastore.store.snapshot import data_files
+from metastore.store.snapshot.data_files import PartitionSubset
+from metastore.wire.hive import Partition
+from tests.support import builders
+
+DB, TABLE = "d", "t"
+
+
+def test_partitions_elsewhere_are_found_without_a_look_at_the_others(postgres_url: str, tmp_path: Path) -> None:
+    migrations.upgrade(postgres_url)
+    opened = Metastore.open(Settings(database_url=postgres_url, data_dir=tmp_path))
+    opened.databases.create(builders.database(DB))
+    opened.tables.create(builders.view(DB, TABLE, keys=("ds",)), {})
+    opened.partitions.add(
+        DB, TABLE, [Partition(dbName=DB, tableName=TABLE, values=[str(number)]) for number in range(3_000)], {}
+    )
+    opened.close()
+    database = Database(postgres_url)
+    with database.write() as tx:
+        # As if they lay in the table's directory, but for one.
+        tx.exec_driver_sql("UPDATE partitions SET path = CASE WHEN name = 'ds=7' THEN 'elsewhere' ELSE name END")
+        tx.exec_driver_sql("ANALYZE partitions")
+        assert partitions.elsewhere(tx, 1) == [("elsewhere", None)]
+        prepared = "SELECT name FROM pg_prepared_statements WHERE statement LIKE '%%IS DISTINCT FROM%%'"
+        name = tx.exec_driver_sql(prepared).scalar_one()
+        plan = "\n".join(tx.exec_driver_sql(f"EXPLAIN EXECUTE {name} ('{{1}}')").scalars())
+    database.close()
+    assert "partitions_elsewhere_idx" in plan
+
+
+ALL, EVERY_TENTH = (
+    PartitionSubset(None, []),
+    PartitionSubset([f"dt={number:04d}" for number in range(9, 1_000, 10)], []),
+)
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_a_page_of_a_snapshot_takes_what_it_holds(postgres_url: str, analysed: bool) -> None:
+    migrations.upgrade(postgres_url)
+    database = Database(postgres_url)
+    with database.write() as tx:
+        for table, partition in ((1, "'dt=' || lpad((i / 10)::text, 4, '0')"), (2, "''")):
+            for added, removed in ((1, 2), (2, "NULL")):
+                tx.exec_driver_sql(
+                    "INSERT INTO data_files (table_id, partition_name, file_group, slice, kind, version, path, size,"
+                    f" added_at, removed_at) SELECT {table}, {partition}, 'g' || lpad(i::text, 4, '0'), {added}, 0, 0,"
+                    f" i || '_{added}', 1, {added}, {removed} FROM generate_series(0, 9999) AS i"
+                )
+        if analysed:
+            tx.exec_driver_sql("ANALYZE data_files")
+        for position in (None, 1, 2):
+            for table, wanted, after, following in (
+                (1, ALL, ("dt=0500", "g5004"), [5005, 5006, 5007]),
+                (1, ALL, ("dt=0500", "g5008"), [5009, 5010, 5011]),
+                (1, EVERY_TENTH, ("dt=0509", "g5098"), [5099, 5190, 5191]),
+                (1, EVERY_TENTH, ("dt=0500", "g5008"), [5090, 5091, 5092]),
+                (1, ALL, ("dt=0999", "g9998"), [9999]),
+                (2, ALL, ("", "g5004"), [5005, 5006, 5007]),
+            ):
+                before = _read(tx)
+                found = data_files.snapshot(tx, table, wanted, position, after=after, limit=3)
+                assert [each.file_group for each in found] == [f"g{number}" for number in following]
+                # Postgres looks one group ahead, or 32 rows, for those that it has to put in order.
+                assert _read(tx) - before <= 200, (table, wanted, position, after)
+            before = _read(tx)
+            data_files.snapshot_of_group(tx, 2, ("", "g5004"), 1)
+            assert _read(tx) - before <= 2
+    database.close()
+
+
+def _read(tx: Connection) -> int:
+    """How many files Postgres has looked at in this transaction."""
+    query = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'data_files'"
+    return int(tx.exec_driver_sql(query).scalar_one())
