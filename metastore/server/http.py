@@ -10,6 +10,7 @@ import contextlib
 import http.server
 import json
 import os
+import select
 import signal
 import socket
 import threading
@@ -38,6 +39,12 @@ def run(listener: socket.socket, settings: Settings, *, parent_alive: int, on_re
     """
     draining = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: draining.set())
+    # A signal that another thread receives, or that comes just before a blocking read, interrupts nothing. It does
+    # arrive at this pipe.
+    signal_read, signal_write = os.pipe()
+    for end in (signal_read, signal_write):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(signal_write, warn_on_full_buffer=False)
     server = http.server.ThreadingHTTPServer(
         listener.getsockname()[:2],
         partial(_Handler, settings, _EventGroups(settings), draining),
@@ -47,7 +54,8 @@ def run(listener: socket.socket, settings: Settings, *, parent_alive: int, on_re
     server.socket = listener
     threading.Thread(target=server.serve_forever, daemon=True).start()
     on_ready()
-    os.read(parent_alive, 1)
+    while parent_alive not in select.select([parent_alive, signal_read], [], [])[0]:
+        os.read(signal_read, 4096)
     return 0
 
 

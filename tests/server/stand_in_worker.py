@@ -4,6 +4,7 @@ Run as a program: `python -m tests.server.stand_in_worker BEHAVIOUR SETTINGS_AS_
 `pid`, `die` and `work SECONDS`.
 """
 
+import contextlib
 import json
 import os
 import select
@@ -21,19 +22,22 @@ from metastore.settings import Settings
 
 
 def _answer(connection: socket.socket, worker_id: int) -> None:
+    """Answers a client's lines. What is not text is Thrift, from the HTTP process: its connection is closed."""
     metrics.connection_opened()
-    with connection, connection.makefile("r") as lines:
-        for line in lines:
-            command, _, argument = line.strip().partition(" ")
-            if command == "pid":
-                connection.sendall(f"{worker_id} {os.getpid()}\n".encode())
-            elif command == "die":
-                os._exit(7)
-            elif command == "work":
-                connection.sendall(b"begun\n")
-                time.sleep(float(argument))
-                connection.sendall(b"done\n")
-    metrics.connection_closed()
+    try:
+        with connection, connection.makefile("r") as lines, contextlib.suppress(UnicodeDecodeError):
+            for line in lines:
+                command, _, argument = line.strip().partition(" ")
+                if command == "pid":
+                    connection.sendall(f"{worker_id} {os.getpid()}\n".encode())
+                elif command == "die":
+                    os._exit(7)
+                elif command == "work":
+                    connection.sendall(b"begun\n")
+                    time.sleep(float(argument))
+                    connection.sendall(b"done\n")
+    finally:
+        metrics.connection_closed()
 
 
 def serve(
