@@ -394,6 +394,9 @@ struct CompleteInstantRequest {
   // Of a publish, on a keyed table: partitions, '' for a table without partition keys, whose directory in the instant's
   // own is where Hive looks from now on. It has the base files of the snapshot at `readPosition`, and nothing else.
   21: optional list<string> published
+  // A batch of a stream is part of a table once. Both are given, or none. The numbers of a stream's batches grow.
+  22: optional string stream
+  23: optional i64 batch
 }
 
 struct CompletedInstant {
@@ -401,6 +404,8 @@ struct CompletedInstant {
   2: required Instant instant
   3: required bool repeated             // an earlier call had done it: this one changed nothing
   4: required i64 tableVersion
+  // Another instant had completed this batch of the stream, or a later one. This instant has been aborted.
+  5: optional bool batchRepeated
 }
 
 // A completion that lost to others.

@@ -1,5 +1,6 @@
 """Writes small batches of rows into keyed tables without Spark: upserts, deletes, and mixtures of both."""
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from metastore.client.buckets import Bucket, BucketWriter, Layout, by_bucket, event_times
 from metastore.client.keyed_tables import layout_of, partition_texts
-from metastore.client.lake_types import AsOf, Completion, DataFile, Instant, Moment, Schema
+from metastore.client.lake_types import AsOf, Completion, DataFile, Instant, Moment, Schema, StreamBatch
 from metastore.formats.keyed_table import DELETED, KeyedTable
 from metastore.formats.partition_names import make_name
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType
@@ -33,7 +34,7 @@ MAX_ATTEMPTS = 20
 
 
 class Applied(NamedTuple):
-    """What a write did. The instant is None if the batch changed nothing. `rows`: records of the batch, one per key."""
+    """What a write did. The instant is None if it changed nothing. `rows`: records that were given, one per key."""
 
     instant: Instant | None
     rows: int
@@ -60,16 +61,18 @@ def apply(
     based_on: AsOf | None = None,
     event_time: str | None = None,
     source: str = "arrow",
+    batch: StreamBatch | None = None,
     heartbeat_seconds: float = 20.0,
 ) -> Applied:
     """Changes rows of a keyed table by their keys, in one instant.
 
     `upsert` inserts or updates; `delete` deletes the rows of these keys; `merge` does what each row's `_change_type`
     says (pre-images are skipped). With `based_on`, what the rows were made from, a change of their buckets since is a
-    conflict; without, the rows are merged again. Raises UnfitRows, NotKeyed, InstantConflict; then nothing is written.
+    conflict; without, the rows are merged again. `batch`: the rows are this batch of a stream, and are written once.
+    Raises UnfitRows, NotKeyed, InstantConflict; then nothing is written.
     """
     change = _Change(lake, rows, operation, event_time, source, based_on)
-    return _applied([change], heartbeat_seconds)[0]
+    return _applied([change], heartbeat_seconds, batch)[0]
 
 
 def apply_together(
@@ -77,14 +80,16 @@ def apply_together(
     *,
     based_on: Moment | None = None,
     source: str = "arrow",
+    batch: StreamBatch | None = None,
     heartbeat_seconds: float = 20.0,
 ) -> list[Applied]:
     """Changes rows of several keyed tables in one transaction: readers see all of the changes, or none.
 
     The tables are of one client, each there once. With `based_on`, the moment as of which they were read, a change of
-    the same buckets since is a conflict; without, all rows are merged again. Raises as `apply`.
+    the same buckets since is a conflict; without, all rows are merged again. `batch` as of `apply`: the tables that get
+    rows must be the same when it is repeated. Raises as `apply`.
     """
-    return _applied([_Change(*each, None, source, based_on) for each in changes], heartbeat_seconds)
+    return _applied([_Change(*each, None, source, based_on) for each in changes], heartbeat_seconds, batch)
 
 
 class _Change:
@@ -148,23 +153,31 @@ def _check_event_time(name: str, layout: Layout, column: str) -> None:
         raise UnfitRows(f"the column {column} of {name} is {kind}: event times are timestamps or dates")
 
 
-def _applied(changes: Sequence[_Change], heartbeat_seconds: float) -> list[Applied]:
-    """Applies changes; an empty batch makes no instant."""
-    done = iter(committed([each.action() for each in changes if each.rows], heartbeat_seconds))
+def _applied(changes: Sequence[_Change], heartbeat_seconds: float, batch: StreamBatch | None) -> list[Applied]:
+    """Applies changes; an empty one makes no instant."""
+    done = iter(committed([each.action() for each in changes if each.rows], heartbeat_seconds, batch))
     found = []
     for each in changes:
-        if each.rows:
-            instant, completion = next(done)
-            found.append(Applied(instant, each.rows, completion.added))
-        else:
+        commit = next(done) if each.rows else None
+        if commit is None or commit.instant is None:
             found.append(Applied(None, 0, []))
+        else:
+            found.append(Applied(commit.instant, each.rows, commit.completion.added))
     return found
 
 
-def committed(actions: Sequence[Action], heartbeat_seconds: float) -> list[tuple[Instant, Completion]]:
+class Commit(NamedTuple):
+    """What an action came to. The instant is None if its batch was part of the table already."""
+
+    instant: Instant | None
+    completion: Completion
+
+
+def committed(actions: Sequence[Action], heartbeat_seconds: float, batch: StreamBatch | None = None) -> list[Commit]:
     """Completes instants of several tables together, with what their actions write.
 
-    After a conflict everything is written anew, unless an action says what it had read. Raises InstantConflict.
+    `batch`: what they write is this batch of a stream, which becomes part of the tables once. After a conflict
+    everything is written anew, unless an action says what it had read. Raises InstantConflict.
     """
     if not actions:
         return []
@@ -182,13 +195,19 @@ def committed(actions: Sequence[Action], heartbeat_seconds: float) -> list[tuple
                     )
                     for each in actions
                 ]
-                completions = [each.write(writing) for each, writing in zip(actions, writings, strict=True)]
+                completions = [
+                    dataclasses.replace(each.write(writing), batch=batch)
+                    for each, writing in zip(actions, writings, strict=True)
+                ]
                 done = client.complete(
                     [(each.table, each.instant, made) for each, made in zip(writings, completions, strict=True)]
                 )
                 for writing, each in zip(writings, done, strict=True):
                     writing.completed = each
-                return [(each.instant, made) for each, made in zip(done, completions, strict=True)]
+                return [
+                    Commit(None, Completion()) if each.batch_repeated else Commit(each.instant, made)
+                    for each, made in zip(done, completions, strict=True)
+                ]
         except InstantConflict:
             if number == MAX_ATTEMPTS or any(each.read_position is not None for each in actions):
                 raise

@@ -95,7 +95,10 @@ class LakeClient(Closing):
         """Completes instants of several tables together, all or none. Raises as `LakeTable.complete`."""
         requests = [completion.sent(table.reference, instant) for table, instant, completion in completions]
         done = self.call(lambda client: client.lake_complete_instants(requests))
-        return [Completed(Instant.of(each.instant), bool(each.repeated), each.tableVersion) for each in done]
+        return [
+            Completed(Instant.of(each.instant), bool(each.repeated), each.tableVersion, bool(each.batchRepeated))
+            for each in done
+        ]
 
     def write_together(
         self, changes: Sequence[tuple["LakeTable", "pa.Table", "KeyedOperation"]], **options: Any

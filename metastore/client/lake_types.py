@@ -179,6 +179,13 @@ class Schema(NamedTuple):
         return KeyedTable.of(self.properties, types, {each.name: each.type for each in self.keys})
 
 
+class StreamBatch(NamedTuple):
+    """A batch of a stream of batches, whose numbers grow. It is part of a table once, however often it is written."""
+
+    stream: str
+    number: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
     """What an instant has done, by which it is completed; all of it is optional.
@@ -189,7 +196,8 @@ class Completion:
     properties in which Spark keeps the same (`spark.sql.sources.schema` and those that begin so). `event_times` is the
     smallest event time of what was written, by source. `conditional`: what was read of a keyed table is a condition, so
     that log files conflict with those that others added since. `published`: of a publish, the partitions whose
-    directory in the instant's is Hive's from now on. The rest is as in `CompleteInstantRequest`.
+    directory in the instant's is Hive's from now on. `batch`: what was written is this batch of a stream; if it is
+    part of the table already, the instant is aborted. The rest is as in `CompleteInstantRequest`.
     """
 
     added: Sequence[DataFile] = ()
@@ -210,6 +218,7 @@ class Completion:
     chain: str | None = None
     conditional: bool = False
     published: Sequence[str] = ()
+    batch: StreamBatch | None = None
 
     def sent(self, table: wire.TableReference, instant: Instant) -> wire.CompleteInstantRequest:
         """The request that completes an instant of a table so."""
@@ -235,6 +244,8 @@ class Completion:
             conditional=self.conditional or None,
             attempt=instant.running,
             published=list(self.published) or None,
+            stream=self.batch and self.batch.stream,
+            batch=self.batch and self.batch.number,
         )
 
 
@@ -248,11 +259,15 @@ class Details(NamedTuple):
 
 
 class Completed(NamedTuple):
-    """What became of a completion. `repeated`: an earlier call had done it, whose answer was lost."""
+    """What became of a completion. `repeated`: an earlier call had done it, whose answer was lost.
+
+    `batch_repeated`: another instant had completed the batch of the stream, or a later one; this one was aborted.
+    """
 
     instant: Instant
     repeated: bool
     table_version: int
+    batch_repeated: bool = False
 
 
 class Changes(NamedTuple):

@@ -6,9 +6,9 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from metastore.client.keyed_writes import Action, KeyedOperation, committed, completion_of
+from metastore.client.keyed_writes import Action, Commit, KeyedOperation, committed, completion_of
 from metastore.client.lake import LakeTable, Writing
-from metastore.client.lake_types import AsOf, Completion, Instant, Moment, Schema
+from metastore.client.lake_types import AsOf, Completion, Moment, Schema, StreamBatch
 from metastore.spark.keyed_writing import prepare, write_buckets
 from metastore.spark.session_client import lake_table
 from metastore.spark.written import Written, refresh_listings
@@ -22,6 +22,7 @@ def write_together(
     *,
     based_on: Moment | None = None,
     source: str = "spark",
+    batch: StreamBatch | None = None,
     heartbeat_seconds: float = 20.0,
     uri: str | None = None,
 ) -> list[Written]:
@@ -29,7 +30,8 @@ def write_together(
 
     Operations are those of `write` by key. The results are in the order of the changes, at most one per table. With
     `based_on`, the moment as of which the tables were read, a change of the same buckets since is a conflict; without,
-    all rows are merged again. Raises what `write` raises; then nothing is written.
+    all rows are merged again. `batch` is as of `write`; when it is repeated, the tables must be the same. Raises what
+    `write` raises; then nothing is written.
     """
     if not changes:
         return []
@@ -37,8 +39,8 @@ def write_together(
     for rows, table, operation in changes:
         lake = lake_table(rows.sparkSession, table, uri)
         writes.append(KeyedWrite(rows, lake, lake.schema(), operation, source=source, based_on=based_on))
-    done = committed([each.action() for each in writes], heartbeat_seconds)
-    return [write.result(*each) for write, each in zip(writes, done, strict=True)]
+    done = committed([each.action() for each in writes], heartbeat_seconds, batch)
+    return [write.result(each) for write, each in zip(writes, done, strict=True)]
 
 
 class KeyedWrite:
@@ -72,12 +74,13 @@ class KeyedWrite:
         position = None if self._based_on is None else self._lake.position_of(self._based_on)
         return Action(self._lake, name, self._attempt, position)
 
-    def result(self, instant: Instant, completion: Completion) -> Written:
-        """What the completed instant has written."""
+    def result(self, commit: Commit) -> Written:
+        """What the commit has written."""
         refresh_listings(self._prepared.rows.sparkSession, self._lake)
-        files = completion.added
+        files = commit.completion.added
+        rows = 0 if commit.instant is None else self._rows
         partitions = sorted({each.partition for each in files})
-        return Written(instant, self._rows, len(files), sum(each.size for each in files), partitions)
+        return Written(commit.instant, rows, len(files), sum(each.size for each in files), partitions)
 
     def _attempt(self, writing: Writing) -> Completion:
         written = write_buckets(self._prepared, self._lake, writing, self._event_time, replaces=self._replaces)

@@ -12,6 +12,7 @@ Hudi's are written by Hudi.
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +20,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import DateType, StructField, StructType, TimestampNTZType, TimestampType
 
 from metastore.client.lake import LakeTable, Writing
-from metastore.client.lake_types import AsOf, Completion, DataFile, Schema, from_millis
+from metastore.client.lake_types import AsOf, Completion, DataFile, Schema, StreamBatch, from_millis
 from metastore.keyed.errors import UnfitRows
 from metastore.spark import hudi_tables
 from metastore.spark.hadoop_files import HadoopFiles
@@ -53,6 +54,7 @@ def write(
     source: str = "spark",
     add_columns: bool = False,
     based_on: AsOf | None = None,
+    batch: StreamBatch | None = None,
     options: Mapping[str, str] | None = None,
     heartbeat_seconds: float = 20.0,
     uri: str | None = None,
@@ -71,6 +73,9 @@ def write(
     changed since then what is replaced, that is a conflict; by default only if it happens while this call runs. Changes
     by key are merged again then, unless `based_on` is given.
 
+    `batch` says that the rows are a batch of a stream, whose batches have growing numbers: `StreamBatch("orders", 7)`.
+    Batch 7 of it becomes part of the table once. A write that repeats it, or an earlier one, changes nothing.
+
     `event_time` is a column of timestamps or dates: their least and greatest are kept for each file, and the least of
     all moves the table's watermark, as of `source`. `options` are those of Spark's Parquet writer, or Hudi's.
     Heartbeats tell the metastore that the writer lives, every `heartbeat_seconds`: that must be less than its
@@ -86,8 +91,8 @@ def write(
     lake = lake_table(rows.sparkSession, table, uri)
     schema = lake.schema()
     if is_hudi(schema):
-        if event_time is not None or add_columns or based_on is not None:
-            raise ValueError("event times, columns and conflicts of Hudi's tables are Hudi's: see its options")
+        if event_time is not None or add_columns or based_on is not None or batch is not None:
+            raise ValueError("event times, columns, conflicts and batches of Hudi's tables are Hudi's: see its options")
         hudi_tables.write(rows, lake, operation, options or {})
         return Written(None, 0, 0, 0, [])
     keyed = schema.keyed_table()
@@ -101,30 +106,54 @@ def write(
         )
     if operation == "replace_partitions" and not schema.keys:
         raise ValueError(f"{lake.name} has no partitions to replace: overwrite it")
-    columns = columns_of(rows.sparkSession, schema)
     if keyed is not None:
         if event_time is not None:
-            _check_event_time(lake, columns, event_time)
+            _check_event_time(lake, columns_of(rows.sparkSession, schema), event_time)
         from metastore.client.keyed_writes import committed  # needs pyarrow, which other tables don't
         from metastore.spark.keyed_commits import KeyedWrite
 
         keyed_write = KeyedWrite(rows, lake, schema, operation, event_time=event_time, source=source, based_on=based_on)
-        return keyed_write.result(*committed([keyed_write.action()], heartbeat_seconds)[0])
-    fresh = _further(rows, columns)
+        return keyed_write.result(committed([keyed_write.action()], heartbeat_seconds, batch)[0])
+    fresh = _further(rows, columns_of(rows.sparkSession, schema))
     if fresh and not add_columns:
         named = ", ".join(each.name for each in fresh)
         raise UnfitRows(f"{lake.name} has no column {named}: leave it out, or say add_columns=True")
-    columns = LakeColumns(StructType([*columns.data, *fresh]), columns.keys)
-    if event_time is not None:
-        _check_event_time(lake, columns, event_time)
-    read_position = None if based_on is None else lake.position_of(based_on)
-    with lake.writing(_ACTIONS[operation], read_position=read_position, heartbeat_seconds=heartbeat_seconds) as writing:
-        fitted = _fitted(rows, columns).write.mode("append").options(**{**(options or {}), **_COMMITTER})
+    plan = _Plan(lake, schema, fresh, operation, event_time, source, batch)
+    return _write_files(rows, plan, options or {}, based_on, heartbeat_seconds)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a write into a table without primary key does. `fresh`: the columns that the table gets."""
+
+    lake: LakeTable
+    schema: Schema
+    fresh: list[StructField]
+    operation: Operation
+    event_time: str | None
+    source: str
+    batch: StreamBatch | None
+
+
+def _write_files(
+    rows: DataFrame, plan: _Plan, options: Mapping[str, str], based_on: AsOf | None, heartbeat_seconds: float
+) -> Written:
+    """Writes rows as files of an instant, and completes it."""
+    lake = plan.lake
+    known = columns_of(rows.sparkSession, plan.schema)
+    columns = LakeColumns(StructType([*known.data, *plan.fresh]), known.keys)
+    if plan.event_time is not None:
+        _check_event_time(lake, columns, plan.event_time)
+    position = None if based_on is None else lake.position_of(based_on)
+    action = _ACTIONS[plan.operation]
+    with lake.writing(action, read_position=position, heartbeat_seconds=heartbeat_seconds) as writing:
+        fitted = _fitted(rows, columns).write.mode("append").options(**{**options, **_COMMITTER})
         fitted.partitionBy(*columns.key_names).parquet(writing.directory)
-        files = _written(rows.sparkSession, writing, columns, event_time)
-        completion = _completion(lake, operation, files, schema, fresh, source)
-        done = writing.complete(completion)
+        files = _written(rows.sparkSession, writing, columns, plan.event_time)
+        done = writing.complete(_completion(plan, files))
     refresh_listings(rows.sparkSession, lake)
+    if done.batch_repeated:
+        return Written(None, 0, 0, 0, [])
     return Written(
         done.instant,
         sum(each.rows or 0 for each in files),
@@ -213,21 +242,15 @@ def _written(spark: SparkSession, writing: Writing, columns: LakeColumns, event_
     return files
 
 
-def _completion(
-    lake: LakeTable,
-    operation: Operation,
-    files: Sequence[DataFile],
-    schema: Schema,
-    fresh: list[StructField],
-    source: str,
-) -> Completion:
+def _completion(plan: _Plan, files: Sequence[DataFile]) -> Completion:
+    operation, schema = plan.operation, plan.schema
     written = {each.partition for each in files}
     replaced: set[str] = set()
     if operation == "overwrite":
-        replaced = {*lake.partitions(), *written} if schema.keys else {""}
+        replaced = {*plan.lake.partitions(), *written} if schema.keys else {""}
     elif operation == "replace_partitions":
         replaced = written
-    new_columns, properties = widened(schema, fresh) if fresh else (None, None)
+    new_columns, properties = widened(schema, plan.fresh) if plan.fresh else (None, None)
     first = min((each.min_event_time for each in files if each.min_event_time is not None), default=None)
     about = {"operation": operation, "files": len(files), "rows": sum(each.rows or 0 for each in files)}
     return Completion(
@@ -238,5 +261,6 @@ def _completion(
         metadata=json.dumps(about).encode(),
         columns=new_columns,
         schema_properties=properties,
-        event_times=None if first is None else {source: first},
+        event_times=None if first is None else {plan.source: first},
+        batch=plan.batch,
     )

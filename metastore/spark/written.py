@@ -14,9 +14,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Written:
-    """What was written; of a table of Hudi's that is not known, and the instant is None.
+    """What was written. `bytes` is the files' size, `partitions` those that got rows.
 
-    `bytes` is the files' size, `partitions` those that got rows.
+    The instant is None for a table of Hudi's, of which nothing is known, and for the batch of a stream that was part of
+    the table already: then nothing was written.
     """
 
     instant: Instant | None

@@ -22,7 +22,7 @@ from metastore.services.instants.schema_evolution import change_columns
 from metastore.services.readiness.progress import progress_of
 from metastore.services.readiness.service import ReadinessService
 from metastore.services.table.service import TableService
-from metastore.services.timeline import staging
+from metastore.services.timeline import staging, stream_batches
 from metastore.services.timeline.hive_sync import HiveView, lake_partition
 from metastore.services.timeline.lookup import abort, check_attempt, held_instant, held_lake_table, saved_position
 from metastore.services.timeline.planner import Planner, undone
@@ -134,6 +134,8 @@ class InstantCompletion:
             if len(done) < len(requests):
                 raise InvalidOperationException("some of the instants are completed already, others are not")
             return done
+        if any(stream_batches.is_repeated(tx, each.row, each.request) for each in locked):
+            return [self._abort_batch(tx, each) for each in locked]
         changed = [self._change(tx, each, decode) for each in locked]
         now = common_time(tx, [each.locked.row.id for each in changed]) if len(changed) > 1 else None
         done = [self._finalize(tx, each, now) for each in changed]
@@ -167,6 +169,23 @@ class InstantCompletion:
         if instant.digest != _digest(locked.request):
             raise InvalidOperationException(f"{describe_instant(instant)} already, with another content")
         answer = CompletedInstant(locked.request.table, to_thrift(with_moments(tx, [instant])[0]), True, row.version)
+        return _Result(answer, row.id, instant.id, None, has_event_times=False)
+
+    @staticmethod
+    def _abort_batch(tx: Transaction, locked: "_Locked") -> "_Result":
+        """Aborts an instant whose batch another instant has completed.
+
+        Raises InvalidOperationException if its batch is new: then another one's of the same request is not.
+        """
+        instant, row, request = locked.instant, locked.row, locked.request
+        if not stream_batches.is_repeated(tx, row, request):
+            raise InvalidOperationException(
+                f"the batch of {row.name} is new, that of another table has completed already: tables that are written"
+                " together have the same stream and batches"
+            )
+        check_attempt(instant, request.attempt)
+        abort(tx, row, [instant])
+        answer = CompletedInstant(request.table, to_thrift(instant), True, row.version, True)
         return _Result(answer, row.id, instant.id, None, has_event_times=False)
 
     def _change(self, tx: Transaction, locked: "_Locked", decode: Decode | None) -> "_Changed":
@@ -221,6 +240,7 @@ class InstantCompletion:
 
     def _finalize(self, tx: Transaction, changed: "_Changed", now: int | None) -> "_Result":
         row, instant, request = changed.locked.row, changed.locked.instant, changed.request
+        stream_batches.record(tx, row, request, changed.locked.line.position + 1)
         finalized = finalize(
             tx,
             row,

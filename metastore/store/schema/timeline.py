@@ -106,6 +106,18 @@ changed_groups = Table(
 )
 
 
+stream_batches = Table(
+    "stream_batches",
+    metadata,
+    Column("table_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("stream", NAME, primary_key=True),
+    Column("batch", BigInteger, nullable=False, comment="the greatest number that completed"),
+    Column("timestamp", NAME, nullable=False, comment="of the instant that completed it"),
+    Column("position", BigInteger, nullable=False, comment="of that instant"),
+    comment="how far streams have come that write into a table: each batch is part of it once",
+)
+
+
 rejected_commits = Table(
     "rejected_commits",
     metadata,

@@ -32,7 +32,7 @@ from metastore.store.schema.partition import partition_events, partitions
 from metastore.store.schema.snapshot import data_files, lake_partitions, pending_deletions
 from metastore.store.schema.statistics import column_statistics
 from metastore.store.schema.table import storage_descriptors, tables
-from metastore.store.schema.timeline import changed_groups, instants, rejected_commits, timelines
+from metastore.store.schema.timeline import changed_groups, instants, rejected_commits, stream_batches, timelines
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +341,7 @@ _BELONGING = (
     changed_groups,
     instants,
     rejected_commits,
+    stream_batches,
 )
 _THESE = any_(bindparam("table_ids", type_=ARRAY(BigInteger)))
 _REMOVAL = [
