@@ -1,6 +1,7 @@
 """Reads keyed tables without Spark: whole, some keys, or what changed between two positions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -143,7 +144,7 @@ def changed_rows(
 
     Columns: the table's, `_change_type`, `_commit_version` and `_commit_timestamp`. Raises NotKeyed, SnapshotGone.
     """
-    found = TouchedBuckets(
+    found = TouchedBuckets.between(
         lake, after, up_to, partitions=partitions, filter=filter, include_uncommitted=include_uncommitted
     )
     layout = found.layout
@@ -157,23 +158,80 @@ def changed_rows(
     return pa.concat_tables([empty.select(names), *(each.select(names) for each in parts)])
 
 
-class TouchedBuckets:
-    """The buckets whose rows may have changed after one position up to another."""
+@dataclass(frozen=True)
+class Commits:
+    """The completions of a range: which position an instant has, and at what time it completed.
 
-    def __init__(
-        self,
+    `rewrites`: by bucket, the position of its last replacement or rollback. `last`: the last position with changes.
+    """
+
+    positions: Mapping[str, int]
+    times: Mapping[int, datetime]
+    rewrites: Mapping[Bucket, int]
+    last: int
+
+    @classmethod
+    def of(cls, changes: Iterable[Changes]) -> "Commits":
+        """The completions of a range, from their changes."""
+        positions: dict[str, int] = {}
+        times: dict[int, datetime] = {}
+        rewrites: dict[Bucket, int] = {}
+        for each in changes:
+            if not each.added and not each.removed:
+                continue  # a savepoint has the timestamp of the instant that it protects
+            position = each.instant.position or 0
+            positions[each.instant.timestamp] = position
+            times[position] = each.instant.changed_at
+            if each.instant.begun_as in _REWRITES:
+                for file in (*each.added, *each.removed):
+                    rewrites[Bucket(file.partition, file.file_group)] = position
+        return cls(positions, times, rewrites, max(times, default=0))
+
+    @classmethod
+    def at(cls, lake: "LakeTable", position: int) -> "Commits":
+        """The completion at a position, which stands for all before it, too."""
+        time = next(each.instant.changed_at for each in lake.changes(position - 1, position))
+        return cls({}, {position: time}, {}, position)
+
+    def marked(self, bucket: Bucket, changes: pa.Table) -> pa.Table:
+        """Changes of a bucket with their versions and times for their instants.
+
+        A row that was removed with others, or that a rollback brought back, doesn't say when: that was at the last
+        replacement or rollback of its bucket.
+        """
+        rewritten = self.rewrites.get(bucket, self.last)
+        instants = changes.column(INSTANT).combine_chunks().dictionary_encode()
+        known = [self.positions.get(each, rewritten) for each in instants.dictionary.to_pylist()]
+        versions = [rewritten if index is None else known[index] for index in instants.indices.to_pylist()]
+        times = pa.array([self.times[each] for each in versions], pa.timestamp("us", "UTC"))
+        marked = changes.drop_columns([INSTANT]).append_column(COMMIT_VERSION, pa.array(versions, pa.int64()))
+        return marked.append_column(COMMIT_TIMESTAMP, times)
+
+
+@dataclass(frozen=True)
+class TouchedBuckets:
+    """The buckets of a keyed table whose rows may have changed in a range, and its commits."""
+
+    schema: Schema
+    layout: Layout
+    commits: Commits
+    buckets: Mapping[Bucket, TouchedBucket]
+
+    @classmethod
+    def between(
+        cls,
         lake: "LakeTable",
         after: int,
         up_to: int,
         *,
         partitions: Sequence[str] | None = None,
-        filter: str | None,
-        include_uncommitted: bool,
-    ) -> None:
+        filter: str | None = None,
+        include_uncommitted: bool = False,
+    ) -> "TouchedBuckets":
+        """Those that may have changed after one position up to another. Raises NotKeyed, SnapshotGone."""
         changes = list(
             lake.changes(after, up_to, partitions=partitions, filter=filter, include_uncommitted=include_uncommitted)
         )
-        self.commits = Commits(changes)
         touched: dict[Bucket, list[DataFile]] = {}
         for change in changes:
             if change.instant.begun_as in SERVICES:
@@ -185,47 +243,27 @@ class TouchedBuckets:
                     touched[Bucket(each.partition, each.file_group)].append(each)
         names = sorted({each.partition for each in touched})
         sides = [lake.snapshot(at, partitions=names, include_uncommitted=True) for at in (after, up_to)]
-        self.schema = lake.schema(sides[1].table_version)
-        self.layout = layout_of(lake.name, self.schema, sides[1].location)
+        schema = lake.schema(sides[1].table_version)
         old, new = (
             by_bucket(each for each in side if Bucket(each.partition, each.file_group) in touched) for side in sides
         )
-        self.buckets = {
+        buckets = {
             each: TouchedBucket(old.get(each, ()), new.get(each, ()), logs) for each, logs in sorted(touched.items())
         }
+        return cls(schema, layout_of(lake.name, schema, sides[1].location), Commits.of(changes), buckets)
 
+    @classmethod
+    def of_snapshot(
+        cls, lake: "LakeTable", position: int, *, filter: str | None = None, include_uncommitted: bool = False
+    ) -> "TouchedBuckets":
+        """All of the snapshot at a position, as if its completion had inserted all rows.
 
-class Commits:
-    """The completions of a range: which position and time an instant has."""
-
-    def __init__(self, changes: Iterable[Changes]) -> None:
-        self._positions: dict[str, int] = {}
-        self._times: dict[int, datetime] = {}
-        self._rewrites: dict[Bucket, int] = {}
-        for each in changes:
-            if not each.added and not each.removed:
-                continue  # a savepoint has the timestamp of the instant that it protects
-            position = each.instant.position or 0
-            self._positions[each.instant.timestamp] = position
-            self._times[position] = each.instant.changed_at
-            if each.instant.begun_as in _REWRITES:
-                for file in (*each.added, *each.removed):
-                    self._rewrites[Bucket(file.partition, file.file_group)] = position
-        self._last = max(self._times, default=0)
-
-    def marked(self, bucket: Bucket, changes: pa.Table) -> pa.Table:
-        """Changes of a bucket with their versions and times for their instants.
-
-        A row that was removed with others, or that a rollback brought back, doesn't say when: that was at the last
-        replacement or rollback of its bucket.
+        Raises NotKeyed, SnapshotGone.
         """
-        rewritten = self._rewrites.get(bucket, self._last)
-        instants = changes.column(INSTANT).combine_chunks().dictionary_encode()
-        known = [self._positions.get(each, rewritten) for each in instants.dictionary.to_pylist()]
-        versions = [rewritten if index is None else known[index] for index in instants.indices.to_pylist()]
-        times = pa.array([self._times[each] for each in versions], pa.timestamp("us", "UTC"))
-        marked = changes.drop_columns([INSTANT]).append_column(COMMIT_VERSION, pa.array(versions, pa.int64()))
-        return marked.append_column(COMMIT_TIMESTAMP, times)
+        snapshot = lake.snapshot(position, filter=filter, include_uncommitted=include_uncommitted)
+        schema = lake.schema(snapshot.table_version)
+        buckets = {bucket: TouchedBucket((), files, ()) for bucket, files in sorted(by_bucket(snapshot).items())}
+        return cls(schema, layout_of(lake.name, schema, snapshot.location), Commits.at(lake, position), buckets)
 
 
 def changes_of(layout: Layout, bucket: TouchedBucket) -> pa.Table:

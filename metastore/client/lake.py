@@ -137,6 +137,11 @@ class LakeTable:
     def name(self) -> str:
         return f"{self.reference.database}.{self.reference.table}"
 
+    @property
+    def full_name(self) -> str:
+        """The name with the catalog, if that is another than Hive's default."""
+        return f"{self.reference.catalog}.{self.name}" if self.reference.catalog else self.name
+
     # --- writing ----------------------------------------------------------------------------------------------
 
     @contextmanager

@@ -15,15 +15,33 @@ from typing import TYPE_CHECKING, Any
 from metastore.spark.configuration import configure
 
 if TYPE_CHECKING:
+    from metastore.spark.increments import for_each_increment
     from metastore.spark.keyed_commits import write_together
     from metastore.spark.lake_reading import read
     from metastore.spark.lake_sql import sql
     from metastore.spark.lake_writing import write
+    from metastore.spark.stream_reading import read_stream
+    from metastore.spark.stream_writing import write_stream
     from metastore.spark.table_services import plan_compaction, publish, run_plan
 
-__all__ = ["configure", "plan_compaction", "publish", "read", "run_plan", "sql", "write", "write_together"]
+__all__ = [
+    "configure",
+    "for_each_increment",
+    "plan_compaction",
+    "publish",
+    "read",
+    "read_stream",
+    "run_plan",
+    "sql",
+    "write",
+    "write_stream",
+    "write_together",
+]
 
 _MODULES = {
+    "for_each_increment": "metastore.spark.increments",
+    "read_stream": "metastore.spark.stream_reading",
+    "write_stream": "metastore.spark.stream_writing",
     "read": "metastore.spark.lake_reading",
     "sql": "metastore.spark.lake_sql",
     "write": "metastore.spark.lake_writing",

@@ -34,6 +34,11 @@ class HadoopFiles:
             return []
         return [status.getPath().getName() for status in file_system.listStatus(path)]
 
+    def exists(self, location: str) -> bool:
+        """Whether there is a file or directory."""
+        path = self._path(location)
+        return bool(self._file_system(path).exists(path))
+
     def remove(self, location: str) -> None:
         """Removes a directory with all below it."""
         path = self._path(location)
@@ -68,3 +73,21 @@ class HadoopFiles:
         root = self._path(location)
         if not self._file_system(root).rename(self._new_path(root, old), self._new_path(root, new)):
             raise OSError(f"can't rename {old} to {new} in {location}")
+
+    def read(self, location: str) -> str:
+        """The text of a small file."""
+        path = self._path(location)
+        stream = self._file_system(path).open(path)
+        try:
+            return str(self._spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))  # type: ignore[union-attr]
+        finally:
+            stream.close()
+
+    def write(self, location: str, text: str) -> None:
+        """Makes a small file, or replaces it. A process that dies meanwhile may leave a part of the text."""
+        path = self._path(location)
+        stream = self._file_system(path).create(path, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()

@@ -63,7 +63,7 @@ def change_rows(
     spark: SparkSession, lake: LakeTable, after: int, up_to: int, *, filter: str | None, include_uncommitted: bool
 ) -> DataFrame:
     """The net changes of rows after one position up to another, with `_change_type` and the commit's columns."""
-    found = TouchedBuckets(lake, after, up_to, filter=filter, include_uncommitted=include_uncommitted)
+    found = TouchedBuckets.between(lake, after, up_to, filter=filter, include_uncommitted=include_uncommitted)
     columns = columns_of(spark, found.schema)
     marks = [
         StructField(CHANGE_TYPE, StringType()),
@@ -78,6 +78,22 @@ def latest_of(changes: DataFrame) -> DataFrame:
     """The inserted rows and the post-images alone, without the columns that say so."""
     kinds = [str(ChangeType.INSERT), str(ChangeType.UPDATE_POSTIMAGE)]
     return changes.where(sf.col(CHANGE_TYPE).isin(kinds)).drop(CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
+
+
+def as_inserts(lake: LakeTable, rows: DataFrame, position: int) -> DataFrame:
+    """The rows of the snapshot at a position as changes: inserts of the completion at that position.
+
+    Raises NotKeyed for a table whose changes nobody can tell.
+    """
+    layout_of(lake.name, lake.schema(), "")
+    [time] = Commits.at(lake, position).times.values()
+    return rows.withColumns(
+        {
+            CHANGE_TYPE: sf.lit(str(ChangeType.INSERT)),
+            COMMIT_VERSION: sf.lit(position).cast("long"),
+            COMMIT_TIMESTAMP: sf.lit(time),
+        }
+    )
 
 
 def _merging(layout: Layout) -> Callable[[Mapping[str, Sequence[DataFile]]], pa.Table]:

@@ -7,14 +7,14 @@
 The metastore prunes the partitions and names the files; no directory is listed. Tables of Hudi's are read by Hudi.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from metastore.client.lake import LakeTable
-from metastore.client.lake_types import AsOf, DataFile, Schema
+from metastore.client.lake_types import AsOf, Changes, DataFile, Schema
 from metastore.errors import UserError
 from metastore.spark import hudi_tables
 from metastore.spark.session_client import lake_table
@@ -106,7 +106,7 @@ def read(
             from metastore.spark import keyed_reading  # needs pyarrow, which other tables don't
 
             return keyed_reading.snapshot_rows(spark, lake, then, snapshot.location, snapshot)
-        return _rows(spark, lake, then, snapshot.location, snapshot)
+        return _rows(spark, lake, then, snapshot.location, list(snapshot))
     start, end = (lake.position_of(each) for each in incremental)
     if schema.keyed_table() is not None:
         if with_removed:
@@ -124,37 +124,48 @@ def read(
         return found if changes else keyed_reading.latest_of(found)
     if changes:
         raise ValueError(f"{lake.name} has no primary-key among its properties: with_removed says what was removed")
+    added, removed = net_files(lake.changes(start, end, filter=filter, include_uncommitted=include_uncommitted))
+    location = lake.location()
+    wanted = [each for each in added if view == "snapshot" or each.kind == "base"]
+    rows = _rows(spark, lake, schema, location, wanted)
+    if not with_removed:
+        return rows
+    gone = [each for each in removed if view == "snapshot" or each.kind == "base"]
+    return rows.withColumn(CHANGE, sf.lit(ADDED)).unionByName(
+        _rows(spark, lake, schema, location, gone).withColumn(CHANGE, sf.lit(REMOVED))
+    )
+
+
+def net_files(changes: Iterable[Changes]) -> tuple[list[DataFile], list[DataFile]]:
+    """The files that were added in a range of completions and are there after it, and those that were there before and
+    were removed."""
     added: dict[str, DataFile] = {}
     removed: dict[str, DataFile] = {}
-    for change in lake.changes(start, end, filter=filter, include_uncommitted=include_uncommitted):
+    for change in changes:
         for file in change.removed:
             if added.pop(file.path, None) is None:
                 removed[file.path] = file
         for file in change.added:
             if removed.pop(file.path, None) is None:
                 added[file.path] = file
-    location = lake.location()
-    wanted = [each for each in added.values() if view == "snapshot" or each.kind == "base"]
-    rows = _rows(spark, lake, schema, location, wanted)
-    if not with_removed:
-        return rows
-    gone = [each for each in removed.values() if view == "snapshot" or each.kind == "base"]
-    return rows.withColumn(CHANGE, sf.lit(ADDED)).unionByName(
-        _rows(spark, lake, schema, location, gone).withColumn(CHANGE, sf.lit(REMOVED))
-    )
+    return list(added.values()), list(removed.values())
 
 
-def _rows(spark: SparkSession, lake: LakeTable, schema: Schema, location: str, files: Iterable[DataFile]) -> DataFrame:
-    columns = columns_of(spark, schema)
-    found = []
+def check_readable(name: str, files: Iterable[DataFile]) -> None:
+    """Raises UnreadableFiles unless each file has whole rows by itself. `name`: the table's, for messages."""
     for each in files:
         if each.kind != "base":
             raise UnreadableFiles(
-                f"{lake.name} has log files, such as {each.path}: read it by what wrote it, or view='read_optimized'"
+                f"{name} has log files, such as {each.path}: read it by what wrote it, or view='read_optimized'"
             )
         if each.columns is not None:
             raise UnreadableFiles(
-                f"{lake.name} has files of some columns alone, such as {each.path}: read it by what wrote it"
+                f"{name} has files of some columns alone, such as {each.path}: read it by what wrote it"
             )
-        found.append(SnapshotFile(f"{location}/{each.path}", each.size, each.partition))
+
+
+def _rows(spark: SparkSession, lake: LakeTable, schema: Schema, location: str, files: Sequence[DataFile]) -> DataFrame:
+    columns = columns_of(spark, schema)
+    check_readable(lake.name, files)
+    found = [SnapshotFile(f"{location}/{each.path}", each.size, each.partition) for each in files]
     return data_frame(spark, found, columns.data, columns.keys)

@@ -86,8 +86,7 @@ def write(
     been written. Further: NoSuchObjectException without the table, InvalidOperationException, UnfitRows, NotParquet,
     HudiMissing, ValueError for arguments that don't go together.
     """
-    if operation not in _ACTIONS and operation not in _BY_KEY:
-        raise ValueError(f"{operation!r} is no operation: {', '.join((*_ACTIONS, *sorted(_BY_KEY)))}")
+    _check_name(operation)
     lake = lake_table(rows.sparkSession, table, uri)
     schema = lake.schema()
     if is_hudi(schema):
@@ -95,18 +94,8 @@ def write(
             raise ValueError("event times, columns, conflicts and batches of Hudi's tables are Hudi's: see its options")
         hudi_tables.write(rows, lake, operation, options or {})
         return Written(None, 0, 0, 0, [])
-    keyed = schema.keyed_table()
-    if keyed is None and operation in _BY_KEY:
-        raise ValueError(f"{lake.name} has no primary-key among its properties: rows can't be changed by their key")
-    if keyed is not None and (operation == "append" or add_columns):
-        raise ValueError(
-            f"{lake.name} has a primary key: upsert its rows"
-            if operation == "append"
-            else f"columns of {lake.name}, which has a primary key, are added by ALTER TABLE"
-        )
-    if operation == "replace_partitions" and not schema.keys:
-        raise ValueError(f"{lake.name} has no partitions to replace: overwrite it")
-    if keyed is not None:
+    check_operation(lake.name, schema, operation, add_columns=add_columns)
+    if schema.keyed_table() is not None:
         if event_time is not None:
             _check_event_time(lake, columns_of(rows.sparkSession, schema), event_time)
         from metastore.client.keyed_writes import committed  # needs pyarrow, which other tables don't
@@ -120,6 +109,25 @@ def write(
         raise UnfitRows(f"{lake.name} has no column {named}: leave it out, or say add_columns=True")
     plan = _Plan(lake, schema, fresh, operation, event_time, source, batch)
     return _write_files(rows, plan, options or {}, based_on, heartbeat_seconds)
+
+
+def check_operation(name: str, schema: Schema, operation: str, *, add_columns: bool) -> None:
+    """Raises ValueError for an operation that a table of ours doesn't have. `name`: the table's, for messages."""
+    _check_name(operation)
+    keyed = schema.keyed_table()
+    if keyed is None and operation in _BY_KEY:
+        raise ValueError(f"{name} has no primary-key among its properties: rows can't be changed by their key")
+    if keyed is not None and operation == "append":
+        raise ValueError(f"{name} has a primary key: upsert its rows")
+    if keyed is not None and add_columns:
+        raise ValueError(f"columns of {name}, which has a primary key, are added by ALTER TABLE")
+    if operation == "replace_partitions" and not schema.keys:
+        raise ValueError(f"{name} has no partitions to replace: overwrite it")
+
+
+def _check_name(operation: str) -> None:
+    if operation not in _ACTIONS and operation not in _BY_KEY:
+        raise ValueError(f"{operation!r} is no operation: {', '.join((*_ACTIONS, *sorted(_BY_KEY)))}")
 
 
 @dataclass(frozen=True)

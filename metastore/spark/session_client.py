@@ -22,7 +22,7 @@ def lake_table(spark: SparkSession, table: str, uri: str | None) -> LakeTable:
     name = table.replace("`", "")
     if "." not in name:
         name = f"{spark.catalog.currentDatabase()}.{name}"
-    return _client(uri or _uri(spark)).table(name)
+    return _client(uri or metastore_uri(spark)).table(name)
 
 
 @lru_cache(maxsize=16)
@@ -30,7 +30,8 @@ def _client(uri: str) -> LakeClient:
     return LakeClient(uri)
 
 
-def _uri(spark: SparkSession) -> str:
+def metastore_uri(spark: SparkSession) -> str:
+    """The URI of the session's metastore. Raises NoMetastore."""
     configuration = spark._jsc.hadoopConfiguration()
     found = configuration.get("hive.metastore.uris")
     if not found:

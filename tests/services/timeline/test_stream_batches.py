@@ -101,7 +101,7 @@ def test_tables_together_have_a_batch_in_all_of_them_or_in_none(
     assert all(each.batchRepeated for each in together(0))
     assert (table.kept(), other.kept()) == before
     commit(table, "alone", 5)
-    with pytest.raises(InvalidOperationException, match="the batch of .*other is new"):
+    with pytest.raises(InvalidOperationException, match=r"the batch of .*other is new"):
         together(5)
 
 

@@ -1,0 +1,231 @@
+"""Reads lake tables as streams: the rows that are there, then what changes. Needs Spark 4.
+
+orders = read_stream(spark, "shop.orders", changes=True)
+write_stream(orders, "shop.mirror", checkpoint, operation="merge")
+
+A query's offset is a position of the table. Each micro-batch is what came between two positions, so that a batch that
+is repeated has the same rows. The driver learns the names of files; the executors read them in Arrow.
+"""
+
+import inspect
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from metastore.client.buckets import Bucket, Layout
+from metastore.client.keyed_tables import (
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    Commits,
+    NotKeyed,
+    TouchedBucket,
+    TouchedBuckets,
+    changes_of,
+    with_partition,
+)
+from metastore.client.lake import LakeClient, LakeTable
+from metastore.client.lake_types import AsOf, Schema
+from metastore.keyed.changes import CHANGE_TYPE, ChangeType
+from metastore.keyed.files import fitted, read_rows
+from metastore.keyed.schema import arrow_schema
+from metastore.spark.lake_reading import check_readable, net_files
+from metastore.spark.session_client import lake_table, metastore_uri
+from metastore.spark.table_schema import check_parquet, columns_of, is_hudi
+
+FORMAT = "metastore_changes"
+"""The name of the data source in a Spark session."""
+
+_MARKS = [
+    StructField(CHANGE_TYPE, StringType()),
+    StructField(COMMIT_VERSION, LongType()),
+    StructField(COMMIT_TIMESTAMP, TimestampType()),
+]
+
+
+def read_stream(
+    spark: SparkSession,
+    table: str,
+    *,
+    since: AsOf | None = None,
+    changes: bool = False,
+    include_uncommitted: bool = False,
+    filter: str | None = None,
+    uri: str | None = None,
+) -> DataFrame:
+    """A streaming DataFrame of what comes into the table `database.table`.
+
+    It begins with all rows, as they are when the query starts; with `since`, with what came after that. Of a table
+    without primary key, these are the rows that are added. Of a keyed table they are inserted and updated rows;
+    `changes` gives all net changes of a micro-batch instead, with `_change_type`, `_commit_version` and
+    `_commit_timestamp`, as `read` does. Of the rows that the query begins with, all changes are inserts, and the
+    version is the position that is read.
+
+    The columns are those that the table has now: start the query again after they have changed. `filter`,
+    `include_uncommitted` and `uri` are as of `read`. Executors read files through fsspec, with its settings.
+
+    A query ends with SnapshotGone if what comes next has been cleaned. Raises NotKeyed for changes of a table without
+    primary key, ValueError for a table of Hudi's and on Spark 3.5, NoSuchObjectException, NotParquet.
+    """
+    lake = lake_table(spark, table, uri)
+    schema = lake.schema()
+    if is_hudi(schema):
+        raise ValueError(f"{lake.name} is a table of Hudi's: Hudi reads its streams, spark.readStream.format('hudi')")
+    check_parquet(schema.properties, schema.input_format)
+    if changes and schema.keyed_table() is None:
+        raise NotKeyed(f"{lake.name} has no primary-key among its properties: nobody can tell which rows changed")
+    columns = columns_of(spark, schema)
+    asked = Asked(
+        uri=uri or metastore_uri(spark),
+        table=lake.full_name,
+        since=0 if since is None else lake.position_of(since),
+        changes=changes,
+        include_uncommitted=include_uncommitted,
+        filter=filter,
+    )
+    whole = StructType([*columns.data, *columns.keys, *(_MARKS if changes else ())])
+    spark.dataSource.register(LakeChanges)
+    return spark.readStream.format(FORMAT).schema(whole).option("asked", json.dumps(asdict(asked))).load()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a query reads. `since` is a position; 0 stands for all rows."""
+
+    uri: str
+    table: str
+    since: int
+    changes: bool
+    include_uncommitted: bool
+    filter: str | None
+
+
+class LakeChanges(DataSource):
+    """The data source of `read_stream`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def streamReader(self, schema: StructType) -> "_Reader":
+        return _Reader(Asked(**json.loads(self.options["asked"])), schema)
+
+
+class _Task(InputPartition):
+    """What a task of Spark's reads: a bucket's changes, or one file."""
+
+    def __init__(self, read: Any) -> None:
+        self.read = read
+
+
+class _Reader(DataSourceStreamReader):
+    """Plans micro-batches in a process on the driver, and reads their parts in those of the executors."""
+
+    def __init__(self, asked: Asked, schema: StructType) -> None:
+        self._asked = asked
+        self._schema = schema
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_asked": self._asked, "_schema": self._schema}  # without the connection
+
+    @cached_property
+    def _lake(self) -> LakeTable:
+        return LakeClient(self._asked.uri).table(self._asked.table)
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"position": self._asked.since}
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:
+        # Before Spark 4.2 it is called without arguments.
+        return {"position": self._lake.position().position}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        after, up_to = start["position"], end["position"]
+        if up_to <= after:
+            return []
+        if self._lake.schema().keyed_table() is not None:
+            return self._buckets(after, up_to)
+        return self._files(after, up_to)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Task)
+        wanted = _arrow_schema(self._schema)
+        rows = partition.read()
+        lower = [name.lower() for name in wanted.names]
+        # By position: the session may tell names apart by their case.
+        fit = fitted(rows, pa.schema([each.with_name(name) for name, each in zip(lower, wanted, strict=True)]))
+        yield from pa.table(fit.columns, schema=wanted).to_batches()
+
+    def _buckets(self, after: int, up_to: int) -> list[InputPartition]:
+        asked = self._asked
+        scope: Any = {"filter": asked.filter, "include_uncommitted": asked.include_uncommitted}
+        if after:
+            found = TouchedBuckets.between(self._lake, after, up_to, **scope)
+        else:
+            found = TouchedBuckets.of_snapshot(self._lake, up_to, **scope)
+        return [
+            _Task(_BucketChanges(found.schema, found.layout, found.commits, bucket, files, changes=asked.changes))
+            for bucket, files in found.buckets.items()
+        ]
+
+    def _files(self, after: int, up_to: int) -> list[InputPartition]:
+        lake, asked = self._lake, self._asked
+        schema = lake.schema()
+        scope: Any = {"filter": asked.filter, "include_uncommitted": asked.include_uncommitted}
+        if after:
+            added, _ = net_files(lake.changes(after, up_to, **scope))
+        else:
+            added = list(lake.snapshot(up_to, **scope))
+        location = lake.location()
+        columns = arrow_schema(
+            [(each.name, each.type) for each in schema.columns], schema.properties, [key.name for key in schema.keys]
+        )
+        check_readable(lake.name, added)
+        return [_Task(_FileRows(schema, columns, f"{location}/{each.path}", each.partition)) for each in added]
+
+
+@dataclass(frozen=True)
+class _BucketChanges:
+    """The changes of a bucket. Without `changes`: inserted and updated rows alone, as they are now."""
+
+    schema: Schema
+    layout: Layout
+    commits: Commits
+    bucket: Bucket
+    files: TouchedBucket
+    changes: bool
+
+    def __call__(self) -> pa.Table:
+        found = self.commits.marked(self.bucket, changes_of(self.layout, self.files))
+        if not self.changes:
+            kinds = pa.array([str(ChangeType.INSERT), str(ChangeType.UPDATE_POSTIMAGE)])
+            found = found.filter(pc.is_in(found.column(CHANGE_TYPE), value_set=kinds))
+        return with_partition(found, self.bucket.partition, self.schema)
+
+
+@dataclass(frozen=True)
+class _FileRows:
+    """The rows of a file."""
+
+    schema: Schema
+    columns: pa.Schema
+    uri: str
+    partition: str
+
+    def __call__(self) -> pa.Table:
+        return with_partition(read_rows(self.uri, self.columns), self.partition, self.schema)
+
+
+def _arrow_schema(schema: StructType) -> pa.Schema:
+    """The columns in the Arrow types that Spark wants of a data source."""
+    # Spark 4.2 wants the zone, which was UTC before.
+    zone: Any = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+    return to_arrow_schema(schema, **zone)
