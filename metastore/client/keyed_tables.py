@@ -139,22 +139,27 @@ def changed_rows(
     partitions: Sequence[str] | None = None,
     filter: str | None = None,
     include_uncommitted: bool = False,
+    of_each_commit: bool = False,
 ) -> pa.Table:
-    """The net changes of rows after one position up to another.
+    """The net changes of rows after one position up to another; with `of_each_commit`, those of each completion.
 
     Columns: the table's, `_change_type`, `_commit_version` and `_commit_timestamp`. Raises NotKeyed, SnapshotGone.
     """
-    found = TouchedBuckets.between(
-        lake, after, up_to, partitions=partitions, filter=filter, include_uncommitted=include_uncommitted
-    )
-    layout = found.layout
+    scope: Any = {"partitions": partitions, "filter": filter, "include_uncommitted": include_uncommitted}
+    if of_each_commit:
+        ranges = TouchedBuckets.of_each_commit(lake, after, up_to, **scope)
+    else:
+        ranges = [TouchedBuckets.between(lake, after, up_to, **scope)]
+    schema = ranges[-1].schema if ranges else lake.schema()
+    layout = layout_of(lake.name, schema, "")
     parts = [
-        with_partition(found.commits.marked(bucket, changes_of(layout, each)), bucket.partition, found.schema)
+        with_partition(found.commits.marked(bucket, changes_of(found.layout, each)), bucket.partition, found.schema)
+        for found in ranges
         for bucket, each in found.buckets.items()
     ]
     names = [*layout.schema.names, *layout.table.partition_columns, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP]
     marks = [(CHANGE_TYPE, pa.string()), (COMMIT_VERSION, pa.int64()), (COMMIT_TIMESTAMP, pa.timestamp("us", "UTC"))]
-    empty = pa.schema([*whole_schema(layout, found.schema), *(pa.field(*each) for each in marks)]).empty_table()
+    empty = pa.schema([*whole_schema(layout, schema), *(pa.field(*each) for each in marks)]).empty_table()
     return pa.concat_tables([empty.select(names), *(each.select(names) for each in parts)])
 
 
@@ -251,6 +256,22 @@ class TouchedBuckets:
             each: TouchedBucket(old.get(each, ()), new.get(each, ()), logs) for each, logs in sorted(touched.items())
         }
         return cls(schema, layout_of(lake.name, schema, sides[1].location), Commits.of(changes), buckets)
+
+    @classmethod
+    def of_each_commit(
+        cls, lake: "LakeTable", after: int, up_to: int, *, partitions: Sequence[str] | None = None, **scope: Any
+    ) -> "list[TouchedBuckets]":
+        """Those of each completion after one position up to another that may have changed rows, in their order.
+
+        `scope` is as of `between`. Raises NotKeyed, SnapshotGone.
+        """
+        changes = lake.changes(after, up_to, partitions=partitions, **scope)
+        positions = [
+            each.instant.position or 0
+            for each in changes
+            if (each.added or each.removed) and each.instant.begun_as not in SERVICES
+        ]
+        return [cls.between(lake, each - 1, each, partitions=partitions, **scope) for each in positions]
 
     @classmethod
     def of_snapshot(

@@ -584,8 +584,11 @@ class ChangeFeed:
                 )
             request = request.replace(after=found.position)
 
-    def to_arrow(self) -> "pa.Table":
-        """The net changes of rows of a keyed table, as `keyed_tables.changed_rows`. Needs the extra `arrow`."""
+    def to_arrow(self, *, of_each_commit: bool = False) -> "pa.Table":
+        """The net changes of rows of a keyed table, or those of each commit, as `keyed_tables.changed_rows`.
+
+        Needs the extra `arrow`.
+        """
         from metastore.client.keyed_tables import changed_rows
 
         request = self._request
@@ -596,6 +599,7 @@ class ChangeFeed:
             partitions=request.partitions,
             filter=request.filter,
             include_uncommitted=bool(request.includeUncommitted),
+            of_each_commit=of_each_commit,
         )
 
     def _end(self) -> int:

@@ -12,7 +12,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -45,7 +45,7 @@ def for_each_increment(
     checkpoint: str,
     *,
     since: AsOf | None = None,
-    changes: bool = False,
+    changes: bool | Literal["all"] = False,
     include_uncommitted: bool = False,
     filter: str | None = None,
     available_now: bool = False,

@@ -6,6 +6,7 @@ by the executors, a bucket at a time. No row passes through the driver.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -60,18 +61,29 @@ def snapshot_rows(
 
 
 def change_rows(
-    spark: SparkSession, lake: LakeTable, after: int, up_to: int, *, filter: str | None, include_uncommitted: bool
+    spark: SparkSession, lake: LakeTable, after: int, up_to: int, *, of_each_commit: bool = False, **scope: Any
 ) -> DataFrame:
-    """The net changes of rows after one position up to another, with `_change_type` and the commit's columns."""
-    found = TouchedBuckets.between(lake, after, up_to, filter=filter, include_uncommitted=include_uncommitted)
-    columns = columns_of(spark, found.schema)
+    """The net changes of rows after one position up to another, with `_change_type` and the commit's columns.
+
+    `of_each_commit`: the changes of each completion instead. `scope`: `filter` and `include_uncommitted`, as of `read`.
+    """
+    if of_each_commit:
+        ranges = TouchedBuckets.of_each_commit(lake, after, up_to, **scope)
+    else:
+        ranges = [TouchedBuckets.between(lake, after, up_to, **scope)]
+    schema = ranges[-1].schema if ranges else lake.schema()
     marks = [
         StructField(CHANGE_TYPE, StringType()),
         StructField(COMMIT_VERSION, LongType()),
         StructField(COMMIT_TIMESTAMP, TimestampType()),
     ]
-    tasks = [_task(bucket.partition, each._asdict()) for bucket, each in found.buckets.items()]
-    return _in_tasks(spark, tasks, columns, StructType(marks), _comparing(found.layout, found.commits))
+    tasks = [
+        _task(bucket.partition, each._asdict(), number)
+        for number, found in enumerate(ranges)
+        for bucket, each in found.buckets.items()
+    ]
+    read = _comparing([(found.layout, found.commits) for found in ranges])
+    return _in_tasks(spark, tasks, columns_of(spark, schema), StructType(marks), read)
 
 
 def latest_of(changes: DataFrame) -> DataFrame:
@@ -96,15 +108,16 @@ def as_inserts(lake: LakeTable, rows: DataFrame, position: int) -> DataFrame:
     )
 
 
-def _merging(layout: Layout) -> Callable[[Mapping[str, Sequence[DataFile]]], pa.Table]:
-    def merge(files: Mapping[str, Sequence[DataFile]]) -> pa.Table:
+def _merging(layout: Layout) -> "_Read":
+    def merge(files: Mapping[str, Sequence[DataFile]], _: int) -> pa.Table:
         return layout.read(files["files"]).rows.drop_columns([INSTANT])
 
     return merge
 
 
-def _comparing(layout: Layout, commits: Commits) -> Callable[[Mapping[str, Sequence[DataFile]]], pa.Table]:
-    def compare(files: Mapping[str, Sequence[DataFile]]) -> pa.Table:
+def _comparing(ranges: Sequence[tuple[Layout, Commits]]) -> "_Read":
+    def compare(files: Mapping[str, Sequence[DataFile]], number: int) -> pa.Table:
+        layout, commits = ranges[number]
         touched = TouchedBucket(**files)
         bucket = next(Bucket(each.partition, each.file_group) for some in touched for each in some)
         return commits.marked(bucket, changes_of(layout, touched))
@@ -112,12 +125,16 @@ def _comparing(layout: Layout, commits: Commits) -> Callable[[Mapping[str, Seque
     return compare
 
 
+_Read: TypeAlias = Callable[[Mapping[str, Sequence[DataFile]], int], pa.Table]
+"""Reads the files of a task. The number says of which of several ranges they are."""
+
+
 def _in_tasks(
     spark: SparkSession,
     tasks: Sequence[str],
     columns: LakeColumns,
     marks: StructType,
-    read: Callable[[Mapping[str, Sequence[DataFile]]], pa.Table],
+    read: _Read,
 ) -> DataFrame:
     """The rows that `read` makes of each task's files: the data columns, those of the partition, then `marks`."""
     names = [key.name.lower() for key in columns.keys]
@@ -125,8 +142,8 @@ def _in_tasks(
     whole = StructType([*columns.data, *marks, *places])
 
     def run(text: str) -> Iterator[pa.RecordBatch]:
-        partition, files = _received(text)
-        rows = read(files)
+        partition, files, number = _received(text)
+        rows = read(files, number)
         for value in values_of(partition, names) if names else ():
             known = None if value == DEFAULT_PARTITION else value
             rows = rows.append_column("", pa.repeat(pa.scalar(known, pa.string()), rows.num_rows))
@@ -143,10 +160,10 @@ def _in_tasks(
     )
 
 
-def _task(partition: str, files: Mapping[str, Sequence[DataFile]]) -> str:
-    return json.dumps([partition, {name: [sent(each) for each in some] for name, some in files.items()}])
+def _task(partition: str, files: Mapping[str, Sequence[DataFile]], number: int = 0) -> str:
+    return json.dumps([partition, {name: [sent(each) for each in some] for name, some in files.items()}, number])
 
 
-def _received(text: str) -> tuple[str, dict[str, list[DataFile]]]:
-    partition, files = json.loads(text)
-    return partition, {name: [received(each) for each in some] for name, some in files.items()}
+def _received(text: str) -> tuple[str, dict[str, list[DataFile]], int]:
+    partition, files, number = json.loads(text)
+    return partition, {name: [received(each) for each in some] for name, some in files.items()}, number

@@ -43,7 +43,7 @@ def read(
     include_uncommitted: bool = False,
     filter: str | None = None,
     with_removed: bool = False,
-    changes: bool = False,
+    changes: bool | Literal["all"] = False,
     uri: str | None = None,
 ) -> DataFrame:
     """The rows of the table `database.table`, or `table` of the current database.
@@ -58,7 +58,8 @@ def read(
     Of a table with a primary key, `incremental` gives the rows that were inserted or updated, as they are at the
     second. `changes` gives all net changes of rows instead, with the columns `_change_type` (insert, update_preimage,
     update_postimage, delete), `_commit_version` (the position of the last commit that changed the row) and
-    `_commit_timestamp`. Compactions and rewrites change no row.
+    `_commit_timestamp`. Compactions change no row. `changes="all"` gives the changes of each commit instead: a row that
+    several have changed comes as often.
 
     `filter` is on partition keys, in Hive's grammar (`dt >= '2026-01-31' and hr = 7`): the metastore names the files of
     those partitions alone. Conditions on the DataFrame prune as well, after that. `view="read_optimized"` leaves out
@@ -78,6 +79,8 @@ def read(
         raise ValueError("incremental is a pair: after what (0 for all), and up to what (None for now)")
     if with_removed and incremental is None:
         raise ValueError("with_removed needs incremental: only an incremental read has removed rows")
+    if changes not in (False, True, "all"):
+        raise ValueError(f"{changes!r} is no kind of changes: True for net changes, 'all' for those of each commit")
     if changes and (incremental is None or with_removed):
         raise ValueError("changes needs incremental, and says what was removed without with_removed")
     lake = lake_table(spark, table, uri)
@@ -118,6 +121,7 @@ def read(
             lake,
             start or 0,
             lake.position().position if end is None else end,
+            of_each_commit=changes == "all",
             filter=filter,
             include_uncommitted=include_uncommitted,
         )

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -56,7 +56,7 @@ def read_stream(
     table: str,
     *,
     since: AsOf | None = None,
-    changes: bool = False,
+    changes: bool | Literal["all"] = False,
     include_uncommitted: bool = False,
     filter: str | None = None,
     uri: str | None = None,
@@ -65,9 +65,9 @@ def read_stream(
 
     It begins with all rows, as they are when the query starts; with `since`, with what came after that. Of a table
     without primary key, these are the rows that are added. Of a keyed table they are inserted and updated rows;
-    `changes` gives all net changes of a micro-batch instead, with `_change_type`, `_commit_version` and
-    `_commit_timestamp`, as `read` does. Of the rows that the query begins with, all changes are inserts, and the
-    version is the position that is read.
+    `changes` gives all net changes of a micro-batch instead, or with `"all"` those of each commit, with `_change_type`,
+    `_commit_version` and `_commit_timestamp`, as `read` does. Of the rows that the query begins with, all changes are
+    inserts, and the version is the position that is read.
 
     The columns are those that the table has now: start the query again after they have changed. `filter`,
     `include_uncommitted` and `uri` are as of `read`. Executors read files through fsspec, with its settings.
@@ -103,7 +103,7 @@ class Asked:
     uri: str
     table: str
     since: int
-    changes: bool
+    changes: bool | Literal["all"]
     include_uncommitted: bool
     filter: str | None
 
@@ -167,12 +167,16 @@ class _Reader(DataSourceStreamReader):
     def _buckets(self, after: int, up_to: int) -> list[InputPartition]:
         asked = self._asked
         scope: Any = {"filter": asked.filter, "include_uncommitted": asked.include_uncommitted}
-        if after:
-            found = TouchedBuckets.between(self._lake, after, up_to, **scope)
+        if not after:
+            ranges = [TouchedBuckets.of_snapshot(self._lake, up_to, **scope)]
+        elif asked.changes == "all":
+            ranges = TouchedBuckets.of_each_commit(self._lake, after, up_to, **scope)
         else:
-            found = TouchedBuckets.of_snapshot(self._lake, up_to, **scope)
+            ranges = [TouchedBuckets.between(self._lake, after, up_to, **scope)]
+        changes = bool(asked.changes)
         return [
-            _Task(_BucketChanges(found.schema, found.layout, found.commits, bucket, files, changes=asked.changes))
+            _Task(_BucketChanges(found.schema, found.layout, found.commits, bucket, files, changes=changes))
+            for found in ranges
             for bucket, files in found.buckets.items()
         ]
 

@@ -119,6 +119,7 @@ class History:
             )
         first, last = sorted(self.random.choice(positions) for _ in range(2))
         assert self._changed(first, last) == self.states[last]
+        self._check_each_commit(first, last)
         wanted = [{"id": id, "part": part} for id, part in self.some_keys()]
         found = rows_by_key(self.table, self.lake.lookup(wanted).select(NAMES))
         asked = {key_of(self.table, key) for key in wanted}
@@ -145,6 +146,29 @@ class History:
                 case "delete":
                     assert state.pop(key) == row
         return state
+
+    def _check_each_commit(self, first: int, last: int) -> None:
+        """The changes of each commit are those between the states before and after it."""
+        state = dict(self.states[first])
+        by_version: dict[int, list[dict[str, Any]]] = {}
+        for each in self.lake.changes(first, last).to_arrow(of_each_commit=True).to_pylist():
+            by_version.setdefault(each["_commit_version"], []).append(each)
+        for version in sorted(by_version):
+            assert first < version <= last
+            before = dict(state)
+            for each in by_version[version]:
+                key, row = key_of(self.table, each), {name: each[name] for name in NAMES}
+                match each[CHANGE_TYPE]:
+                    case "delete":
+                        assert state.pop(key) == row
+                    case "update_preimage":
+                        assert before[key] == row
+                    case kind:
+                        assert (key in before) == (kind == "update_postimage")
+                        assert before.get(key) != row
+                        state[key] = row
+            assert state == self.states[version]
+        assert state == self.states[last]
 
 
 def rows_of(records: list[Record]) -> pa.Table:

@@ -1,5 +1,6 @@
 """A Spark session in a process of its own, driven from a test."""
 
+import contextlib
 import json
 import os
 import queue
@@ -8,6 +9,8 @@ import sys
 import threading
 from pathlib import Path
 from typing import Any, Self
+
+import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("programs") / "session.py"
@@ -112,6 +115,13 @@ class SparkSession:
         """The last parts of the directories whose files a query reads, as `key=value/key=value`."""
         files = self.python(f"result = spark.sql({query!r}).inputFiles()")
         return {"/".join(part for part in file.split("/")[:-1] if "=" in part) for file in files}
+
+    def kill(self) -> None:
+        """Kills Python and the JVM, as a crash would."""
+        python = psutil.Process(self._process.pid)
+        for process in (*python.children(recursive=True), python):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
 
     def close(self) -> None:
         """Stops Spark and its JVM."""

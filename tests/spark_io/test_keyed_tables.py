@@ -102,6 +102,13 @@ write(shop(*marked, extra=["_change_type string"]), t, operation="merge")
         ["3", "c", "update_preimage", "4"],
         ["5", "e", "insert", "4"],
     ]
+    every = run(
+        lake,
+        f"result = plain(read(spark, {table.name!r}, incremental=(1, None), changes='all')"
+        ".select('id', 'name', '_change_type', '_commit_version'))",
+    )
+    came_and_went = [["4", "d", "delete", "4"], ["4", "d", "insert", "2"]]
+    assert every == sorted([*changes, *came_and_went])
     by_arrow = table.changes(1).to_arrow().select(["id", "name", "_change_type", "_commit_version"]).to_pylist()
     assert sorted([str(value) for value in each.values()] for each in by_arrow) == changes
     assert [row[0] for row in rows(lake, table, incremental=(1, None))] == ["2", "3", "5"]
