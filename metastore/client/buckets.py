@@ -18,6 +18,7 @@ from metastore.formats.keyed_table import DELETED, INSTANT, TOMBSTONES, KeyedTab
 from metastore.keyed.batches import log_records
 from metastore.keyed.files import fitted, read_rows, write_rows
 from metastore.keyed.merging import Merged, merge
+from metastore.keyed.placing import placed
 
 _MARKS = (pa.field(INSTANT, pa.string()), pa.field(DELETED, pa.bool_()))
 
@@ -110,6 +111,22 @@ class BucketWriter:
             tombstones = merged.deletes.append_column(DELETED, mark)
         # Even if no row is left: another writer of the bucket must learn that it wasn't alone.
         return self.put_merged(bucket, merged.rows, tombstones)
+
+    def write_anywhere(
+        self, file_group: str, rows: pa.Table, existing: Mapping[str, Sequence[DataFile]]
+    ) -> list[DataFile]:
+        """Writes a batch's rows of one bucket number into the partitions in which they are, or to which they come.
+
+        For tables whose key is unique over all partitions. `rows`: as of `placed`. `existing`: the files of the bucket
+        in each partition, in the snapshot that was read. Raises UnfitRows.
+        """
+        layout = self.layout
+        states = {place: layout.read(files, layout.table.sequence) for place, files in existing.items()}
+        return [
+            file
+            for place, some in placed(layout.table, rows, states).items()
+            for file in self.write(Bucket(place, file_group), some, existing.get(place, ()))
+        ]
 
     def put_merged(
         self, bucket: Bucket, rows: pa.Table, tombstones: pa.Table, times: EventTimes | None = None
@@ -205,6 +222,11 @@ def by_bucket(files: Iterable[DataFile]) -> dict[Bucket, list[DataFile]]:
     for each in files:
         found.setdefault(Bucket(each.partition, each.file_group), []).append(each)
     return found
+
+
+def in_partitions(files: Mapping[Bucket, Sequence[DataFile]], file_group: str) -> dict[str, Sequence[DataFile]]:
+    """The files of a bucket number by the partitions that have some."""
+    return {bucket.partition: some for bucket, some in files.items() if bucket.file_group == file_group}
 
 
 def sent(file: DataFile) -> str:

@@ -105,30 +105,40 @@ def lookup(
     table = layout.table
     named = [{name.lower(): value for name, value in key.items()} for key in keys]
     for key in named:
-        if missing := [name for name in (*table.key, *table.partition_columns) if key.get(name) is None]:
+        needed = table.key if table.is_table_wide else (*table.key, *table.partition_columns)
+        if missing := [name for name in needed if key.get(name) is None]:
             raise UnfitRows(f"a key of {lake.name} needs a value of {missing[0]}")
     fields = [layout.schema.field(name) for name in table.key]
     wanted = pa.table([_values(named, field.name, field.type) for field in fields], schema=pa.schema(fields))
     groups = [table.file_group(number) for number in buckets_of(wanted, table).to_pylist()]
-    texts = [
-        partition_texts(key.name.lower(), _values(named, key.name.lower(), of_hive(key.type)), of_hive(key.type))
-        for key in schema.keys
-    ]
-    columns = zip(*(each.to_pylist() for each in texts), strict=True) if texts else [()] * len(named)
-    places = [make_name(table.partition_columns, values) if values else "" for values in columns]
     by_place: dict[Bucket, list[int]] = {}
-    for index, (place, group) in enumerate(zip(places, groups, strict=True)):
-        by_place.setdefault(Bucket(place, group), []).append(index)
-    snapshot = lake.snapshot(as_of, partitions=sorted(set(places)), include_uncommitted=include_uncommitted)
+    for index, bucket in enumerate(zip(_places(schema, table, named), groups, strict=True)):
+        by_place.setdefault(Bucket(*bucket), []).append(index)
+    partitions = None if table.is_table_wide else sorted({each.partition for each in by_place})
+    snapshot = lake.snapshot(as_of, partitions=partitions, include_uncommitted=include_uncommitted)
     layout = layout_of(lake.name, schema, snapshot.location)
-    files = by_bucket(each for each in snapshot if Bucket(each.partition, each.file_group) in by_place)
     parts = []
-    for bucket, found in files.items():
-        some = wanted.take(by_place[bucket])
+    for bucket, found in by_bucket(snapshot).items():
+        asked = by_place.get(Bucket("", bucket.file_group) if table.is_table_wide else bucket)
+        if asked is None:
+            continue
+        some = wanted.take(asked)
         rows = layout.read(found).rows
         parts.append(with_partition(_matching(rows, some, table), bucket.partition, schema))
     whole = whole_schema(layout, schema)
     return pa.concat_tables([whole.empty_table(), *(each.select(whole.names) for each in parts)])
+
+
+def _places(schema: Schema, table: KeyedTable, keys: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of the partitions in which keys are; empty where the table has none, or where they may be in any."""
+    if table.is_table_wide or not schema.keys:
+        return [""] * len(keys)
+    texts = [
+        partition_texts(key.name.lower(), _values(keys, key.name.lower(), of_hive(key.type)), of_hive(key.type))
+        for key in schema.keys
+    ]
+    columns = zip(*(each.to_pylist() for each in texts), strict=True)
+    return [make_name(table.partition_columns, values) for values in columns]
 
 
 def changed_rows(

@@ -7,10 +7,11 @@ from contextlib import ExitStack
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.client.buckets import Bucket, BucketWriter, Layout, by_bucket, event_times
+from metastore.client.buckets import Bucket, BucketWriter, Layout, by_bucket, event_times, in_partitions
 from metastore.client.keyed_tables import layout_of, partition_texts
 from metastore.client.lake_types import AsOf, Completion, DataFile, Instant, Moment, Schema, StreamBatch
 from metastore.formats.keyed_table import DELETED, KeyedTable
@@ -111,12 +112,13 @@ class _Change:
             _check_event_time(lake.name, layout, event_time.lower())
         batch = prepared(layout, self._schema, rows, operation)
         self.rows: int = batch.num_rows
-        self._parts = split(layout.table, batch)
+        self._parts = by_group(layout.table, batch) if layout.table.is_table_wide else split(layout.table, batch)
         self._operation = operation
         self._event_time = event_time and event_time.lower()
         self._least_event_time = event_times(batch, self._event_time)[0]
         self._source = source
         self._based_on = based_on
+        self._is_table_wide = layout.table.is_table_wide
         self._action = "deltacommit" if layout.table.is_merge_on_read else "commit"
 
     def action(self) -> Action:
@@ -124,7 +126,7 @@ class _Change:
         return Action(self._lake, self._action, self._write, position)
 
     def _write(self, writing: "Writing") -> Completion:
-        partitions = sorted({each.partition for each in self._parts})
+        partitions = None if self._is_table_wide else sorted({each.partition for each in self._parts})
         snapshot = self._lake.snapshot(writing.instant.read_position, partitions=partitions, include_uncommitted=True)
         existing = by_bucket(snapshot)
         layout = layout_of(self._lake.name, self._schema, snapshot.location)
@@ -132,7 +134,11 @@ class _Change:
         files = [
             file
             for bucket, some in self._parts.items()
-            for file in writer.write(bucket, some, existing.get(bucket, ()))
+            for file in (
+                writer.write_anywhere(bucket.file_group, some, in_partitions(existing, bucket.file_group))
+                if self._is_table_wide
+                else writer.write(bucket, some, existing.get(bucket, ()))
+            )
         ]
         conditional = self._based_on is not None
         return completion_of(
@@ -263,7 +269,11 @@ def prepared(layout: Layout, schema: Schema, rows: pa.Table, operation: KeyedOpe
         raise UnfitRows(f"the rows don't fit the table's columns: {error}") from None
     for key in schema.keys:
         name = key.name.lower()
-        data = data.append_column(name, partition_texts(name, kept.column(name), of_hive(key.type)))
+        if operation == "delete" and table.is_table_wide:
+            texts = pa.chunked_array([pa.nulls(kept.num_rows, pa.string())])  # wherever the row is
+        else:
+            texts = partition_texts(name, kept.column(name), of_hive(key.type))
+        data = data.append_column(name, texts)
     return data if deleted is None else data.append_column(DELETED, deleted)
 
 
@@ -285,13 +295,24 @@ def check_columns(given: Sequence[str], table: KeyedTable, data: Sequence[str], 
     """Raises UnfitRows unless columns (in lower case) are those of a table, and the key's are among them."""
     if twice := sorted({name for name in given if list(given).count(name) > 1}):
         raise UnfitRows(f"the rows have several columns {twice[0]}")
-    if missing := [name for name in (*table.partition_columns, *table.key) if name not in given]:
-        raise UnfitRows(f"the rows have no column {missing[0]}, which belongs to the key")
+    needed = table.key if table.is_table_wide and operation == "delete" else (*table.partition_columns, *table.key)
+    if missing := [name for name in needed if name not in given]:
+        what = "belongs to the key" if missing[0] in table.key or not table.is_table_wide else "partitions the table"
+        raise UnfitRows(f"the rows have no column {missing[0]}, which {what}")
     if operation == "merge" and CHANGE_TYPE not in given:
         raise UnfitRows(f"rows to merge have a column {CHANGE_TYPE}: {', '.join(ChangeType)}")
     known = {*data, *table.partition_columns, CHANGE_TYPE}
     if further := [name for name in given if name not in known and not name.startswith("_commit_")]:
         raise UnfitRows(f"the table has no column {further[0]}: leave it out, or add it to the table first")
+
+
+def by_group(table: KeyedTable, rows: pa.Table) -> Mapping[Bucket, pa.Table]:
+    """The rows of each bucket number, with the partition columns. Buckets have the partition ''."""
+    numbers = np.asarray(buckets_of(rows, table))
+    return {
+        Bucket("", table.file_group(int(number))): rows.filter(pa.array(numbers == number))
+        for number in np.unique(numbers)
+    }
 
 
 def split(table: KeyedTable, rows: pa.Table) -> Mapping[Bucket, pa.Table]:

@@ -46,9 +46,15 @@ def publish(lake: LakeTable, *, filter: str | None = None, heartbeat_seconds: fl
     other storages they are copied, all files of the partition, not only the new ones: that costs as many bytes as
     the partition has, of reading, writing and, until the next publish and its grace, of storage.
 
-    Raises NotKeyed, InvalidOperationException if others cleaned or dropped what is published, again and again, and what
-    the storage raises; then Hive sees what it saw before.
+    Of a table whose key is unique over all partitions, all partitions that changed are published together, or none: a
+    row that moved would be there twice. So it takes no `filter`.
+
+    Raises NotKeyed, ValueError for such a filter, InvalidOperationException if others cleaned or dropped what is
+    published, again and again, and what the storage raises; then Hive sees what it saw before.
     """
+    keyed = lake.schema().keyed_table()
+    if filter is not None and keyed is not None and keyed.is_table_wide:
+        raise ValueError(f"rows of {lake.name} move between partitions: they are published together, without a filter")
     for number in range(1, MAX_ATTEMPTS + 1):
         snapshot = lake.snapshot(filter=filter, include_uncommitted=True)
         try:
@@ -72,7 +78,7 @@ def _publish(lake: LakeTable, snapshot: Snapshot, filter: str | None, heartbeat_
     }
     unmerged = [name for name, some in changed.items() if needs_merging(some)]
     wanted = {name: some for name, some in changed.items() if name not in unmerged}
-    if not wanted:
+    if not wanted or (unmerged and layout.table.is_table_wide):
         return Published(None, [], 0, 0, unmerged)
     with lake.writing(PUBLISH, heartbeat_seconds=heartbeat_seconds) as writing:
         pairs = [

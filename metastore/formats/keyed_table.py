@@ -3,7 +3,8 @@
 A keyed table has one row per primary key. The rows of a partition are distributed over buckets by a hash of the key; a
 bucket is a file group. Words are Paimon's where it has one (https://paimon.apache.org, "Primary Key Table"):
 
-    primary-key        the columns of the key, with commas; it contains the partition columns
+    primary-key        the columns of the key, with commas; with all partition columns it is unique within a partition,
+                       without any over the whole table
     bucket             the number of buckets per partition, by default 1
     table-type         copy-on-write (the default): a write replaces the base files of the buckets that it changes;
                        merge-on-read: a write adds log files, which readers merge with the base files
@@ -99,7 +100,7 @@ class KeyedTable:
     `key`: the columns of the primary key without those that partition the table; never empty. `sequence_groups`: by
     their version, the columns that change together with it. `aggregates`: by column, of aggregation only. `types`:
     Hive's types of the columns by which rows are found and merged, in lower case and without spaces; those of others
-    may change.
+    may change. `is_table_wide`: the key is unique over all partitions, so that a row may move to another.
     """
 
     key: tuple[str, ...]
@@ -113,6 +114,7 @@ class KeyedTable:
     ignore_delete: bool = False
     remove_on_delete: bool = False
     types: tuple[tuple[str, str], ...] = ()
+    is_table_wide: bool = False
 
     @classmethod
     def of(
@@ -150,6 +152,7 @@ class KeyedTable:
             ignore_delete=_boolean(properties, IGNORE_DELETE),
             remove_on_delete=_boolean(properties, REMOVE_ON_DELETE),
             types=tuple((name, types[name]) for name in dict.fromkeys(typed)),
+            is_table_wide=bool(partitioned) and not {*partitioned} & {*_names(properties[PRIMARY_KEY])},
         )
         found._check()
         return found
@@ -176,7 +179,9 @@ class KeyedTable:
         versions = tuple(version for version, _ in self.sequence_groups)
         aggregated = tuple(column for column, _ in self.aggregates)
         same = {
-            PRIMARY_KEY: self.key == other.key and self._are_typed_like(other, self.key),
+            PRIMARY_KEY: self.key == other.key
+            and self.is_table_wide == other.is_table_wide
+            and self._are_typed_like(other, self.key),
             BUCKET: self.buckets == other.buckets,
             MERGE_ENGINE: self.engine is other.engine,
             SEQUENCE_FIELD: self.sequence == other.sequence and self._are_typed_like(other, self.sequence),
@@ -206,6 +211,13 @@ class KeyedTable:
             raise BadKeyedTable(f"{REMOVE_ON_DELETE} goes with {MERGE_ENGINE}=partial-update only")
         if self.remove_on_delete and self.sequence_groups:
             raise BadKeyedTable(f"{REMOVE_ON_DELETE} doesn't go with sequence groups: set {IGNORE_DELETE}=true")
+        if self.is_table_wide and (engine is not MergeEngine.DEDUPLICATE or self.ignore_delete):
+            option = f"{IGNORE_DELETE}=true" if self.ignore_delete else f"{MERGE_ENGINE}={engine}"
+            raise BadKeyedTable(
+                f"{PRIMARY_KEY} without {', '.join(self.partition_columns)}, by which the table is partitioned, doesn't"
+                f" go with {option}: a row that moves to another partition is deleted in the old one. Add"
+                f" {', '.join(self.partition_columns)} to the key"
+            )
         if self.remove_on_delete and self.ignore_delete:
             raise BadKeyedTable(f"set one of {REMOVE_ON_DELETE} and {IGNORE_DELETE}, not both")
 
@@ -230,10 +242,11 @@ def _key(properties: Mapping[str, str], types: Mapping[str, str], partitioned: S
     _check_once(PRIMARY_KEY, named)
     if unknown := [name for name in named if name not in types and name not in partitioned]:
         raise BadKeyedTable(f"{PRIMARY_KEY}: the table has no column {unknown[0]}")
-    if missing := [name for name in partitioned if name not in named]:
+    missing = [name for name in partitioned if name not in named]
+    if missing and len(missing) < len(partitioned):
         raise BadKeyedTable(
-            f"{PRIMARY_KEY}: add {', '.join(missing)}, by which the table is partitioned: a key is unique within its"
-            " partition"
+            f"{PRIMARY_KEY}: add {', '.join(missing)}, by which the table is partitioned, too: a key is unique within"
+            " its partition. With none of the partition columns it is unique over the whole table"
         )
     key = tuple(name for name in named if name not in partitioned)
     if not key:

@@ -16,7 +16,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType, DateType, StructType, TimestampNTZType, TimestampType
 
-from metastore.client.buckets import Bucket, BucketWriter, Layout, by_bucket, event_times, received, sent
+from metastore.client.buckets import (
+    Bucket,
+    BucketWriter,
+    Layout,
+    by_bucket,
+    event_times,
+    in_partitions,
+    received,
+    sent,
+)
 from metastore.client.keyed_tables import layout_of
 from metastore.client.keyed_writes import KeyedOperation, check_columns
 from metastore.client.lake import LakeTable, Writing
@@ -73,9 +82,12 @@ def prepare(rows: DataFrame, lake: LakeTable, schema: Schema, operation: KeyedOp
         .alias(each.name.lower())
         for each in columns.data
     ]
+    says_place = not (table.is_table_wide and operation == "delete")  # else the row is wherever its key is
     selected += [
         # By way of the key's own type: `07` of a number is 7, as it would be in an INSERT.
-        sf.col(quoted(each.name.lower())).cast(each.dataType).cast("string").alias(f"{_PLACE}{number}")
+        (sf.col(quoted(each.name.lower())).cast(each.dataType) if says_place else sf.lit(None))
+        .cast("string")
+        .alias(f"{_PLACE}{number}")
         for number, each in enumerate(columns.keys)
     ]
     if operation == "delete":
@@ -128,7 +140,9 @@ def write_buckets(
     spark = prepared.rows.sparkSession
     existing = spark.sparkContext.broadcast(by_bucket(snapshot))
     places = prepared.places
-    together = prepared.rows.repartition(*places, _BUCKET).sortWithinPartitions(*places, _BUCKET)
+    # Rows of a key that is unique over all partitions come together from all of them.
+    marks = [_BUCKET] if layout.table.is_table_wide else [*places, _BUCKET]
+    together = prepared.rows.repartition(*marks).sortWithinPartitions(*marks)
     written = over_batches(together, _writing(writer, places, existing), _ANSWER)
     found = written.collect()
     existing.destroy()
@@ -157,7 +171,11 @@ def _writing(
                 rows += some.num_rows
                 least, _ = event_times(some, writer.event_time)
                 events += [] if least is None else [to_millis(least)]
-                texts += [sent(each) for each in writer.write(bucket, some, files.get(bucket, ()))]
+                if writer.layout.table.is_table_wide:
+                    made = writer.write_anywhere(bucket.file_group, some, in_partitions(files, bucket.file_group))
+                else:
+                    made = writer.write(bucket, some, files.get(bucket, ()))
+                texts += [sent(each) for each in made]
         except UnfitRows as error:  # the rows' fault: the task isn't to be tried again
             yield _answer([None], 0, None, str(error))
             return
@@ -197,34 +215,49 @@ def _by_bucket(
 
 
 def _runs(rows: pa.Table, layout: Layout, places: Sequence[str]) -> Iterator[tuple[Bucket, pa.Table]]:
-    """The stretches of a batch's rows that belong to one bucket."""
+    """The stretches of a batch's rows that belong to one bucket.
+
+    Of a table whose key is unique over all partitions, rows of all partitions are together, with their partition
+    columns; the bucket's partition is then ''.
+    """
     table = layout.table
-    marks = [*places, _BUCKET]
-    for name, column in zip((*table.partition_columns, "key"), marks, strict=True):
-        if rows.column(column).null_count:
-            which = name if column != _BUCKET else _null_key(rows, table)
-            raise UnfitRows(f"the column {which} belongs to the key and is null in some rows")
+    if rows.column(_BUCKET).null_count:
+        raise UnfitRows(f"the column {_null_key(rows, table)} belongs to the key and is null in some rows")
+    for name, column in zip(table.partition_columns, places, strict=True):
+        _check_place(table, name, rows, column)
     data = fitted(rows, layout.schema)
     if DELETED in rows.column_names:
         if rows.column(DELETED).null_count:
             raise UnfitRows(f"{CHANGE_TYPE} is one of {', '.join(ChangeType)}, and something else in some rows")
         data = data.append_column(DELETED, rows.column(DELETED))
+    marks = [*places, _BUCKET]
+    if table.is_table_wide:
+        for name, column in zip(table.partition_columns, places, strict=True):
+            data = data.append_column(name, rows.column(column))
+        marks = [_BUCKET]
     starts = [0, *_changes(rows.select(marks)), rows.num_rows]
     for start, end in pairwise(starts):
         if start == end:
             continue
-        values = [rows.column(column)[start].as_py() for column in marks]
-        _check_place(table, values)
-        partition = make_name(table.partition_columns, values[:-1]) if table.partition_columns else ""
-        yield Bucket(partition, table.file_group(values[-1])), data.slice(start, end - start)
+        *values, number = (rows.column(column)[start].as_py() for column in marks)
+        partition = make_name(table.partition_columns, values) if values else ""
+        yield Bucket(partition, table.file_group(number)), data.slice(start, end - start)
 
 
-def _check_place(table: KeyedTable, values: Sequence[str]) -> None:
-    """Raises UnfitRows for values of which the partition's name makes a null."""
-    for name, value in zip(table.partition_columns, values, strict=False):
-        if value in ("", DEFAULT_PARTITION):
-            what = f"has {value}, Hive's name for null," if value else "is empty"
-            raise UnfitRows(f"the column {name} belongs to the key and {what} in some rows")
+def _check_place(table: KeyedTable, name: str, rows: pa.Table, column: str) -> None:
+    """Raises UnfitRows for a null in a column that partitions the table, and for values of which the partition's name
+    makes one. `column`: its texts. Deletes by a key that is unique over all partitions need none."""
+    texts = rows.column(column)
+    missing = texts.is_null()
+    if table.is_table_wide and DELETED in rows.column_names:
+        missing = pc.and_not(missing, pc.fill_null(rows.column(DELETED), False))
+    what = "partitions the table" if table.is_table_wide else "belongs to the key"
+    if pc.any(missing).as_py():
+        raise UnfitRows(f"the column {name} {what} and is null in some rows")
+    if pc.any(pc.equal(texts, "")).as_py():
+        raise UnfitRows(f"the column {name} {what} and is empty in some rows")
+    if pc.any(pc.equal(texts, DEFAULT_PARTITION)).as_py():
+        raise UnfitRows(f"the column {name} {what} and has {DEFAULT_PARTITION}, Hive's name for null, in some rows")
 
 
 def _changes(marks: pa.Table) -> list[int]:

@@ -121,6 +121,8 @@ def check_operation(name: str, schema: Schema, operation: str, *, add_columns: b
         raise ValueError(f"{name} has a primary key: upsert its rows")
     if keyed is not None and add_columns:
         raise ValueError(f"columns of {name}, which has a primary key, are added by ALTER TABLE")
+    if keyed is not None and keyed.is_table_wide and operation == "replace_partitions":
+        raise ValueError(f"rows of {name} may be in any partition: upsert them, or overwrite the table")
     if operation == "replace_partitions" and not schema.keys:
         raise ValueError(f"{name} has no partitions to replace: overwrite it")
 

@@ -19,8 +19,8 @@ from tests.keyed.model import Record
 from tests.support.server import MetastoreServer
 
 
-def run(new_table: NewTable, engine: str, kind: str, seed: int, steps: int) -> None:
-    properties = {"primary-key": "id,part", "bucket": "2", "table-type": kind, **TABLES[engine]}
+def run(new_table: NewTable, engine: str, kind: str, seed: int, steps: int, key: str = "id,part") -> None:
+    properties = {"primary-key": key, "bucket": "2", "table-type": kind, **TABLES[engine]}
     history = History(new_table(properties, COLUMNS), seed)
     for _ in range(steps):
         history.step()
@@ -32,6 +32,22 @@ def run(new_table: NewTable, engine: str, kind: str, seed: int, steps: int) -> N
 def test_histories(new_table: NewTable, engine: str, kind: str) -> None:
     for seed in range(2):
         run(new_table, engine, kind, seed, steps=10)
+
+
+@pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("engine", ["latest", "sequence"])
+def test_histories_of_rows_that_move(new_table: NewTable, engine: str, kind: str) -> None:
+    """The key is unique over all partitions."""
+    for seed in range(3):
+        run(new_table, engine, kind, seed, steps=12, key="id")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("engine", ["latest", "sequence"])
+def test_many_histories_of_rows_that_move(new_table: NewTable, engine: str, kind: str) -> None:
+    for seed in range(100):
+        run(new_table, engine, kind, 1000 + seed, steps=5 + seed % 20, key="id")
 
 
 @pytest.mark.long

@@ -88,9 +88,10 @@ class History:
     def delete(self) -> None:
         if self.table.engine != "deduplicate" and not (self.table.remove_on_delete or self.table.ignore_delete):
             return
-        keys = [{"id": id, "part": part} for id, part in self.some_keys()]
+        named = ["id"] if self.table.is_table_wide else ["id", "part"]
+        keys = [dict(zip(named, key, strict=False)) for key in self.some_keys()]
         self.model.apply([{**dict.fromkeys(NAMES), **key, DELETED: True} for key in keys], _next(self.lake))
-        self.lake.delete(pa.Table.from_pylist(keys, schema=pa.schema([SCHEMA.field("id"), SCHEMA.field("part")])))
+        self.lake.delete(pa.Table.from_pylist(keys, schema=pa.schema([SCHEMA.field(name) for name in named])))
 
     def merge(self, lake: LakeTable) -> tuple[int | None, list[Record]]:
         """Merges a random batch. Returns the position of its completion, None if it changed nothing, and the batch."""
@@ -100,8 +101,10 @@ class History:
         return None if done.instant is None else done.instant.position, batch
 
     def some_keys(self) -> list[tuple[int, str]]:
-        every = [(id, part) for id in range(6) for part in ("x", "y=ä")]
-        return self.random.sample(every, self.random.randint(1, 5))
+        count, parts = self.random.randint(1, 5), ("x", "y=ä")
+        if self.table.is_table_wide:
+            return [(id, self.random.choice(parts)) for id in self.random.sample(range(8), count)]
+        return self.random.sample([(id, part) for id in range(6) for part in parts], count)
 
     def record(self, key: tuple[int, str]) -> Record:
         number = self.random.randint
@@ -127,8 +130,7 @@ class History:
 
     def _changed(self, first: int, last: int) -> dict[Key, dict[str, Any]]:
         state = dict(self.states[first])
-        changes = self.lake.changes(first, last).to_arrow()
-        for each in changes.to_pylist():
+        for each in _deletes_first(self.lake.changes(first, last).to_arrow()):
             kind, version = each.pop(CHANGE_TYPE), each.pop("_commit_version")
             each.pop("_commit_timestamp")
             assert first < version <= last
@@ -151,7 +153,7 @@ class History:
         """The changes of each commit are those between the states before and after it."""
         state = dict(self.states[first])
         by_version: dict[int, list[dict[str, Any]]] = {}
-        for each in self.lake.changes(first, last).to_arrow(of_each_commit=True).to_pylist():
+        for each in _deletes_first(self.lake.changes(first, last).to_arrow(of_each_commit=True)):
             by_version.setdefault(each["_commit_version"], []).append(each)
         for version in sorted(by_version):
             assert first < version <= last
@@ -164,11 +166,16 @@ class History:
                     case "update_preimage":
                         assert before[key] == row
                     case kind:
-                        assert (key in before) == (kind == "update_postimage")
+                        assert (key in state) == (kind == "update_postimage")
                         assert before.get(key) != row
                         state[key] = row
             assert state == self.states[version]
         assert state == self.states[last]
+
+
+def _deletes_first(changes: pa.Table) -> list[dict[str, Any]]:
+    """The changes; a row that moves to another partition is deleted in the old one and inserted in the new one."""
+    return sorted(changes.to_pylist(), key=lambda each: str(each[CHANGE_TYPE]) != "delete")
 
 
 def rows_of(records: list[Record]) -> pa.Table:

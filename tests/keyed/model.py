@@ -119,7 +119,8 @@ def _aggregate(function: Aggregate, old: Any, new: Any) -> Any:
 
 
 def key_of(table: KeyedTable, record: Record) -> Key:
-    return tuple(record[name] for name in (*table.key, *table.partition_columns))
+    names = table.key if table.is_table_wide else (*table.key, *table.partition_columns)
+    return tuple(record[name] for name in names)
 
 
 def rows_by_key(table: KeyedTable, rows: pa.Table) -> dict[Key, dict[str, Any]]:

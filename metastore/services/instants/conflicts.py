@@ -71,6 +71,21 @@ def overlap(
     )
 
 
+def moved_between(mine: Sequence[ChangedGroup], theirs: Sequence[ChangedGroup]) -> list[str]:
+    """Describes the file groups that two instants both changed in any partitions; empty if there are none.
+
+    For tables whose key is unique over all partitions: the same key may have come to two of them, and its file group
+    has one name in all. Compactions move no row.
+    """
+    written = {each.file_group for each in mine if not each.compacted}
+    others = {each.file_group for each in theirs if not each.compacted}
+    if not written or not others:
+        return []
+    if None in written or None in others:
+        return ["the table"]
+    return sorted(f"file group {each} of the table" for each in written & others if each is not None)
+
+
 def _within(
     strategy: Strategy, mine: ChangedGroup, theirs: Iterable[ChangedGroup], logs_commute: bool
 ) -> Iterable[str]:

@@ -45,6 +45,17 @@ def is_keyed(row: TableRow) -> bool:
     return names_key(row.parameters) and _format(hive_objects.table_of(row)) is _Format.PARQUET
 
 
+def is_table_wide(row: TableRow) -> bool:
+    """Whether a stored table is a keyed one whose key is unique over all of its partitions."""
+    if not is_keyed(row):
+        return False
+    try:
+        found = definition(hive_objects.table_of(row))
+    except BadKeyedTable:  # an older server let it pass, and nobody can write it as it says
+        return False
+    return found is not None and found.is_table_wide
+
+
 def check_completion(row: TableRow, request: CompleteInstantRequest) -> None:
     """Raises InvalidOperationException for files that a completion brings into the directories that Hive lists.
 

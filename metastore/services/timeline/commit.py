@@ -15,9 +15,9 @@ import structlog
 from metastore.services.commit.transitions import properties_of
 from metastore.services.events.recorder import Events
 from metastore.services.instants import states as rules
-from metastore.services.instants.conflicts import Strategy, overlap
+from metastore.services.instants.conflicts import Strategy, moved_between, overlap
 from metastore.services.instants.finalize import Changes, change_snapshot, common_time, finalize
-from metastore.services.instants.keyed_tables import check_completion, is_keyed
+from metastore.services.instants.keyed_tables import check_completion, is_keyed, is_table_wide
 from metastore.services.instants.schema_evolution import change_columns
 from metastore.services.readiness.progress import progress_of
 from metastore.services.readiness.service import ReadinessService
@@ -305,11 +305,15 @@ class InstantCompletion:
         strategy = Strategy.parse(request.strategy) if request.strategy else Strategy.of_table(row.parameters)
         if not changes.changed_groups or read >= last:
             return
-        touched = None if strategy is Strategy.TABLE else {each.partition for each in changes.changed_groups}
+        moves = is_table_wide(row)
+        everywhere = moves or strategy is Strategy.TABLE
+        touched = None if everywhere else {each.partition for each in changes.changed_groups}
         both: dict[str, None] = {}
         winning: list[int] = []
         for position, theirs in instants.find_changed_groups(tx, row.id, read, last, touched).items():
             found = overlap(strategy, changes.changed_groups, theirs, logs_commute=logs_commute)
+            if moves:
+                found += moved_between(changes.changed_groups, theirs)
             if found:
                 winning.append(position)
                 both.update(dict.fromkeys(found))
