@@ -9,7 +9,8 @@ import pytest
 
 from metastore.client.compaction import plan_compaction, run_compaction
 from metastore.client.keyed_tables import NotKeyed
-from metastore.client.lake import LakeClient
+from metastore.client.lake import LakeClient, LakeTable
+from metastore.client.publishing import publish
 from metastore.keyed.changes import CHANGE_TYPE
 from metastore.keyed.errors import UnfitRows
 from metastore.wire.lake import InstantConflict
@@ -59,12 +60,15 @@ def test_many_histories(new_table: NewTable, engine: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
-@pytest.mark.parametrize("engine", ["latest", "sequence", "aggregation"])
+@pytest.mark.parametrize(
+    ("engine", "key"),
+    [("latest", "id,part"), ("sequence", "id,part"), ("aggregation", "id,part"), ("latest", "id"), ("sequence", "id")],
+)
 def test_writers_at_once_lose_nothing(
-    new_table: NewTable, metastore_server: MetastoreServer, engine: str, kind: str
+    new_table: NewTable, metastore_server: MetastoreServer, engine: str, key: str, kind: str
 ) -> None:
     """Three writers and a compactor: the rows are those of the batches in the order of their completions."""
-    lake = new_table({"primary-key": "id,part", "bucket": "2", "table-type": kind, **TABLES[engine]}, COLUMNS)
+    lake = new_table({"primary-key": key, "bucket": "2", "table-type": kind, **TABLES[engine]}, COLUMNS)
     batches: dict[int, list[Record]] = {}
     stop = threading.Event()
 
@@ -140,3 +144,82 @@ def test_what_does_not_fit_is_refused(new_table: NewTable) -> None:
         lake.lookup([{"id": 1}])
     assert lake.position().position == 0
     assert not list(lake.instants())
+
+
+class TestRowsThatMove:
+    """Of a table whose key is unique over all partitions."""
+
+    @pytest.fixture(params=["copy-on-write", "merge-on-read"])
+    def lake(self, request: pytest.FixtureRequest, new_table: NewTable) -> LakeTable:
+        properties = {"primary-key": "id", "bucket": "2", "table-type": request.param, "sequence.field": "v"}
+        return new_table(properties, {"id": "bigint", "v": "int", "part": "string"})
+
+    @staticmethod
+    def rows(*rows: tuple[int, int, str], **marks: list[str]) -> pa.Table:
+        found = pa.Table.from_pylist(
+            [dict(zip(("id", "v", "part"), row, strict=True)) for row in rows],
+            schema=pa.schema([("id", pa.int64()), ("v", pa.int32()), ("part", pa.string())]),
+        )
+        for name, values in marks.items():
+            found = found.append_column(name, pa.array(values))
+        return found
+
+    @staticmethod
+    def state(lake: LakeTable) -> list[tuple[object, ...]]:
+        return sorted(tuple(row.values()) for row in lake.scan().to_arrow().to_pylist())
+
+    def test_a_row_leaves_the_old_partition_and_comes_to_the_new_one(self, lake: LakeTable) -> None:
+        lake.upsert(self.rows((1, 1, "x"), (2, 1, "x"), (3, 1, "y")))
+        lake.upsert(self.rows((1, 2, "y"), (3, 0, "x")))
+        assert self.state(lake) == [(1, 2, "y"), (2, 1, "x"), (3, 1, "y")], "an older version moves nothing"
+        changes = lake.changes(1).to_arrow().select(["id", "v", "part", CHANGE_TYPE, "_commit_version"]).to_pylist()
+        assert sorted(tuple(each.values()) for each in changes) == [
+            (1, 1, "x", "delete", 2),
+            (1, 2, "y", "insert", 2),
+        ]
+        assert lake.lookup([{"id": 1}, {"id": 9}]).to_pylist() == [{"id": 1, "v": 2, "part": "y"}]
+        lake.upsert(self.rows((1, 3, "x")))
+        lake.upsert(self.rows((1, 2, "z")))
+        assert self.state(lake)[0] == (1, 3, "x"), "nor does one that comes late bring back what has moved"
+
+    def test_a_delete_needs_the_key_alone(self, lake: LakeTable) -> None:
+        lake.upsert(self.rows((1, 5, "x"), (2, 5, "y")))
+        lake.delete(pa.table({"id": [1, 3]}))
+        assert self.state(lake) == [(2, 5, "y")]
+        lake.upsert(self.rows((1, 4, "y")))
+        assert self.state(lake) == [(2, 5, "y")], "the tombstone is in the other partition"
+        lake.merge(self.rows((7, 5, "x"), _change_type=["delete"]))
+        lake.upsert(self.rows((7, 4, "y")))
+        assert self.state(lake) == [(2, 5, "y")], "a delete that came before its row is remembered"
+
+    def test_a_feed_of_moves_is_merged(self, lake: LakeTable, new_table: NewTable) -> None:
+        mirror = new_table({"primary-key": "id", "bucket": "1"}, {"id": "bigint", "v": "int", "part": "string"})
+        lake.upsert(self.rows((1, 1, "x"), (2, 1, "x")))
+        mirror.merge(lake.changes(0).to_arrow())
+        lake.upsert(self.rows((1, 2, "y"), (2, 2, "x"), (3, 1, "z")))
+        lake.delete(pa.table({"id": [2]}))
+        mirror.merge(lake.changes(1).to_arrow())
+        assert self.state(mirror) == self.state(lake) == [(1, 2, "y"), (3, 1, "z")]
+
+    def test_partitions_are_named(self, lake: LakeTable) -> None:
+        with pytest.raises(UnfitRows, match="the column part"):
+            lake.upsert(self.rows((1, 1, "x")).set_column(2, "part", pa.array([None], pa.string())))
+        with pytest.raises(UnfitRows, match="no column part, which partitions the table"):
+            lake.upsert(self.rows((1, 1, "x")).drop_columns(["part"]))
+        with pytest.raises(UnfitRows, match="the key id=1 has rows of one v"):
+            lake.upsert(self.rows((1, 1, "x"), (1, 1, "y")))
+
+    def test_all_partitions_are_published_together(self, lake: LakeTable) -> None:
+        lake.upsert(self.rows((1, 1, "x"), (2, 1, "y")))
+        assert publish(lake).partitions == ["part=x", "part=y"]
+        with pytest.raises(ValueError, match="without a filter"):
+            publish(lake, filter="part = 'x'")
+        lake.upsert(self.rows((1, 2, "y")))
+        done = publish(lake)
+        if done.unmerged:
+            assert done.instant is None
+            planned = plan_compaction(lake)
+            assert planned.instant is not None
+            run_compaction(lake, planned.instant.timestamp)
+            done = publish(lake)
+        assert done.partitions == ["part=x", "part=y"]

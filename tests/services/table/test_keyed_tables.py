@@ -54,7 +54,12 @@ def alter(metastore: Metastore, db: str, name: str = "t", **parameters: str | No
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"parameters": {"primary-key": "id"}}, "primary-key: add dt, by which the table is partitioned"),
+        ({"keys": ("dt", "hr")}, "primary-key: add hr, by which the table is partitioned, too"),
+        (
+            {"parameters": {"primary-key": "id", "merge-engine": "aggregation"}},
+            "primary-key without dt, by which the table is partitioned, doesn't go with merge-engine=aggregation",
+        ),
+        ({"parameters": {"primary-key": "id", "ignore-delete": "true"}}, "doesn't go with ignore-delete=true"),
         ({"parameters": {"primary-key": "dt,other"}}, "primary-key: the table has no column other"),
         ({"parameters": {"bucket": "many"}}, "bucket=many: expected a number"),
         ({"parameters": {"merge-engine": "magic"}}, "merge-engine=magic: expected"),

@@ -272,3 +272,47 @@ def test_overlap_of_logs_is_symmetric() -> None:
             assert found == overlap(Strategy.FILE_GROUP, [one], [two])
         else:
             assert found == overlap(strategy, [one], [two])
+
+
+# --- a key that is unique over all partitions -----------------------------------------------------------------
+
+
+class TestAnywhere:
+    """The same key may come to two partitions: writers of one bucket number don't commute."""
+
+    @pytest.fixture
+    def table(self, metastore: Metastore, db: str) -> LakeTable:
+        return keyed(metastore, db, **{"primary-key": "id"})
+
+    @staticmethod
+    def put(table: LakeTable, instant: Instant, day: int, number: int = 1, kind: str = "base") -> CompletedInstant:
+        path = f".instants/{instant.timestamp}.{instant.action}/{DAY(day)}/{BUCKET(number)}.parquet"
+        return table.complete(instant, file(DAY(day), BUCKET(number), instant.timestamp or "", kind=kind, path=path))
+
+    @pytest.mark.parametrize("strategy", ["file-group", "partition", "column"])
+    def test_writers_of_a_bucket_in_two_partitions_conflict(self, metastore: Metastore, db: str, strategy: str) -> None:
+        table = keyed(metastore, db, **{"primary-key": "id", PROPERTY: strategy})
+        one, other, third = (table.begin("deltacommit") for _ in range(3))
+        self.put(table, one, 1)
+        with pytest.raises(InstantConflict, match="file group bucket-00001 of the table"):
+            self.put(table, other, 2)
+        if strategy != "partition":
+            self.put(table, third, 1, number=2)
+
+    def test_log_files_of_a_bucket_conflict(self, table: LakeTable) -> None:
+        table.commit(BUCKET(1))
+        one, other = table.begin("deltacommit"), table.begin("deltacommit")
+        self.put(table, one, 1, kind="log")
+        with pytest.raises(InstantConflict):
+            self.put(table, other, 1, kind="log")
+
+    def test_a_compaction_refuses_no_writer(self, table: LakeTable) -> None:
+        table.commit(BUCKET(1))
+        table.commit(BUCKET(1), partition=DAY(2))
+        writer = table.begin("deltacommit")
+        compaction = table.begin("compaction", plan=[table.group(BUCKET(1))])
+        compacted(table, compaction)
+        self.put(table, writer, 1, kind="log")
+        second = table.begin("compaction", plan=[table.group(BUCKET(1))])
+        self.put(table, table.begin("deltacommit"), 2, kind="log")
+        compacted(table, second)
