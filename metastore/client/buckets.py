@@ -195,11 +195,12 @@ def event_times(rows: pa.Table, column: str | None) -> EventTimes:
 
 
 def in_order(files: Iterable[DataFile]) -> list[DataFile]:
-    """A bucket's files in the order in which they are merged: the base file, then logs by their completion.
+    """A bucket's files in the order in which they are merged: the base file, its tombstones, logs by their completion.
 
-    A log file that a rollback brought back has its place among the others by its own completion, not the rollback's.
+    Logs that completed before a compaction, in the slice that it had opened, are later than what it wrote. A log file
+    that a rollback brought back has its place among the others by its own completion, not the rollback's.
     """
-    return sorted(files, key=lambda each: (each.kind != "base", _completed_at(each), not is_tombstones(each)))
+    return sorted(files, key=lambda each: (each.kind != "base", not is_tombstones(each), _completed_at(each)))
 
 
 def _completed_at(file: DataFile) -> int:

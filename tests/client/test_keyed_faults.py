@@ -148,3 +148,17 @@ def test_the_watermark_is_that_of_the_batch(new_table: NewTable, table_type: str
     assert (base.min_event_time, base.max_event_time) == tuple(datetime(2026, 1, day, tzinfo=UTC) for day in (1, 5))
     with pytest.raises(UnfitRows, match="event times are timestamps or dates"):
         lake.upsert(rows(columns, (1, None)), event_time="id")
+
+
+def test_a_row_that_comes_back_during_a_compaction_stays(new_table: NewTable) -> None:
+    """Its log file completed before the compaction, whose tombstone of the same version is older nevertheless."""
+    columns = {"id": "bigint", "v": "int"}
+    properties = {"primary-key": "id", "table-type": "merge-on-read", "sequence.field": "v"}
+    lake = new_table(properties, columns, partitioned=False)
+    lake.upsert(rows(columns, (1, 4)))
+    lake.delete(pa.table({"id": [1]}))
+    planned = plan_compaction(lake)
+    assert planned.instant is not None
+    lake.upsert(rows(columns, (1, 4)))
+    run_compaction(lake, planned.instant.timestamp)
+    assert lake.scan().to_arrow().to_pylist() == [{"id": 1, "v": 4}]

@@ -379,3 +379,44 @@ def test_tables_that_others_made_are_read_and_written(lake: Lake) -> None:
             None,
             [["1", "b", *two[2:]]] if properties else [one, two],
         ]
+
+
+@pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
+def test_rows_move_between_partitions(lake: Lake, kind: str) -> None:
+    """The key is unique over the whole table."""
+    table, mirror = keyed(lake, primary_key="id", table_type=kind), keyed(lake, primary_key="id")
+    day = "2026-01-0{}".format
+    run(
+        lake,
+        f"""
+t = {table.name!r}
+write(shop((1, "a", 1, None, "2026-01-01"), (2, "b", 2, None, "2026-01-01"), (3, "c", 3, None, "2026-01-02"),
+           (4, "d", 4, None, "2026-01-02")), t, operation="upsert")
+write(shop((1, "A", 1, None, "2026-01-02"), (4, "D", 4, None, "2026-01-03")), t, operation="upsert")
+write(shop((3, "", 0, None, "2026-01-09")).select("id"), t, operation="delete")
+""",
+    )
+    found = [row[:2] + row[-1:] for row in rows(lake, table)]
+    assert found == [["1", "A", day(2)], ["2", "b", day(1)], ["4", "D", day(3)]]
+    changes = run(
+        lake,
+        f"result = plain(read(spark, {table.name!r}, incremental=(1, None), changes=True)"
+        ".select('id', 'name', 'day', '_change_type', '_commit_version'))",
+    )
+    assert changes == [
+        ["1", "A", day(2), "insert", "2"],
+        ["1", "a", day(1), "delete", "2"],
+        ["3", "c", day(2), "delete", "3"],
+        ["4", "D", day(3), "insert", "2"],
+        ["4", "d", day(2), "delete", "2"],
+    ]
+    for between in ((0, 1), (1, None)):
+        feed = f"read(spark, {table.name!r}, incremental={between}, changes=True)"
+        run(lake, f"write({feed}, {mirror.name!r}, operation='merge')")
+    assert rows(lake, mirror) == rows(lake, table)
+    with pytest.raises(SparkError, match="may be in any partition"):
+        run(lake, f"write(shop((1, 'x', 1, None, '2026-01-01')), {table.name!r}, operation='replace_partitions')")
+    with pytest.raises(SparkError, match="the column day partitions the table and is null"):
+        run(lake, f"write(shop((1, 'x', 1, None, None)), {table.name!r}, operation='upsert')")
+    run(lake, f"write(shop((1, 'x', 1, None, '2026-01-05')), {table.name!r}, operation='overwrite')")
+    assert [row[:2] + row[-1:] for row in rows(lake, table)] == [["1", "x", day(5)]]
