@@ -19,15 +19,26 @@ if TYPE_CHECKING:
     from metastore.spark.lake_reading import read
     from metastore.spark.lake_sql import sql
     from metastore.spark.lake_writing import write
-    from metastore.spark.table_services import plan_compaction, publish, run_plan
+    from metastore.spark.table_services import plan_clustering, plan_compaction, publish, run_plan
 
-__all__ = ["configure", "plan_compaction", "publish", "read", "run_plan", "sql", "write", "write_together"]
+__all__ = [
+    "configure",
+    "plan_clustering",
+    "plan_compaction",
+    "publish",
+    "read",
+    "run_plan",
+    "sql",
+    "write",
+    "write_together",
+]
 
 _MODULES = {
     "read": "metastore.spark.lake_reading",
     "sql": "metastore.spark.lake_sql",
     "write": "metastore.spark.lake_writing",
     "write_together": "metastore.spark.keyed_commits",
+    "plan_clustering": "metastore.spark.table_services",
     "plan_compaction": "metastore.spark.table_services",
     "publish": "metastore.spark.table_services",
     "run_plan": "metastore.spark.table_services",

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from metastore.client.file_changes import net_changes
 from metastore.client.lake import LakeTable
 from metastore.client.lake_types import AsOf, DataFile, Schema
 from metastore.errors import UserError
@@ -67,8 +68,8 @@ def read(
 
     Which files are read is decided by this call: the DataFrame doesn't change with the table. Raises
     NoSuchObjectException without the table or the instant, SnapshotGone for what has been cleaned, MetaException for a
-    bad filter, UnreadableFiles, HudiMissing if Hudi's classes aren't there, ValueError for arguments that don't go
-    together, TypeError for an `as_of` that is nothing of the kind.
+    bad filter, UnreadableFiles, MixedFiles if files don't tell which rows came, HudiMissing if Hudi's classes aren't
+    there, ValueError for arguments that don't go together, TypeError for an `as_of` that is nothing of the kind.
     """
     if view not in ("snapshot", "read_optimized"):
         raise ValueError(f"{view!r} is no view: snapshot or read_optimized")
@@ -124,21 +125,13 @@ def read(
         return found if changes else keyed_reading.latest_of(found)
     if changes:
         raise ValueError(f"{lake.name} has no primary-key among its properties: with_removed says what was removed")
-    added: dict[str, DataFile] = {}
-    removed: dict[str, DataFile] = {}
-    for change in lake.changes(start, end, filter=filter, include_uncommitted=include_uncommitted):
-        for file in change.removed:
-            if added.pop(file.path, None) is None:
-                removed[file.path] = file
-        for file in change.added:
-            if removed.pop(file.path, None) is None:
-                added[file.path] = file
+    changed = net_changes(lake, start or 0, end, filter=filter, include_uncommitted=include_uncommitted)
     location = lake.location()
-    wanted = [each for each in added.values() if view == "snapshot" or each.kind == "base"]
+    wanted = [each for each in changed.added if view == "snapshot" or each.kind == "base"]
     rows = _rows(spark, lake, schema, location, wanted)
     if not with_removed:
         return rows
-    gone = [each for each in removed.values() if view == "snapshot" or each.kind == "base"]
+    gone = [each for each in changed.removed if view == "snapshot" or each.kind == "base"]
     return rows.withColumn(CHANGE, sf.lit(ADDED)).unionByName(
         _rows(spark, lake, schema, location, gone).withColumn(CHANGE, sf.lit(REMOVED))
     )

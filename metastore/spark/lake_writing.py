@@ -37,11 +37,11 @@ _BY_KEY = frozenset({"upsert", "delete", "merge"})
 
 _ACTIONS = {"append": "commit", "overwrite": "replacecommit", "replace_partitions": "replacecommit"}
 
-#: Tasks that ran twice or died leave nothing behind: only the files of the attempts that Spark took are moved.
-_COMMITTER = {
+COMMITTER = {
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
+"""Tasks that ran twice or died leave nothing behind: only the files of the attempts that Spark took are moved."""
 
 
 def write(
@@ -119,9 +119,9 @@ def write(
         _check_event_time(lake, columns, event_time)
     read_position = None if based_on is None else lake.position_of(based_on)
     with lake.writing(_ACTIONS[operation], read_position=read_position, heartbeat_seconds=heartbeat_seconds) as writing:
-        fitted = _fitted(rows, columns).write.mode("append").options(**{**(options or {}), **_COMMITTER})
+        fitted = _fitted(rows, columns).write.mode("append").options(**{**(options or {}), **COMMITTER})
         fitted.partitionBy(*columns.key_names).parquet(writing.directory)
-        files = _written(rows.sparkSession, writing, columns, event_time)
+        files = written_files(rows.sparkSession, writing, columns, event_time)
         completion = _completion(lake, operation, files, schema, fresh, source)
         done = writing.complete(completion)
     refresh_listings(rows.sparkSession, lake)
@@ -172,7 +172,9 @@ def _fitted(rows: DataFrame, columns: LakeColumns) -> DataFrame:
     )
 
 
-def _written(spark: SparkSession, writing: Writing, columns: LakeColumns, event_time: str | None) -> list[DataFile]:
+def written_files(
+    spark: SparkSession, writing: Writing, columns: LakeColumns, event_time: str | None
+) -> list[DataFile]:
     """The files that Spark's job left, with what is in them: one job more, which reads footers and event times."""
     directory = HadoopFiles(spark)
     # What a task that nobody waits for may still be writing lies below a hidden directory.
