@@ -41,7 +41,7 @@ def net_changes(
 
     balance = _Balance()
     clusterings: list[_Replacement] = []
-    undone: list[DataFile] = []
+    undoes = False
     for change in changes(after, up_to):
         balance.know(change)
         if change.instant.begun_as == CLUSTERING:
@@ -49,11 +49,13 @@ def net_changes(
             continue
         balance.add(change.added, 1)
         balance.add(change.removed, -1)
-        if change.instant.action in _UNDOING:
-            undone += [*change.added, *change.removed]
+        undoes = undoes or change.instant.action in _UNDOING
     for each in reversed(clusterings):
         balance.undo_removal(each, lake.name)
-    if before := {_since(each) for each in undone if _since(each) <= after}:
+    if undoes:
+        came, went = ([each for each in files if _since(each) <= after] for files in balance.result())
+        both = {each.partition for each in came} & {each.partition for each in went}
+        before = {_since(each) for each in (*came, *went) if each.partition in both}
         balance.undo_exchanges(_clusterings_among(lake, before, changes))
     return balance.result()
 
@@ -65,6 +67,8 @@ def _clusterings_among(
 
     A rollback may undo one from before the range, or bring its files back.
     """
+    if not positions:
+        return
     instants = lake.instants(states=["completed"], include_archived=True)
     known = {each.position for each in instants if each.begun_as == CLUSTERING}
     wanted = positions & known

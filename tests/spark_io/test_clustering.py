@@ -1,5 +1,6 @@
 """Clustering from PySpark: files become few and sorted, and no reader sees another row."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +17,7 @@ DAY = "dt=2026-01-0{}".format
 _BEFORE = "from metastore.spark import plan_clustering, run_plan\n"
 
 
-@pytest.fixture(
-    scope="module", params=["4", pytest.param("3.5", marks=pytest.mark.long)], ids=["spark-4", "spark-3.5"]
-)
+@pytest.fixture(scope="module", params=["4", pytest.param("3.5", marks=pytest.mark.long)], ids=["spark-4", "spark-3.5"])
 def spark(request: pytest.FixtureRequest, spark_session: Callable[[str], SparkSession]) -> SparkSession:
     return spark_session(request.param)
 
@@ -71,3 +70,125 @@ def test_small_files_become_one(lake: Lake, table: LakeTable) -> None:
         "",
         "no partition has two files below 67108864 bytes that would become one",
     )
+
+
+def test_rows_are_sorted_into_files_of_like_size(lake: Lake) -> None:
+    """By one column after the other, with nulls first; each file begins where the one before ends."""
+    table = lake.table("sorted", "id BIGINT, name STRING, city STRING, dt STRING", "dt")
+    rows = (
+        "spark.range({0}, {1}).selectExpr"
+        "('id', 'string(id % 1000) name', 'if(id % 7 = 0, null, string(id % 5)) city', '{2} dt')"
+    )
+    for number in range(4):
+        both = f"{rows.format(number * 5_000, (number + 1) * 5_000, 1)}.union({rows.format(number, number + 1, 2)})"
+        lake.write(table, f"{both}.repartition(2)")
+    size = sum(each.size for each in table.snapshot(filter="dt = '1'"))
+    done = clustered(lake, table, order_by=["city", "id"], small_file_bytes=size // 4, target_file_bytes=size // 4)
+    files = sorted(table.snapshot(filter="dt = '1'"), key=lambda each: values(table, each, "city", "id")[0][1])
+    assert 3 <= len(files) <= 5
+    assert all(len(rows) > 20_000 / len(files) / 1.5 for rows in (values(table, each, "id") for each in files))
+    found = [[(city or "", id) for city, id in values(table, each, "city", "id")] for each in files]
+    assert all(rows == sorted(rows) for rows in found)
+    found.sort()
+    assert [row for rows in found for row in rows] == sorted(row for rows in found for row in rows)
+    assert len(list(table.snapshot(filter="dt = '2'"))) == 1
+    assert sum(each.rows or 0 for each in table.snapshot()) == 20_004
+    assert plan(lake, table, order_by=["city", "id"], small_file_bytes=1)[0] == ""
+    assert lake.ids(table, "count(*) as id, count(distinct id), count(city)", as_of=done) == lake.ids(
+        table, "count(*) as id, count(distinct id), count(city)", as_of=4
+    )
+
+
+def test_a_curve_sorts_by_several_columns_alike(lake: Lake) -> None:
+    """Each file has a part of the range of each column: a search by either reads some of the files alone."""
+    table = lake.table("curved", "id BIGINT, x INT, y DATE, z STRING")
+    rows = (
+        "spark.range(20000).selectExpr('id', 'int(pmod(hash(id), 1000)) x',"
+        " \"date_add(date'2026-01-01', pmod(hash(id, 1), 1000)) y\","
+        " \"if(id % 100 = 0, null, concat('same ', pmod(hash(id, 2), 1000))) z\")"
+    )
+    lake.write(table, f"{rows}.repartition(20)")
+    size = sum(each.size for each in table.snapshot())
+    options = {"order_by": ["x", "y"], "curve": "z-order", "small_file_bytes": 1, "target_file_bytes": size // 16}
+    clustered(lake, table, **options)
+    files = list(table.snapshot())
+    assert 12 <= len(files) <= 20
+    for column in ("x", "y"):
+        ranges = [values(table, each, column) for each in files]
+        middle = sorted(itertools.chain(*ranges))[20_000 // 3]
+        assert sum(min(each) <= middle <= max(each) for each in ranges) < len(files) * 0.6
+    assert lake.listed(table)[""] == list(range(20_000))
+    assert plan(lake, table, **options)[0] == ""
+    clustered(lake, table, order_by=["z", "y", "x", "id"], curve="z-order")
+    assert lake.listed(table)[""] == list(range(20_000))
+
+
+def test_odd_partitions_and_columns_stay(lake: Lake) -> None:
+    """Names that need escapes, nulls, columns that came later, nested values."""
+    odd = lake.table("odd", "id BIGINT, m MAP<STRING, INT>, day DATE, city STRING", "day, city")
+    for number in range(3):
+        lake.run(f"""
+rows = spark.sql('''
+    SELECT {number}L AS id, map('a', {number}) AS m, DATE '2026-01-01' AS day, 'a/b=c% ü' AS city
+    UNION ALL SELECT 10L + {number}, null, null, 'x'
+''').coalesce(1)
+if {number} == 2:
+    rows = rows.selectExpr("*", "'new' AS extra")
+write(rows, {odd.name!r}, add_columns=True)
+""")
+    before = lake.ids(odd, "id, m['a'], string(day), city, extra")
+    clustered(lake, odd, order_by=["extra", "id"])
+    assert len(list(odd.snapshot())) == 2
+    assert lake.ids(odd, "id, m['a'], string(day), city, extra") == before
+    assert lake.spark.sql(f"SELECT id, m['a'], string(day), city, extra FROM {odd.name} ORDER BY id") == before
+
+
+def test_increments_have_each_row_once(lake: Lake, table: LakeTable) -> None:
+    lake.write(table, "rows_of([1])")
+    lake.write(table, "rows_of([2])")
+    clustered(lake, table)
+    lake.write(table, "rows_of([3])", operation="replace_partitions")
+    steps = {0: [], 1: [1], 2: [1, 2], 3: [1, 2], 4: [3]}
+    for start, end in [(0, 2), (0, 3), (1, 3), (2, 3), (0, 4), (1, 4), (3, 4)]:
+        came = [id for id in steps[end] if id not in steps[start]]
+        went = [id for id in steps[start] if id not in steps[end]]
+        changes = [[id, "added"] for id in came] + [[id, "removed"] for id in went]
+        found = lake.ids(table, "id, _change", incremental=(start, end), with_removed=True)
+        assert found == sorted(changes)
+    assert lake.ids(table, incremental=(1, 3)) == [2]
+
+
+def test_a_killed_run_is_taken_up_by_another(lake: Lake, table: LakeTable) -> None:
+    """What it left in the directory of its attempt is gone."""
+    lake.write(table, "rows_of([1])")
+    lake.write(table, "rows_of([2])")
+    timestamp, _ = plan(lake, table)
+    taken = table.transition(table.details(timestamp, "clustering").instant, "inflight", runner="dies")
+    with pytest.raises(SparkError, match="run by another process"):
+        run(lake, f"run_plan(spark, {table.name!r}, {timestamp!r})")
+    table.transition(taken, "requested")
+    with pytest.raises(SparkError, match="no way to write"):
+        run(
+            lake,
+            f"""
+from metastore.spark import clustering
+def fails(*_):
+    raise OSError("no way to write")
+works, clustering.written_files = clustering.written_files, fails
+try:
+    run_plan(spark, {table.name!r}, {timestamp!r})
+finally:
+    clustering.written_files = works
+""",
+        )
+    assert run(lake, f"result = run_plan(spark, {table.name!r}, {timestamp!r}).instant.attempt") == 3
+    assert lake.ids(table) == [1, 2]
+    assert lake.listed(table) == {DAY(1): [1, 2]}
+
+
+def test_what_can_not_be_clustered_says_why(lake: Lake) -> None:
+    keyed = lake.table("keyed", "id BIGINT, name STRING", **{"primary-key": "id"})
+    with pytest.raises(SparkError, match=r"NotClusterable: .* Compact it \(plan_compaction\)"):
+        plan(lake, keyed)
+    with pytest.raises(SparkError, match="NoSuchObjectException"):
+        run(lake, f"run_plan(spark, {keyed.name!r}, '20260101000000000')")
