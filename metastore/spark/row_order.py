@@ -21,6 +21,8 @@ FILE = "_metastore_file"
 KEY = "_metastore_key"
 """The column by which the rows of a file are sorted."""
 
+_BOUNDS, _FILES, _RANGE = "_metastore_bounds", "_metastore_files", "_metastore_range"
+
 _BITS = 8
 """Bits of a range's number: a column is cut into 256 ranges."""
 
@@ -47,27 +49,27 @@ def along(rows: DataFrame, order_by: Sequence[str], curve: str, parts: Sequence[
     if max(files) == 1:
         return rows.withColumn(FILE, sf.lit(0))
     values = _values_of_sample(rows, {KEY: sf.col(KEY)}, fractions)
-    counts = rows.sparkSession.createDataFrame(list(enumerate(files)), f"{PLACE} int, _files int")
+    counts = rows.sparkSession.createDataFrame(list(enumerate(files)), f"{PLACE} int, {_FILES} int")
     bounds = values.join(sf.broadcast(counts), PLACE).select(
-        PLACE, sf.when(sf.col("_files") > 1, _bounds(KEY, sf.col("_files"))).alias("_bounds")
+        PLACE, sf.when(sf.col(_FILES) > 1, _bounds(KEY, sf.col(_FILES))).alias(_BOUNDS)
     )
     with_bounds = rows.join(sf.broadcast(bounds), PLACE, "left")
-    return with_bounds.withColumn(FILE, _range_of(sf.col(KEY), "_bounds", max(files))).drop("_bounds")
+    return with_bounds.withColumn(FILE, _range_of(sf.col(KEY), _BOUNDS, max(files))).drop(_BOUNDS)
 
 
 def _with_curve(rows: DataFrame, order_by: Sequence[str], fractions: dict[int, float]) -> DataFrame:
     """Rows with KEY: their place on the curve, and for those at the same place the columns themselves."""
-    columns = {f"_column{number}": sf.col(quoted(each)) for number, each in enumerate(order_by)}
+    columns = {f"_metastore_column{number}": sf.col(quoted(each)) for number, each in enumerate(order_by)}
     bounds = _values_of_sample(rows, columns, fractions).select(
         PLACE, *(_bounds(name, sf.lit(1 << _BITS)).alias(name) for name in columns)
     )
     rows = rows.join(sf.broadcast(bounds), PLACE, "left")
     ranges = [_range_of(value, name, 1 << _BITS) for name, value in columns.items()]
     for number, each in enumerate(ranges):
-        rows = rows.withColumn(f"_range{number}", each)
-    numbers = [sf.col(f"_range{number}") for number in range(len(ranges))]
-    key = sf.struct(_interleaved(numbers).alias("_place"), *columns.values())
-    return rows.withColumn(KEY, key).drop(*columns, *(f"_range{number}" for number in range(len(ranges))))
+        rows = rows.withColumn(f"{_RANGE}{number}", each)
+    numbers = [sf.col(f"{_RANGE}{number}") for number in range(len(ranges))]
+    key = sf.struct(_interleaved(numbers).alias("place"), *columns.values())
+    return rows.withColumn(KEY, key).drop(*columns, *(f"{_RANGE}{number}" for number in range(len(ranges))))
 
 
 def _values_of_sample(rows: DataFrame, columns: dict[str, Column], fractions: dict[int, float]) -> DataFrame:
