@@ -69,7 +69,7 @@ def _clusterings_among(
     """
     if not positions:
         return
-    instants = lake.instants(states=["completed"], include_archived=True)
+    instants = lake.instants(actions=["replacecommit", CLUSTERING], states=["completed"], include_archived=True)
     known = {each.position for each in instants if each.begun_as == CLUSTERING}
     wanted = positions & known
     while wanted:

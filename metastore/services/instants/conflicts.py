@@ -72,13 +72,11 @@ def overlap(
 
 
 def that_matter(mine: Sequence[ChangedGroup], theirs: Sequence[ChangedGroup]) -> list[ChangedGroup]:
-    """The changes of an earlier completion that a later one is compared with.
+    """The changes of an earlier completion that a later one of a writer is compared with.
 
     Compactions and clusterings change no row, so they must not make a writer fail. One matters only to who changes the
     very same file group, which has other files since. Who replaces the whole partition replaces these files, too.
     """
-    if any(each.compacted for each in mine):
-        return list(theirs)
     whole = {each.partition for each in mine if each.file_group is None}
     groups = {(each.partition, each.file_group) for each in mine if each.partition not in whole}
     return [each for each in theirs if not each.compacted or (each.partition, each.file_group) in groups]

@@ -284,7 +284,8 @@ class InstantCompletion:
         """
         row, last = locked.row, locked.line.position
         strategy = Strategy.parse(request.strategy) if request.strategy else Strategy.of_table(row.parameters)
-        if locked.instant.begun_as in rules.COMPLETES_AS:
+        is_service = locked.instant.begun_as in rules.COMPLETES_AS
+        if is_service:
             strategy = of_service(strategy)
         mine = changes.changed_groups
         if not mine or read >= last:
@@ -293,7 +294,8 @@ class InstantCompletion:
         both: dict[str, None] = {}
         winning: list[int] = []
         for position, theirs in instants.find_changed_groups(tx, row.id, read, last, touched).items():
-            found = overlap(strategy, mine, that_matter(mine, theirs), logs_commute=logs_commute)
+            those = theirs if is_service else that_matter(mine, theirs)
+            found = overlap(strategy, mine, those, logs_commute=logs_commute)
             if found:
                 winning.append(position)
                 both.update(dict.fromkeys(found))
