@@ -141,7 +141,8 @@ class _State:
 
     @staticmethod
     def _conflict(lake: LakeTable, details: Details, changed: Iterable[FileGroup]) -> InstantConflict:
-        named = [f"partition {each.partition or 'of all rows'} file group {each.name}" for each in sorted(changed)]
+        places = [(f"partition {each.partition}" if each.partition else "the table", each.name) for each in changed]
+        named = [f"{place} file group {name}" for place, name in sorted(places)]
         return InstantConflict(
             f"{lake.name}: since {details.instant.timestamp} {CLUSTERING} was planned, others changed what it was to"
             f" rewrite: {'; '.join(named[:10])}. The plan is aborted: plan again",
