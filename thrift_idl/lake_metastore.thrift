@@ -385,7 +385,8 @@ struct CompleteInstantRequest {
   14: optional map<string, i64> eventTimes      // per source: the smallest event time of what was written
   15: optional list<InstantKey> rolledBack      // of a rollback or restore: what it undoes
   16: optional list<string> cleanedPaths        // of a clean: files that nobody needs; the server deletes them
-  17: optional bool relocate                    // replacedPartitions lie in the instant's directory from now on
+  // replacedPartitions lie in the instant's directory from now on; of a clustering the partitions of added files, too
+  17: optional bool relocate
   18: optional map<string, string> schemaProperties  // the table's, spark.sql.sources.schema and the like: with columns
   // What was read is a condition: a change of its file groups since is a conflict, also where both only added log files.
   // By default log files of a keyed table's file group commute.

@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import fsspec
@@ -57,6 +58,17 @@ def link_files(pairs: Sequence[tuple[str, str]]) -> int:
         # Lists of both are copied as they are, several at a time where the storage's driver can.
         storage.copy(*([storage._strip_protocol(pair[side]) for pair in remote] for side in (0, 1)))
     return linked
+
+
+def remove_files(uris: Iterable[str]) -> None:
+    """Removes files; missing ones are fine."""
+    for uri in uris:
+        if uri.startswith("file:"):
+            Path(_local(uri)).unlink(missing_ok=True)
+        else:
+            storage, path = fsspec.url_to_fs(uri)
+            with suppress(FileNotFoundError):
+                storage.rm_file(path)
 
 
 def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:

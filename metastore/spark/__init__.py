@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from metastore.spark.lake_writing import write
     from metastore.spark.stream_reading import read_stream
     from metastore.spark.stream_writing import write_stream
-    from metastore.spark.table_services import plan_compaction, publish, run_plan
+    from metastore.spark.table_services import plan_clustering, plan_compaction, publish, run_plan
 
 __all__ = [
     "configure",
     "for_each_increment",
+    "plan_clustering",
     "plan_compaction",
     "publish",
     "read",
@@ -46,6 +47,7 @@ _MODULES = {
     "sql": "metastore.spark.lake_sql",
     "write": "metastore.spark.lake_writing",
     "write_together": "metastore.spark.keyed_commits",
+    "plan_clustering": "metastore.spark.table_services",
     "plan_compaction": "metastore.spark.table_services",
     "publish": "metastore.spark.table_services",
     "run_plan": "metastore.spark.table_services",

@@ -44,6 +44,18 @@ class HadoopFiles:
         path = self._path(location)
         self._file_system(path).delete(path, True)
 
+    def copy(self, source: str, target: str) -> None:
+        """Copies a file. Raises FileNotFoundError without it, OSError if it can't be done."""
+        old, new = self._path(source), self._path(target)
+        if not self._file_system(old).exists(old):
+            raise FileNotFoundError(source)
+        jvm: Any = self._spark._jvm
+        copied = jvm.org.apache.hadoop.fs.FileUtil.copy(
+            self._file_system(old), old, self._file_system(new), new, False, self._spark._jsc.hadoopConfiguration()
+        )
+        if not copied:
+            raise OSError(f"can't copy {source} to {target}")
+
     def files(self, location: str, suffix: str) -> list[str]:
         """The files below a directory whose names end so, as sorted paths relative to it."""
         return [each.path for each in self.found(location, suffix)]

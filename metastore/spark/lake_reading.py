@@ -13,8 +13,9 @@ from typing import Literal, TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from metastore.client.file_changes import net_changes
 from metastore.client.lake import LakeTable
-from metastore.client.lake_types import AsOf, Changes, DataFile, Schema
+from metastore.client.lake_types import AsOf, DataFile, Schema
 from metastore.errors import UserError
 from metastore.spark import hudi_tables
 from metastore.spark.session_client import lake_table
@@ -68,8 +69,8 @@ def read(
 
     Which files are read is decided by this call: the DataFrame doesn't change with the table. Raises
     NoSuchObjectException without the table or the instant, SnapshotGone for what has been cleaned, MetaException for a
-    bad filter, UnreadableFiles, HudiMissing if Hudi's classes aren't there, ValueError for arguments that don't go
-    together, TypeError for an `as_of` that is nothing of the kind.
+    bad filter, UnreadableFiles, MixedFiles if files don't tell which rows came, HudiMissing if Hudi's classes aren't
+    there, ValueError for arguments that don't go together, TypeError for an `as_of` that is nothing of the kind.
     """
     if view not in ("snapshot", "read_optimized"):
         raise ValueError(f"{view!r} is no view: snapshot or read_optimized")
@@ -128,31 +129,16 @@ def read(
         return found if changes else keyed_reading.latest_of(found)
     if changes:
         raise ValueError(f"{lake.name} has no primary-key among its properties: with_removed says what was removed")
-    added, removed = net_files(lake.changes(start, end, filter=filter, include_uncommitted=include_uncommitted))
+    changed = net_changes(lake, start or 0, end, filter=filter, include_uncommitted=include_uncommitted)
     location = lake.location()
-    wanted = [each for each in added if view == "snapshot" or each.kind == "base"]
+    wanted = [each for each in changed.added if view == "snapshot" or each.kind == "base"]
     rows = _rows(spark, lake, schema, location, wanted)
     if not with_removed:
         return rows
-    gone = [each for each in removed if view == "snapshot" or each.kind == "base"]
+    gone = [each for each in changed.removed if view == "snapshot" or each.kind == "base"]
     return rows.withColumn(CHANGE, sf.lit(ADDED)).unionByName(
         _rows(spark, lake, schema, location, gone).withColumn(CHANGE, sf.lit(REMOVED))
     )
-
-
-def net_files(changes: Iterable[Changes]) -> tuple[list[DataFile], list[DataFile]]:
-    """The files that were added in a range of completions and are there after it, and those that were there before and
-    were removed."""
-    added: dict[str, DataFile] = {}
-    removed: dict[str, DataFile] = {}
-    for change in changes:
-        for file in change.removed:
-            if added.pop(file.path, None) is None:
-                removed[file.path] = file
-        for file in change.added:
-            if removed.pop(file.path, None) is None:
-                added[file.path] = file
-    return list(added.values()), list(removed.values())
 
 
 def check_readable(name: str, files: Iterable[DataFile]) -> None:

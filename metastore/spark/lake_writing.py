@@ -38,11 +38,11 @@ _BY_KEY = frozenset({"upsert", "delete", "merge"})
 
 _ACTIONS = {"append": "commit", "overwrite": "replacecommit", "replace_partitions": "replacecommit"}
 
-#: Tasks that ran twice or died leave nothing behind: only the files of the attempts that Spark took are moved.
-_COMMITTER = {
+COMMITTER = {
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
+"""Tasks that ran twice or died leave nothing behind: only the files of the attempts that Spark took are moved."""
 
 
 def write(
@@ -157,9 +157,9 @@ def _write_files(
     position = None if based_on is None else lake.position_of(based_on)
     action = _ACTIONS[plan.operation]
     with lake.writing(action, read_position=position, heartbeat_seconds=heartbeat_seconds) as writing:
-        fitted = _fitted(rows, columns).write.mode("append").options(**{**options, **_COMMITTER})
+        fitted = _fitted(rows, columns).write.mode("append").options(**{**options, **COMMITTER})
         fitted.partitionBy(*columns.key_names).parquet(writing.directory)
-        files = _written(rows.sparkSession, writing, columns, plan.event_time)
+        files = written_files(rows.sparkSession, writing, columns, plan.event_time)
         done = writing.complete(_completion(plan, files))
     refresh_listings(rows.sparkSession, lake)
     if done.batch_repeated:
@@ -211,7 +211,9 @@ def _fitted(rows: DataFrame, columns: LakeColumns) -> DataFrame:
     )
 
 
-def _written(spark: SparkSession, writing: Writing, columns: LakeColumns, event_time: str | None) -> list[DataFile]:
+def written_files(
+    spark: SparkSession, writing: Writing, columns: LakeColumns, event_time: str | None
+) -> list[DataFile]:
     """The files that Spark's job left, with what is in them: one job more, which reads footers and event times."""
     directory = HadoopFiles(spark)
     # What a task that nobody waits for may still be writing lies below a hidden directory.

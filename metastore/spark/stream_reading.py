@@ -22,6 +22,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from metastore.client.buckets import Bucket, Layout
+from metastore.client.file_changes import net_changes
 from metastore.client.keyed_tables import (
     COMMIT_TIMESTAMP,
     COMMIT_VERSION,
@@ -37,7 +38,7 @@ from metastore.client.lake_types import AsOf, Schema
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType
 from metastore.keyed.files import fitted, read_rows
 from metastore.keyed.schema import arrow_schema
-from metastore.spark.lake_reading import check_readable, net_files
+from metastore.spark.lake_reading import check_readable
 from metastore.spark.session_client import lake_table, metastore_uri
 from metastore.spark.table_schema import check_parquet, columns_of, is_hudi
 
@@ -185,7 +186,7 @@ class _Reader(DataSourceStreamReader):
         schema = lake.schema()
         scope: Any = {"filter": asked.filter, "include_uncommitted": asked.include_uncommitted}
         if after:
-            added, _ = net_files(lake.changes(after, up_to, **scope))
+            added = net_changes(lake, after, up_to, **scope).added
         else:
             added = list(lake.snapshot(up_to, **scope))
         location = lake.location()

@@ -1,9 +1,9 @@
 """Table services as functions on a Spark session: a plan, and apart from it its run.
 
-planned = plan_compaction(spark, "shop.orders")
+planned = plan_compaction(spark, "shop.customers")  # of a table with a primary key; else plan_clustering
 if planned.instant is not None:
-    run_plan(spark, "shop.orders", planned.instant.timestamp)
-publish(spark, "shop.orders")
+    run_plan(spark, "shop.customers", planned.instant.timestamp)
+publish(spark, "shop.customers")
 """
 
 import json
@@ -13,14 +13,19 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from metastore.client import compaction, publishing
+from metastore.client import clustering, compaction, publishing
 from metastore.client.buckets import Bucket, BucketWriter, received, sent
+from metastore.client.clustering import CLUSTERING, Curve
+from metastore.client.clustering_runs import Job, run_clustering
 from metastore.client.compaction import Planned, Task, compacted
+from metastore.client.lake import LakeTable, Writing
 from metastore.client.lake_types import Completed, DataFile
 from metastore.client.publishing import Published
+from metastore.spark import clustering as rewriting
 from metastore.spark.executor_tasks import over_texts
 from metastore.spark.session_client import lake_table
 from metastore.spark.written import refresh_listings
+from metastore.wire.hive import NoSuchObjectException
 
 
 def plan_compaction(
@@ -33,21 +38,57 @@ def plan_compaction(
     return compaction.plan_compaction(lake_table(spark, table, uri), filter=filter, min_log_files=min_log_files)
 
 
+def plan_clustering(
+    spark: SparkSession,
+    table: str,
+    *,
+    filter: str | None = None,
+    small_file_bytes: int = 64 * clustering.MIB,
+    target_file_bytes: int = 256 * clustering.MIB,
+    order_by: Sequence[str] | None = None,
+    curve: Curve = "linear",
+    uri: str | None = None,
+) -> clustering.Planned:
+    """Plans to rewrite the small files of a table without a primary key, if they become fewer.
+
+    With `order_by` all files that aren't sorted so yet: `linear` sorts by the first column, then the next; `z-order` by
+    1 to 4 columns alike, numbers, dates, timestamps or strings. `filter` is on partition keys, in Hive's grammar.
+    Leaves a requested instant, or says why not. Raises NotClusterable, ValueError for arguments that mean nothing.
+    """
+    return clustering.plan_clustering(
+        lake_table(spark, table, uri),
+        filter=filter,
+        small_file_bytes=small_file_bytes,
+        target_file_bytes=target_file_bytes,
+        order_by=order_by,
+        curve=curve,
+    )
+
+
 def run_plan(
     spark: SparkSession, table: str, timestamp: str, *, heartbeat_seconds: float = 20.0, uri: str | None = None
 ) -> Completed:
     """Runs a plan on the session's executors. A plan that was completed already is a success, and changes nothing.
 
     Raises NoSuchObjectException without the plan, InvalidOperationException if another process runs it, InstantConflict
-    if writers changed what it rewrites; whatever is raised, Spark's errors too, the plan stays and can be run again.
+    if writers changed what it rewrites; whatever is raised, Spark's errors too, the plan stays and can be run again. A
+    clustering that met an InstantConflict can't, and is aborted: plan again.
     """
+    lake = lake_table(spark, table, uri)
+    if _action_of(lake, timestamp) == CLUSTERING:
+
+        def rewrite(writing: Writing, job: Job) -> list[DataFile]:
+            return rewriting.rewrite(spark, writing, job)
+
+        files = rewriting.SessionFiles(spark)
+        done = run_clustering(lake, timestamp, rewrite, files, heartbeat_seconds=heartbeat_seconds)
+        refresh_listings(spark, lake)
+        return done
 
     def run(writer: BucketWriter, tasks: Sequence[Task]) -> list[DataFile]:
         return _run_in_tasks(spark, writer, tasks)
 
-    return compaction.run_compaction(
-        lake_table(spark, table, uri), timestamp, run_tasks=run, heartbeat_seconds=heartbeat_seconds
-    )
+    return compaction.run_compaction(lake, timestamp, run_tasks=run, heartbeat_seconds=heartbeat_seconds)
 
 
 def publish(spark: SparkSession, table: str, *, filter: str | None = None, uri: str | None = None) -> Published:
@@ -61,6 +102,14 @@ def publish(spark: SparkSession, table: str, *, filter: str | None = None, uri: 
     if published.instant is not None:
         refresh_listings(spark, lake)
     return published
+
+
+def _action_of(lake: LakeTable, timestamp: str) -> str:
+    """The action of a plan. Raises NoSuchObjectException without it."""
+    try:
+        return lake.details(timestamp, CLUSTERING).instant.begun_as
+    except NoSuchObjectException:
+        return lake.details(timestamp, compaction.COMPACTION).instant.begun_as
 
 
 def _run_in_tasks(spark: SparkSession, writer: BucketWriter, tasks: Sequence[Task]) -> list[DataFile]:

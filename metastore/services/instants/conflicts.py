@@ -86,6 +86,22 @@ def moved_between(mine: Sequence[ChangedGroup], theirs: Sequence[ChangedGroup]) 
     return sorted(f"file group {each} of the table" for each in written & others if each is not None)
 
 
+def that_matter(mine: Sequence[ChangedGroup], theirs: Sequence[ChangedGroup]) -> list[ChangedGroup]:
+    """The changes of an earlier completion that a later one of a writer is compared with.
+
+    Compactions and clusterings change no row, so they must not make a writer fail. One matters only to who changes the
+    very same file group, which has other files since. Who replaces the whole partition replaces these files, too.
+    """
+    whole = {each.partition for each in mine if each.file_group is None}
+    groups = {(each.partition, each.file_group) for each in mine if each.partition not in whole}
+    return [each for each in theirs if not each.compacted or (each.partition, each.file_group) in groups]
+
+
+def of_service(strategy: Strategy) -> Strategy:
+    """The unit of conflicts of a compaction or clustering: rows that others add beside its file groups stay."""
+    return Strategy.FILE_GROUP if strategy in (Strategy.TABLE, Strategy.PARTITION) else strategy
+
+
 def _within(
     strategy: Strategy, mine: ChangedGroup, theirs: Iterable[ChangedGroup], logs_commute: bool
 ) -> Iterable[str]:

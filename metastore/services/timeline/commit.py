@@ -15,7 +15,7 @@ import structlog
 from metastore.services.commit.transitions import properties_of
 from metastore.services.events.recorder import Events
 from metastore.services.instants import states as rules
-from metastore.services.instants.conflicts import Strategy, moved_between, overlap
+from metastore.services.instants.conflicts import Strategy, moved_between, of_service, overlap, that_matter
 from metastore.services.instants.finalize import Changes, change_snapshot, common_time, finalize
 from metastore.services.instants.keyed_tables import check_completion, is_keyed, is_table_wide
 from metastore.services.instants.schema_evolution import change_columns
@@ -221,6 +221,7 @@ class InstantCompletion:
             logs_commute = keyed and not request.conditional and not planner.grows
             self._check_conflicts(tx, locked, request, changes, read, logs_commute=logs_commute)
             planner.resolve(changes)
+            planner.check_left_behind(changes, relocated)
         request = joined.request
         if request.cleanedPaths is not None:
             line = self._clean(tx, row, instant, request.cleanedPaths, line)
@@ -303,17 +304,22 @@ class InstantCompletion:
         """
         row, last = locked.row, locked.line.position
         strategy = Strategy.parse(request.strategy) if request.strategy else Strategy.of_table(row.parameters)
-        if not changes.changed_groups or read >= last:
+        is_service = locked.instant.begun_as in rules.COMPLETES_AS
+        if is_service:
+            strategy = of_service(strategy)
+        mine = changes.changed_groups
+        if not mine or read >= last:
             return
         moves = is_table_wide(row)
         everywhere = moves or strategy is Strategy.TABLE
-        touched = None if everywhere else {each.partition for each in changes.changed_groups}
+        touched = None if everywhere else {each.partition for each in mine}
         both: dict[str, None] = {}
         winning: list[int] = []
         for position, theirs in instants.find_changed_groups(tx, row.id, read, last, touched).items():
-            found = overlap(strategy, changes.changed_groups, theirs, logs_commute=logs_commute)
+            those = theirs if is_service else that_matter(mine, theirs)
+            found = overlap(strategy, mine, those, logs_commute=logs_commute)
             if moves:
-                found += moved_between(changes.changed_groups, theirs)
+                found += moved_between(mine, theirs)
             if found:
                 winning.append(position)
                 both.update(dict.fromkeys(found))

@@ -1,7 +1,7 @@
 """Computes a completion's changes to the table's files, and validates the request. Nothing is written here."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from metastore.services.instants import states as rules
@@ -89,7 +89,12 @@ class Planner:
         if len(set(paths)) < len(paths):
             twice = next(path for path in paths if paths.count(path) > 1)
             raise InvalidOperationException(f"the file {twice!r} is added twice")
+        gone = set(request.removedPaths or ())
+        leaving = data_files.live_paths(self._tx, self._row.id, gone)
+        kept = self._kept(changes.added, leaving)
         for file in changes.added:
+            if (file.partition, file.file_group) in kept:
+                continue
             group = self._group(file.partition, file.file_group)
             group.slice = min(filter(None, (group.slice, file.slice)))
             group.logs_only = group.logs_only and file.kind is Kind.LOG
@@ -98,22 +103,34 @@ class Planner:
             group = self._group(self._partition(removed.partition), _name("file group", removed.fileGroup))
             group.logs_only, group.columns = False, None
         # Another writer may have removed files since; their groups count, so that the conflict is found.
-        gone = set(request.removedPaths or ())
         for partition, name in data_files.groups_of_removed(self._tx, self._row.id, gone, read):
             group = self._group(self._partition(partition), name)
             group.logs_only, group.columns = False, None
-        for row in data_files.live_paths(self._tx, self._row.id, gone):
+        for row in leaving:
             self._partition(row.partition)
+            changes.removed[row.id] = row
+            if (row.partition, row.file_group) in kept:
+                continue
             group = self._group(row.partition, row.file_group)
             group.logs_only = False
             group.writes(row.columns)
-            changes.removed[row.id] = row
         changes.changed_groups = [ChangedGroup(each, None) for each in sorted(self._whole)] + [
             ChangedGroup(partition, name, group.slice, group.logs_only, self._compacts, group.columns)
             for (partition, name), group in sorted(self._groups.items())
         ]
         changes.values = {each.name: each.values for each in self._partitions.values()}
         return changes
+
+    def _kept(self, added: Sequence[NewFile], removed: Sequence[FileRow]) -> set[tuple[str, str]]:
+        """The file groups of which a service only moves the base file: that changes nothing for other writers."""
+        if not self._compacts:
+            return set()
+        before = {(each.partition, each.file_group, each.slice, each.kind, each.size) for each in removed}
+        return {
+            (each.partition, each.file_group)
+            for each in added
+            if each.kind is Kind.BASE and (each.partition, each.file_group, each.slice, each.kind, each.size) in before
+        }
 
     def _placed(self, added: list[NewFile]) -> list[NewFile]:
         """The same files, each log file of a keyed table in the slice where its file group is now.
@@ -163,6 +180,21 @@ class Planner:
         changes.removed.update({each.id: each for each in found})
         self._supersede(changes)
         self._join(changes)
+
+    def check_left_behind(self, changes: Changes, relocated: Collection[str]) -> None:
+        """Checks that partitions with a new directory have no files elsewhere. Call it after `resolve`.
+
+        Who replaces a partition removes all its files; of a service they may have become more since it listed them.
+        Raises InvalidOperationException.
+        """
+        if not relocated:
+            return
+        live = data_files.live_in_partitions(self._tx, self._row.id, relocated)
+        if left := [each.path for each in live if each.id not in changes.removed]:
+            raise InvalidOperationException(
+                f"the file {left[0]!r} would not be in the new directory of its partition: read the snapshot again, and"
+                " bring a link or a copy of it along"
+            )
 
     def _supersede(self, changes: Changes) -> None:
         """Removes the older slices that a new base file replaces: those of its group, with no other columns."""

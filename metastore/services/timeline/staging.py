@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher, directory
+from metastore.services.instants import states as rules
 from metastore.services.instants.finalize import Changes
 from metastore.services.instants.paths import (
     DIRECTORY,
@@ -109,12 +110,16 @@ class InstantFiles:
     def relocated(self, row: TableRow, instant: InstantRow, request: CompleteInstantRequest) -> dict[str, str]:
         """The new directories of replaced partitions, by name, relative to the table; empty without `relocate`.
 
-        Raises InvalidOperationException unless these directories have exactly the added files.
+        A clustering moves the partitions that it adds files to, without replacing others' files in them. Raises
+        InvalidOperationException unless these directories have exactly the added files.
         """
         if not request.relocate:
             return {}
         own = directory_of(instant)
-        names = [lake_partition(row, each).name for each in request.replacedPartitions or ()]
+        moved = list(request.replacedPartitions or ())
+        if instant.begun_as == rules.CLUSTERING:
+            moved += [each.partition or "" for each in request.added or ()]
+        names = {lake_partition(row, each).name for each in moved}
         places = {name: below(own, name) for name in names}
         coming: dict[str, set[str]] = {name: set() for name in names}
         for each in request.added or ():

@@ -22,7 +22,8 @@ def put(instant: Instant, partition: str, name: str, *, staged: bool = False) ->
     place = directory(instant) / partition
     place.mkdir(parents=True, exist_ok=True)
     (place / name).write_text(name)
-    path = f".instants/{instant.timestamp}.{instant.action}/{partition}/{name}".replace("//", "/")
+    own = (instant.directory or "").rpartition("/.instants/")[2]
+    path = f".instants/{own}/{partition}/{name}".replace("//", "/")
     return file(partition, name, instant.timestamp or "", path=path, staged=staged or None)
 
 
