@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.client.lake_types import DataFile, from_millis
-from metastore.formats.keyed_table import DELETED, INSTANT, TOMBSTONES, KeyedTable
+from metastore.formats.keyed_table import DELETED, INSTANT, TOMBSTONES, KeyedTable, file_name
 from metastore.keyed.batches import log_records
 from metastore.keyed.files import fitted, read_rows, write_rows
 from metastore.keyed.merging import Merged, merge
@@ -164,7 +164,7 @@ class BucketWriter:
         tombstones: bool = False,
         times: EventTimes | None = None,
     ) -> DataFile:
-        name = f"{bucket.file_group}_{self.instant}_{uuid.uuid4().hex[:12]}{'.log' if kind == 'log' else ''}.parquet"
+        name = file_name(bucket.file_group, self.instant, uuid.uuid4().hex[:12], is_log=kind == "log")
         below = f"{bucket.partition}/{name}" if bucket.partition else name
         size = write_rows(f"{self.directory}/{below}", rows)
         first, last = event_times(rows, self.event_time) if times is None else times

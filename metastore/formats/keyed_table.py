@@ -16,6 +16,7 @@ bucket is a file group. Words are Paimon's where it has one (https://paimon.apac
     partial-update.remove-record-on-delete    a delete removes the row of a partial-update table
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -40,6 +41,8 @@ DELETED = "_metastore_deleted"
 
 TOMBSTONES = b'{"tombstones": true}'
 """The statistics of a log file of deletes that the base file beside it has applied already: readers may ignore it."""
+
+_FILE = re.compile(r"bucket-[0-9]{5}_[^_/]+_[0-9a-f]{12}(\.log)?\.parquet")
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -220,6 +223,16 @@ class KeyedTable:
             )
         if self.remove_on_delete and self.ignore_delete:
             raise BadKeyedTable(f"set one of {REMOVE_ON_DELETE} and {IGNORE_DELETE}, not both")
+
+
+def file_name(file_group: str, instant: str, distinct: str, *, is_log: bool) -> str:
+    """The name of a file of a bucket. `distinct`: twelve hexadecimal digits that no other file of the instant has."""
+    return f"{file_group}_{instant}_{distinct}{'.log' if is_log else ''}.parquet"
+
+
+def is_own_file(name: str) -> bool:
+    """Whether a file has a name as writers of keyed tables give it."""
+    return _FILE.fullmatch(name) is not None
 
 
 def _normalized(columns: Mapping[str, str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def static(spark: SparkSession) -> Iterator[None]:
     spark.sql("SET spark.sql.sources.partitionOverwriteMode = dynamic")
 
 
-def check(lake: Lake, table: str) -> tuple[int, list[dict[str, str]]]:
+def check(lake: Lake, table: str) -> tuple[int, list[dict[str, Any]]]:
     """What `metastore partitions check` exits with and finds."""
     command = [sys.executable, "-m", "metastore.cli", "partitions", "check", table, "--uri", lake.server.uri, "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -83,7 +84,7 @@ def test_a_static_overwrite_leaves_entries_without_files(
         return
     assert lake.states(database, "t") == {"dt=new": True, "dt=open": False}
     location = f"file:{lake.directory(database, 't')}/dt=open"
-    expected = {"partition": "dt=open", "state": "uncommitted", "finding": "missing", "location": location}
+    expected = {"partition": "dt=open", "state": "uncommitted", "finding": "missing", "location": location, "files": 0}
     assert check(lake, f"{database}.t") == (1, [expected])
     # The next insert makes the directory again: what was there before is gone.
     spark.sql("INSERT INTO t PARTITION (dt = 'open') VALUES (20, 'o')")
