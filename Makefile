@@ -46,7 +46,7 @@ setup-tests:
 	@tools/setup.sh --spark35
 
 setup-bench:
-	@tools/setup.sh --jdbc
+	@tools/setup.sh --jdbc --spark35
 
 wheel: setup-tests  ## build the wheel to release, with the Spark extension's jar in it, into dist/
 	LAKE_METASTORE_SPARK_HOME=$$(.venv-spark35/bin/python -c 'import pyspark; print(pyspark.__path__[0])') \

@@ -18,6 +18,7 @@ BENCHMARKS = {
     "events": "the event log: writing beside it, its latency and its throughput",
     "costs": "what calls of each kind cost Postgres, and what it keeps of them",
     "timeline": "timelines: commits and reads in tables of a few files and of a million",
+    "lake": "keyed tables beside Hudi's, on the same Spark 3.5 (forty minutes; `--rows 200000` ten)",
 }
 """What there is, by the module's name; each has a function `run(options)` that returns a Report."""
 
@@ -45,6 +46,7 @@ def _pattern(_: click.Context, __: click.Parameter, value: str) -> str:
     default="hive",
     help="What `hive` compares with: hive, ours (the same server twice), or the directory of another checkout.",
 )
+@click.option("--rows", type=click.IntRange(min=10_000), help="Of the tables that `lake` makes.")
 @click.option("--redis", is_flag=True, help="Give our server a Redis for its cache (hive, scale).")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the figures of one benchmark here.")
 @click.option("--results", type=click.Path(path_type=Path), help="Write <name>.json and <name>.md into this directory.")
@@ -54,6 +56,7 @@ def main(
     rounds: int | None,
     only: str,
     against: str,
+    rows: int | None,
     redis: bool,
     json_file: Path | None,
     results: Path | None,
@@ -64,7 +67,7 @@ def main(
         raise click.UsageError("--json is for one benchmark: name it")
     if against not in ("hive", "ours") and not (Path(against) / "metastore").is_dir():
         raise click.BadParameter(f"{against} is neither hive nor ours, nor a checkout", param_hint="--against")
-    options = Options(quick, rounds, only, against, redis)
+    options = Options(quick, rounds, only, against, redis, rows)
     for name in chosen:
         try:
             report: Report = importlib.import_module(f"bench.{name}").run(options)

@@ -9,7 +9,7 @@ class Options:
     """`rounds` of each measurement (None: as many as the benchmark thinks right), `only` those whose name matches.
 
     `against` is what our server is compared with: `hive`, `ours` or the directory of another checkout. `redis` says
-    whether our server has a Redis for its cache.
+    whether our server has a Redis for its cache, `rows` how many rows tables have (None: as many as are meant).
     """
 
     quick: bool = False
@@ -17,6 +17,7 @@ class Options:
     only: str = ""
     against: str = "hive"
     redis: bool = False
+    rows: int | None = None
 
     @property
     def arguments(self) -> str:
@@ -24,6 +25,7 @@ class Options:
         against = {"hive": "", "ours": " --against ours"}.get(self.against, " --against CHECKOUT")
         only = f" --only '{self.only}'" if self.only else ""
         rounds = f" --rounds {self.rounds}" if self.rounds else ""
+        rounds += f" --rows {self.rows}" if self.rows else ""
         return f"{' --quick' if self.quick else ''}{rounds}{only}{against}{' --redis' if self.redis else ''}"
 
     def wants(self, name: str) -> bool:

@@ -4,9 +4,10 @@ Readers and writers of all kinds go through here, so that rows are merged by one
 """
 
 import json
+import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,9 +17,11 @@ import pyarrow.compute as pc
 from metastore.client.lake_types import DataFile, from_millis
 from metastore.formats.keyed_table import DELETED, INSTANT, TOMBSTONES, KeyedTable, file_name
 from metastore.keyed.batches import log_records
-from metastore.keyed.files import fitted, read_rows, write_rows
+from metastore.keyed.files import fitted, read_rows, remove_others, write_rows
 from metastore.keyed.merging import Merged, merge
 from metastore.keyed.placing import placed
+
+logger = logging.getLogger(__name__)
 
 _MARKS = (pa.field(INSTANT, pa.string()), pa.field(DELETED, pa.bool_()))
 
@@ -41,6 +44,11 @@ class Layout:
     table: KeyedTable
     schema: pa.Schema
     location: str
+    remembered: dict[tuple[str, ...], pa.Table] | None = field(default=None, compare=False, repr=False)
+
+    def remembering(self) -> "Layout":
+        """The same, but it keeps what it has read of files: for several states of one bucket."""
+        return replace(self, remembered={})
 
     def read(self, files: Iterable[DataFile], columns: Sequence[str] | None = None) -> Merged:
         """The rows of one bucket, of its files in one snapshot; with `columns`, those and what is merged by."""
@@ -67,7 +75,13 @@ class Layout:
 
     def _version(self, file: DataFile, schema: pa.Schema) -> pa.Table:
         marks = _MARKS if file.kind == "log" else _MARKS[:1]
-        return read_rows(self.uri(file), pa.schema([*schema, *marks]))
+        wanted = pa.schema([*schema, *marks])
+        if self.remembered is None:
+            return read_rows(self.uri(file), wanted)
+        key = (file.path, *wanted.names)
+        if key not in self.remembered:
+            self.remembered[key] = read_rows(self.uri(file), wanted)
+        return self.remembered[key]
 
     def _narrow(self, columns: Sequence[str]) -> pa.Schema:
         table = self.table
@@ -136,6 +150,17 @@ class BucketWriter:
         if tombstones.num_rows:
             files.append(self._put(bucket, tombstones, "log", tombstones=True))
         return files
+
+    def remove_others(self, written: Iterable[DataFile]) -> None:
+        """Removes what lies in the instant's directory beside the files that were written.
+
+        Tasks that died or were overtaken leave such files: the server, which is told of the others alone, never removes
+        them. What can't be removed is logged: it takes room, and nobody reads it.
+        """
+        try:
+            remove_others(self.directory, {each.path.removeprefix(f"{self.path}/") for each in written})
+        except Exception as error:  # whatever the storage raises: the rows are written
+            logger.warning("can't clear up %s: %s", self.directory, str(error).split("\n", 1)[0])
 
     def _with_sequences(self, rows: pa.Table, existing: Sequence[DataFile]) -> pa.Table:
         """Gives deletes by key alone the sequence of the row that they delete; without a row, there is nothing to do.

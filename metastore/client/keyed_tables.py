@@ -299,6 +299,7 @@ class TouchedBuckets:
 
 def changes_of(layout: Layout, bucket: TouchedBucket) -> pa.Table:
     """The net changes of one bucket, as `net_changes` gives them."""
+    layout = layout.remembering()
     before = layout.read(bucket.before)
     return net_changes(layout.table, before.rows, layout.read(bucket.after).rows, layout.deletes(before, bucket.logs))
 

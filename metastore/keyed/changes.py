@@ -5,11 +5,16 @@ from enum import StrEnum
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from metastore.formats.keyed_table import INSTANT, KeyedTable
-from metastore.keyed.versions import Indices, key_codes, same_values
+from metastore.formats.keyed_table import INSTANT, KeyedTable, MergeEngine
+from metastore.keyed.versions import Indices, Mask, as_mask, key_codes, same_values
 
 CHANGE_TYPE = "_change_type"
+
+
+_WHOLE_ROWS = (MergeEngine.DEDUPLICATE, MergeEngine.FIRST_ROW)
+"""The engines for which a key's row is one version, whole: its instant says which. Comparing that is enough."""
 
 
 class ChangeType(StrEnum):
@@ -35,6 +40,8 @@ def net_changes(table: KeyedTable, before: pa.Table, after: pa.Table, deletes: p
     parts = np.split(codes, np.cumsum([before.num_rows, after.num_rows]))
     old, new, deleted = (_places(part, count) for part in parts)
     both = np.flatnonzero((old >= 0) & (new >= 0))
+    if table.engine in _WHOLE_ROWS:
+        both = both[~_of_one_instant(before, after, old[both], new[both])]
     same = np.ones(len(both), bool)
     for name in values:
         same &= same_values(before.column(name).take(pa.array(old[both])), after.column(name).take(pa.array(new[both])))
@@ -50,6 +57,12 @@ def net_changes(table: KeyedTable, before: pa.Table, after: pa.Table, deletes: p
             _of_kind(ChangeType.INSERT, after, names, new[came], came_by),
         ]
     )
+
+
+def _of_one_instant(before: pa.Table, after: pa.Table, old: Indices, new: Indices) -> Mask:
+    """Which pairs of rows are known to come from the same instant."""
+    instants = (side.column(INSTANT).take(pa.array(rows)) for side, rows in ((before, old), (after, new)))
+    return as_mask(pc.fill_null(pc.equal(*instants), False))
 
 
 def _places(codes: Indices, count: int) -> Indices:

@@ -74,9 +74,9 @@ class RowMerging(Merging):
         if self.table.engine is MergeEngine.FIRST_ROW:
             wins = old == NONE
         else:
-            # A later version wins a tie. One with the same content changes nothing.
+            # A later version wins a tie. One with the same content changes nothing; its sequence is the same, too.
             wins = (old == NONE) | (self._ranks[rows] >= self._ranks[old])
-            compared = np.flatnonzero(wins & (old != NONE))
+            compared = np.flatnonzero((old != NONE) & (self._ranks[rows] == self._ranks[old]))
             wins[compared] = ~self._same(rows[compared], old[compared])
         self.newest[keys[wins]] = rows[wins]
 

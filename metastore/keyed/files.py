@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,6 +34,20 @@ def write_rows(uri: str, rows: pa.Table) -> int:
     with _opened(uri, "wb") as target:
         pq.write_table(rows, target, row_group_size=ROW_GROUP, compression="snappy")
         return int(target.tell())
+
+
+def remove_others(directory: str, kept: Collection[str]) -> list[str]:
+    """Removes the Parquet files below a directory but for some. All paths are relative to it; returns the removed ones.
+
+    Raises what the storage raises.
+    """
+    storage, root = fsspec.url_to_fs(_local(directory) if directory.startswith("file:") else directory)
+    storage.invalidate_cache(root)
+    paths = [each.removeprefix(root).lstrip("/") for each in storage.find(root)]
+    others = [path for path in paths if path.endswith(".parquet") and path not in kept]
+    for path in others:
+        storage.rm_file(f"{root}/{path}")
+    return others
 
 
 def link_files(pairs: Sequence[tuple[str, str]]) -> int:

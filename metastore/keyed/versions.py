@@ -53,7 +53,7 @@ class Versions:
     def same(self, names: Sequence[str], some: npt.NDArray[np.integer], others: npt.NDArray[np.integer]) -> Mask:
         """Whether pairs of rows have the same values in all of some columns. Nulls are the same, and so are NaNs."""
         found = np.ones(len(some), bool)
-        for name in names:
+        for name in names if len(some) else ():
             column = self.rows.column(name)
             found &= same_values(column.take(pa.array(some)), column.take(pa.array(others)))
         return found

@@ -149,8 +149,10 @@ def write_buckets(
     if unfit := sorted(each.unfit for each in found if each.unfit is not None):
         raise UnfitRows(unfit[0])
     first = min((each.first_event for each in found if each.first_event is not None), default=None)
+    files = [received(each.file) for each in found if each.file is not None]
+    writer.remove_others(files)
     return WrittenBuckets(
-        [received(each.file) for each in found if each.file is not None],
+        files,
         sum(each.rows for each in found),
         None if first is None else from_millis(first),
     )

@@ -117,7 +117,9 @@ def _run_in_tasks(spark: SparkSession, writer: BucketWriter, tasks: Sequence[Tas
         return []
     texts = [json.dumps([*bucket, *map(sent, files)]) for bucket, files in tasks]
     written = over_texts(spark, texts, _compacting(writer), StructType().add("file", "string")).collect()
-    return [received(each.file) for each in written]
+    files = [received(each.file) for each in written]
+    writer.remove_others(files)
+    return files
 
 
 def _compacting(writer: BucketWriter) -> Callable[[str], Iterator[pa.RecordBatch]]:

@@ -47,6 +47,15 @@ def test_scale(tmp_path: Path) -> None:
     assert reply["median"] > 0 and seconds["median"] > 0 and memory["median"] > 0
 
 
+@pytest.mark.interop
+def test_lake(tmp_path: Path) -> None:
+    sections = run("lake", tmp_path)
+    rows = sections["Ours beside Hudi"]["compared"]
+    assert {row["client"] for row in rows} == {"copy-on-write", "merge-on-read"}
+    assert {row["operation"] for row in rows} >= {"load", "commit 1,000 rows", "changes of 10 commits", "compact"}
+    assert len(sections["An increment in a table ten times as old"]["figures"]) == 4
+
+
 def test_only_some(tmp_path: Path) -> None:
     if (reason := java_client.why_not()) is not None:
         pytest.skip(reason)
