@@ -8,20 +8,25 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.client.lake_types import DataFile, from_millis
 from metastore.formats.keyed_table import DELETED, INSTANT, TOMBSTONES, KeyedTable, file_name
+from metastore.formats.partition_names import make_name
 from metastore.keyed.batches import log_records
 from metastore.keyed.files import fitted, read_rows, remove_others, write_rows
 from metastore.keyed.merging import Merged, merge
 from metastore.keyed.placing import placed
+from metastore.keyed.versions import as_mask, key_codes
 
 logger = logging.getLogger(__name__)
+
+_TIMESTAMP, _TIMESTAMP_LENGTH = "%Y%m%d%H%M%S%f", 17
 
 _MARKS = (pa.field(INSTANT, pa.string()), pa.field(DELETED, pa.bool_()))
 
@@ -131,25 +136,38 @@ class BucketWriter:
     ) -> list[DataFile]:
         """Writes a batch's rows of one bucket number into the partitions in which they are, or to which they come.
 
-        For tables whose key is unique over all partitions. `rows`: as of `placed`. `existing`: the files of the bucket
+        For tables whose key is unique over all partitions. `rows`: the data columns, the partition columns as texts
+        (null in deletes that don't say theirs), and DELETED unless all are upserts. `existing`: the files of the bucket
         in each partition, in the snapshot that was read. Raises UnfitRows.
         """
         layout = self.layout
         states = {place: layout.read(files, layout.table.sequence) for place, files in existing.items()}
         return [
             file
-            for place, some in placed(layout.table, rows, states).items()
+            for place, some in placed(layout.table, rows, _places(layout.table, rows), states).items()
             for file in self.write(Bucket(place, file_group), some, existing.get(place, ()))
         ]
 
     def put_merged(
         self, bucket: Bucket, rows: pa.Table, tombstones: pa.Table, times: EventTimes | None = None
     ) -> list[DataFile]:
-        """Writes a base file, and a file of tombstones if there are any. `times`: by default those of the rows."""
+        """Writes a base file, and a file of tombstones if some must be remembered.
+
+        `times`: by default those of the rows.
+        """
         files = [self._put(bucket, rows, "base", times=times)]
+        tombstones = self._remembered(tombstones)
         if tombstones.num_rows:
             files.append(self._put(bucket, tombstones, "log", tombstones=True))
         return files
+
+    def _remembered(self, tombstones: pa.Table) -> pa.Table:
+        """The tombstones that are not older than the table's property says, by the instant that is written."""
+        millis = self.layout.table.tombstone_millis
+        oldest = None if millis is None else _timestamp_before(self.instant, timedelta(milliseconds=millis))
+        if oldest is None:
+            return tombstones
+        return tombstones.filter(pc.greater_equal(tombstones.column(INSTANT), oldest))
 
     def remove_others(self, written: Iterable[DataFile]) -> None:
         """Removes what lies in the instant's directory beside the files that were written.
@@ -217,6 +235,31 @@ def event_times(rows: pa.Table, column: str | None) -> EventTimes:
     found = pc.min_max(values.cast(pa.timestamp("ms"), safe=False).cast(pa.int64()))
     least, greatest = found["min"].as_py(), found["max"].as_py()
     return (None, None) if least is None else (from_millis(least), from_millis(greatest))
+
+
+def _places(table: KeyedTable, rows: pa.Table) -> pa.ChunkedArray:
+    """The name of each row's partition; null where the row doesn't say."""
+    columns = [rows.column(name) for name in table.partition_columns]
+    said = as_mask(columns[0].is_valid())
+    for each in columns[1:]:
+        said &= as_mask(each.is_valid())
+    there = rows.select([*table.partition_columns]).filter(pa.array(said))
+    codes = key_codes([there], table.partition_columns)
+    _, firsts = np.unique(codes, return_index=True)
+    values = [there.column(name).take(pa.array(firsts)).to_pylist() for name in table.partition_columns]
+    texts = pa.array([make_name(table.partition_columns, each) for each in zip(*values, strict=True)], pa.string())
+    indices = np.zeros(rows.num_rows, np.int64)
+    indices[said] = codes
+    return pa.chunked_array([texts.take(pa.array(indices, mask=~said))])
+
+
+def _timestamp_before(timestamp: str, time: timedelta) -> str | None:
+    """The timestamp of an instant so long before another; None if that isn't a time in milliseconds."""
+    try:
+        at = datetime.strptime(timestamp, _TIMESTAMP) if len(timestamp) == _TIMESTAMP_LENGTH else None
+        return None if at is None else (at - time).strftime(_TIMESTAMP)[:_TIMESTAMP_LENGTH]
+    except (ValueError, OverflowError):
+        return None
 
 
 def in_order(files: Iterable[DataFile]) -> list[DataFile]:

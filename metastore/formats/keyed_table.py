@@ -12,6 +12,7 @@ bucket is a file group. Words are Paimon's where it has one (https://paimon.apac
     sequence.field     the columns that order the versions of a row; by default the later completion wins
     fields.<f>.sequence-group      of partial-update: the columns that change together with `f`, their version
     fields.<f>.aggregate-function  of aggregation: how values of the column `f` become one
+    tombstone.time-retained        how long a delete is remembered, by default for good
     ignore-delete      deletes are ignored
     partial-update.remove-record-on-delete    a delete removes the row of a partial-update table
 """
@@ -22,11 +23,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
+from metastore.formats.durations import parse_duration
+
 PRIMARY_KEY = "primary-key"
 BUCKET = "bucket"
 TABLE_TYPE = "table-type"
 MERGE_ENGINE = "merge-engine"
 SEQUENCE_FIELD = "sequence.field"
+TOMBSTONE_TIME = "tombstone.time-retained"
 IGNORE_DELETE = "ignore-delete"
 REMOVE_ON_DELETE = "partial-update.remove-record-on-delete"
 
@@ -104,6 +108,7 @@ class KeyedTable:
     their version, the columns that change together with it. `aggregates`: by column, of aggregation only. `types`:
     Hive's types of the columns by which rows are found and merged, in lower case and without spaces; those of others
     may change. `is_table_wide`: the key is unique over all partitions, so that a row may move to another.
+    `tombstone_millis`: how long deletes are remembered, None for good.
     """
 
     key: tuple[str, ...]
@@ -118,6 +123,7 @@ class KeyedTable:
     remove_on_delete: bool = False
     types: tuple[tuple[str, str], ...] = ()
     is_table_wide: bool = False
+    tombstone_millis: int | None = None
 
     @classmethod
     def of(
@@ -155,6 +161,7 @@ class KeyedTable:
             ignore_delete=_boolean(properties, IGNORE_DELETE),
             remove_on_delete=_boolean(properties, REMOVE_ON_DELETE),
             types=tuple((name, types[name]) for name in dict.fromkeys(typed)),
+            tombstone_millis=_duration(properties, TOMBSTONE_TIME),
             is_table_wide=bool(partitioned) and not {*partitioned} & {*_names(properties[PRIMARY_KEY])},
         )
         found._check()
@@ -206,6 +213,8 @@ class KeyedTable:
         if self.sequence and engine is not MergeEngine.DEDUPLICATE:
             advice = f", but {_FIELDS}<f>{_GROUP} does" if engine is MergeEngine.PARTIAL_UPDATE else ""
             raise BadKeyedTable(f"{SEQUENCE_FIELD} doesn't go with {MERGE_ENGINE}={engine}{advice}")
+        if self.tombstone_millis is not None and not self.sequence:
+            raise BadKeyedTable(f"{TOMBSTONE_TIME} goes with {SEQUENCE_FIELD} only: without it no delete is remembered")
         if self.sequence_groups and engine is not MergeEngine.PARTIAL_UPDATE:
             raise BadKeyedTable(f"{_FIELDS}<f>{_GROUP} goes with {MERGE_ENGINE}=partial-update only")
         if self.aggregates and engine is not MergeEngine.AGGREGATION:
@@ -316,6 +325,15 @@ def _boolean(properties: Mapping[str, str], name: str) -> bool:
     if text not in ("true", "false"):
         raise BadKeyedTable(f"{name}={text[:50]}: expected true or false")
     return text == "true"
+
+
+def _duration(properties: Mapping[str, str], name: str) -> int | None:
+    """Milliseconds, or None if the property isn't set."""
+    text = properties.get(name, "").strip()
+    try:
+        return parse_duration(text) if text else None
+    except ValueError as error:
+        raise BadKeyedTable(f"{name}={text[:50]}: {error}") from None
 
 
 def _sequence(properties: Mapping[str, str], types: Mapping[str, str], key: Sequence[str]) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.formats.keyed_table import DELETED, INSTANT, KeyedTable
-from metastore.formats.partition_names import make_name
 from metastore.keyed.batches import log_records
 from metastore.keyed.merging import Merged
 from metastore.keyed.versions import NONE, Indices, Mask, Versions, as_mask, key_codes
@@ -19,18 +18,19 @@ from metastore.keyed.versions import NONE, Indices, Mask, Versions, as_mask, key
 _PLACE, _LIVE = "_metastore_place", "_metastore_live"
 
 
-def placed(table: KeyedTable, rows: pa.Table, states: Mapping[str, Merged]) -> dict[str, pa.Table]:
+def placed(
+    table: KeyedTable, rows: pa.Table, places: pa.ChunkedArray, states: Mapping[str, Merged]
+) -> dict[str, pa.Table]:
     """The rows that a batch writes into the bucket of each partition, by the partitions' names.
 
-    `rows`: the batch's rows of one bucket: the data columns, the partition columns as texts (null in deletes that don't
-    say theirs), and DELETED unless all are upserts. `states`: what the bucket of each partition has, with the columns
-    of the key and the sequence. The result has data columns and DELETED, one row per key and partition, and nothing
-    that is older than what is there. Raises UnfitRows as `log_records` does.
+    `rows`: the batch's rows of one bucket: the data columns, the partition columns, and DELETED unless all are upserts.
+    `places`: the names of their partitions, null for deletes that don't say theirs. `states`: what the bucket of each
+    partition has, with the columns of the key and the sequence. The result has data columns and DELETED, one row per
+    key and partition, and nothing that is older than what is there. Raises UnfitRows as `log_records` does.
     """
     if DELETED not in rows.column_names:
         rows = rows.append_column(DELETED, pa.repeat(pa.scalar(False), rows.num_rows))
-    names = _names(table, rows)
-    rows = _without_moves(table, rows.append_column(_PLACE, names))
+    rows = _without_moves(table, rows.append_column(_PLACE, places))
     current = _current(table, rows, states)
     if table.sequence:
         rows = _with_sequences(table, rows, current)
@@ -76,24 +76,6 @@ def _written(
         somewhere = pc.fill_null(pc.coalesce(places, texts), anywhere) if anywhere else pc.coalesce(places, texts)
         parts.append(_at(records, is_new & deleted & ~has_row, somewhere))
     return pa.concat_tables(parts)
-
-
-def _names(table: KeyedTable, rows: pa.Table) -> pa.ChunkedArray:
-    """The name of each row's partition; null where the row doesn't say."""
-    columns = [rows.column(name) for name in table.partition_columns]
-    said = as_mask(columns[0].is_valid())
-    for each in columns[1:]:
-        said &= as_mask(each.is_valid())
-    there = rows.select([*table.partition_columns]).filter(pa.array(said))
-    codes = key_codes([there], table.partition_columns)
-    _, firsts = np.unique(codes, return_index=True)
-    values = zip(
-        *(there.column(name).take(pa.array(firsts)).to_pylist() for name in table.partition_columns), strict=True
-    )
-    texts = pa.array([make_name(table.partition_columns, each) for each in values], pa.string())
-    indices = np.full(rows.num_rows, NONE, np.int64)
-    indices[said] = codes
-    return pa.chunked_array([texts.take(pa.array(indices, mask=indices == NONE))])
 
 
 def _without_moves(table: KeyedTable, rows: pa.Table) -> pa.Table:

@@ -1,5 +1,6 @@
 """Faults of keyed tables that were found by attacking them."""
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -162,3 +163,24 @@ def test_a_row_that_comes_back_during_a_compaction_stays(new_table: NewTable) ->
     lake.upsert(rows(columns, (1, 4)))
     run_compaction(lake, planned.instant.timestamp)
     assert lake.scan().to_arrow().to_pylist() == [{"id": 1, "v": 4}]
+
+
+@pytest.mark.parametrize("table_type", KINDS)
+@pytest.mark.parametrize(("kept", "comes_back"), [("1 ms", True), ("1 d", False)])
+def test_deletes_are_forgotten_in_time(new_table: NewTable, table_type: str, kept: str, comes_back: bool) -> None:
+    columns = {"id": "bigint", "v": "int"}
+    properties = {"primary-key": "id", "table-type": table_type, "sequence.field": "v", "tombstone.time-retained": kept}
+    lake = new_table(properties, columns, partitioned=False)
+    lake.upsert(rows(columns, (1, 5), (2, 5)))
+    lake.delete(pa.table({"id": [1]}))
+    time.sleep(0.01)  # timestamps are of milliseconds
+    lake.upsert(rows(columns, (2, 6)))
+    planned = plan_compaction(lake) if table_type == "merge-on-read" else None
+    if planned is not None:
+        assert planned.instant is not None
+        run_compaction(lake, planned.instant.timestamp)
+    position = lake.position().position
+    lake.upsert(rows(columns, (1, 4)))
+    assert lake.scan().to_arrow().column("id").to_pylist() == ([1, 2] if comes_back else [2])
+    assert changes(lake, 1) == [(1, "delete", 2), (2, "update_postimage", 3), (2, "update_preimage", 3)] or comes_back
+    assert len(changes(lake, position)) == comes_back

@@ -13,7 +13,7 @@ its start to the next partition's. Where clocks change:
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from metastore.services.commit.durations import Interval
+from metastore.formats.durations import Interval
 from metastore.services.commit.policy import ReadinessProperties
 from metastore.services.commit.timestamp_extractor import TimestampExtractor
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
-from metastore.services.commit.durations import Interval, parse_duration
+from metastore.formats.durations import Interval, parse_duration
 from metastore.services.commit.timestamp_extractor import TimestampExtractor
 from metastore.services.commit.timestamp_formats import FLINK_DEFAULT, TimestampFormat
 

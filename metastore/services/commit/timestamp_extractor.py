@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from metastore.services.commit.durations import Interval
+from metastore.formats.durations import Interval
 from metastore.services.commit.timestamp_formats import Number, Piece, Reading, TimestampFormat, Unit
 
 MAX_LENGTH = 1_024

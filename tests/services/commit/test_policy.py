@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastore.services.commit.durations import Interval, parse_duration
+from metastore.formats.durations import Interval, parse_duration
 from metastore.services.commit.policy import CommitMode, LatePolicy, ReadinessProperties, parse_time_zone
 
 HOUR, DAY = 3_600_000, 86_400_000

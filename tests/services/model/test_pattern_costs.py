@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from eventbus.log import wildcards
 from eventbus.log.filters import MAX_LENGTH, MAX_PATTERNS, MAX_STARS, MAX_WILD_PATTERNS, BadFilter, Filter
 from eventbus.log.types import EventType
-from metastore.services.commit import durations
+from metastore.formats import durations
 from metastore.services.commit.timestamp_extractor import TimestampExtractor
 from metastore.services.commit.timestamp_formats import TimestampFormat
 from metastore.services.filters import grammar, kryo_expression, partition_filter, table_filter

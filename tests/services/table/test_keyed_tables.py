@@ -60,6 +60,8 @@ def alter(metastore: Metastore, db: str, name: str = "t", **parameters: str | No
             "primary-key without dt, by which the table is partitioned, doesn't go with merge-engine=aggregation",
         ),
         ({"parameters": {"primary-key": "id", "ignore-delete": "true"}}, "doesn't go with ignore-delete=true"),
+        ({"parameters": {"tombstone.time-retained": "7 d"}}, "tombstone.time-retained goes with sequence.field only"),
+        ({"parameters": {"tombstone.time-retained": "long"}}, "tombstone.time-retained=long: expected a duration"),
         ({"parameters": {"primary-key": "dt,other"}}, "primary-key: the table has no column other"),
         ({"parameters": {"bucket": "many"}}, "bucket=many: expected a number"),
         ({"parameters": {"merge-engine": "magic"}}, "merge-engine=magic: expected"),
