@@ -43,7 +43,7 @@ class Finding:
 @uri_option
 @json_option
 def check(table: tuple[str, ...], uri: str, as_json: bool) -> None:
-    """Find partitions without files, or with files that don't belong there.
+    """Find partitions without files, or with files of others.
 
     Reports a partition whose directory is missing, or holds no data. Uncommitted partitions are checked too. A missing
     directory is left, for example, when Spark overwrites a table in its static mode, which removes the files of

@@ -38,6 +38,7 @@ SYSTEM_USER = "pgserver"
 DATABASE_USER = "postgres"
 
 # Fast shutdown (ends sessions, writes a checkpoint), then immediate (crash recovery at the next start).
+_SIGNAL_SECONDS = 1.0  # between two signals to stop
 _SHUTDOWN_STEPS = ((signal.SIGINT, 60), (signal.SIGQUIT, 10))
 _POLL_SECONDS = 0.02
 _PORT = 5432  # part of the socket's name
@@ -125,9 +126,7 @@ class EmbeddedPostgres:
         if self._process is None:
             return
         for number, seconds in _SHUTDOWN_STEPS:
-            self._process.send_signal(number)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(seconds)
+            if _ended(self._process, number, seconds):
                 break
             log.warning("the embedded Postgres is slow to stop", signal=signal.Signals(number).name)
         else:
@@ -430,6 +429,21 @@ def _user_name(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)
+
+
+def _ended(process: "subprocess.Popen[bytes]", number: signal.Signals, seconds: float) -> bool:
+    """Sends a signal until a process has ended, for so many seconds; whether it has.
+
+    Once isn't enough. In its first moments Postgres doesn't listen yet, and where the server runs in the background of
+    a shell, SIGINT is ignored until then.
+    """
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        process.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(min(left, _SIGNAL_SECONDS))
+            return True
+    return False
 
 
 def _last_line(text: str) -> str:

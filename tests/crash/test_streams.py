@@ -15,7 +15,7 @@ from tests.support.server import MetastoreServer
 
 pytestmark = pytest.mark.spark
 
-FILES, ROWS = 12, 50
+FILES, ROWS = 6, 50
 
 PROGRAM = """
 import sys

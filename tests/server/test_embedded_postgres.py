@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pwd
+import signal
 import socket
 import subprocess
 import tempfile
@@ -12,6 +13,7 @@ from pathlib import Path
 import psutil
 import psycopg2
 import pytest
+from structlog.testing import capture_logs
 
 from metastore.server.embedded_postgres import EmbeddedPostgres, PostgresError, running_url
 from tests.support.processes import suspend
@@ -175,6 +177,24 @@ def test_waiting_can_be_given_up(data_dir: Path) -> None:
         postgres.start(while_waiting=stop_waiting)
     postgres.stop()
     assert_row_is_kept(data_dir)
+
+
+def test_stops_in_order_in_the_background_of_a_shell(data_dir: Path) -> None:
+    """There SIGINT is ignored, by Postgres too until it listens."""
+
+    def stop_waiting() -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        postgres = EmbeddedPostgres(data_dir)
+        with pytest.raises(TimeoutError):
+            postgres.start(while_waiting=stop_waiting)
+        with capture_logs() as logs:
+            postgres.stop()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert "the embedded Postgres is slow to stop" not in [each["event"] for each in logs]
 
 
 def test_nobody_else_may_connect(data_dir: Path) -> None:
