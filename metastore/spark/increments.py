@@ -77,13 +77,13 @@ def for_each_increment(
     while True:
         increment = log.open() or log.plan(start, last)
         if increment is not None:
-            asked = {"include_uncommitted": include_uncommitted, "filter": filter, "uri": uri}
+            options = {"include_uncommitted": include_uncommitted, "filter": filter, "uri": uri}
             if increment.after is None:
-                rows = read(spark, lake.full_name, as_of=increment.up_to, **asked)  # type: ignore[arg-type]
+                rows = read(spark, lake.full_name, as_of=increment.up_to, **options)  # type: ignore[arg-type]
                 rows = as_inserts(lake, rows, increment.up_to) if changes else rows
             else:
                 between = increment.after, increment.up_to
-                rows = read(spark, lake.full_name, incremental=between, changes=changes, **asked)  # type: ignore[arg-type]
+                rows = read(spark, lake.full_name, incremental=between, changes=changes, **options)  # type: ignore[arg-type]
             function(rows, StreamBatch(log.stream, increment.number))
             log.finish(increment)
             calls += 1

@@ -84,7 +84,7 @@ def read_stream(
     if changes and schema.keyed_table() is None:
         raise NotKeyed(f"{lake.name} has no primary-key among its properties: nobody can tell which rows changed")
     columns = columns_of(spark, schema)
-    asked = Asked(
+    options = StreamOptions(
         uri=uri or metastore_uri(spark),
         table=lake.full_name,
         since=0 if since is None else lake.position_of(since),
@@ -94,11 +94,11 @@ def read_stream(
     )
     whole = StructType([*columns.data, *columns.keys, *(_MARKS if changes else ())])
     spark.dataSource.register(LakeChanges)
-    return spark.readStream.format(FORMAT).schema(whole).option("asked", json.dumps(asdict(asked))).load()
+    return spark.readStream.format(FORMAT).schema(whole).option("stream", json.dumps(asdict(options))).load()
 
 
 @dataclass(frozen=True)
-class Asked:
+class StreamOptions:
     """What a query reads. `since` is a position; 0 stands for all rows."""
 
     uri: str
@@ -117,7 +117,7 @@ class LakeChanges(DataSource):
         return FORMAT
 
     def streamReader(self, schema: StructType) -> "_Reader":
-        return _Reader(Asked(**json.loads(self.options["asked"])), schema)
+        return _Reader(StreamOptions(**json.loads(self.options["stream"])), schema)
 
 
 class _Task(InputPartition):
@@ -130,19 +130,19 @@ class _Task(InputPartition):
 class _Reader(DataSourceStreamReader):
     """Plans micro-batches in a process on the driver, and reads their parts in those of the executors."""
 
-    def __init__(self, asked: Asked, schema: StructType) -> None:
-        self._asked = asked
+    def __init__(self, options: StreamOptions, schema: StructType) -> None:
+        self._options = options
         self._schema = schema
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_asked": self._asked, "_schema": self._schema}  # without the connection
+        return {"_options": self._options, "_schema": self._schema}  # without the connection
 
     @cached_property
     def _lake(self) -> LakeTable:
-        return LakeClient(self._asked.uri).table(self._asked.table)
+        return LakeClient(self._options.uri).table(self._options.table)
 
     def initialOffset(self) -> dict[str, int]:
-        return {"position": self._asked.since}
+        return {"position": self._options.since}
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:
         # Before Spark 4.2 it is called without arguments.
@@ -166,15 +166,15 @@ class _Reader(DataSourceStreamReader):
         yield from pa.table(fit.columns, schema=wanted).to_batches()
 
     def _buckets(self, after: int, up_to: int) -> list[InputPartition]:
-        asked = self._asked
-        scope: Any = {"filter": asked.filter, "include_uncommitted": asked.include_uncommitted}
+        options = self._options
+        scope: Any = {"filter": options.filter, "include_uncommitted": options.include_uncommitted}
         if not after:
             ranges = [TouchedBuckets.of_snapshot(self._lake, up_to, **scope)]
-        elif asked.changes == "all":
+        elif options.changes == "all":
             ranges = TouchedBuckets.of_each_commit(self._lake, after, up_to, **scope)
         else:
             ranges = [TouchedBuckets.between(self._lake, after, up_to, **scope)]
-        changes = bool(asked.changes)
+        changes = bool(options.changes)
         return [
             _Task(_BucketChanges(found.schema, found.layout, found.commits, bucket, files, changes=changes))
             for found in ranges
@@ -182,9 +182,9 @@ class _Reader(DataSourceStreamReader):
         ]
 
     def _files(self, after: int, up_to: int) -> list[InputPartition]:
-        lake, asked = self._lake, self._asked
+        lake, options = self._lake, self._options
         schema = lake.schema()
-        scope: Any = {"filter": asked.filter, "include_uncommitted": asked.include_uncommitted}
+        scope: Any = {"filter": options.filter, "include_uncommitted": options.include_uncommitted}
         if after:
             added = net_changes(lake, after, up_to, **scope).added
         else:

@@ -86,7 +86,7 @@ def moved_between(mine: Sequence[ChangedGroup], theirs: Sequence[ChangedGroup]) 
     return sorted(f"file group {each} of the table" for each in written & others if each is not None)
 
 
-def that_matter(mine: Sequence[ChangedGroup], theirs: Sequence[ChangedGroup]) -> list[ChangedGroup]:
+def relevant_changes(mine: Sequence[ChangedGroup], theirs: Sequence[ChangedGroup]) -> list[ChangedGroup]:
     """The changes of an earlier completion that a later one of a writer is compared with.
 
     Compactions and clusterings change no row, so they must not make a writer fail. One matters only to who changes the
@@ -97,7 +97,7 @@ def that_matter(mine: Sequence[ChangedGroup], theirs: Sequence[ChangedGroup]) ->
     return [each for each in theirs if not each.compacted or (each.partition, each.file_group) in groups]
 
 
-def of_service(strategy: Strategy) -> Strategy:
+def strategy_of_service(strategy: Strategy) -> Strategy:
     """The unit of conflicts of a compaction or clustering: rows that others add beside its file groups stay."""
     return Strategy.FILE_GROUP if strategy in (Strategy.TABLE, Strategy.PARTITION) else strategy
 

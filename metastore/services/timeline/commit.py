@@ -15,7 +15,13 @@ import structlog
 from metastore.services.commit.transitions import properties_of
 from metastore.services.events.recorder import Events
 from metastore.services.instants import states as rules
-from metastore.services.instants.conflicts import Strategy, moved_between, of_service, overlap, that_matter
+from metastore.services.instants.conflicts import (
+    Strategy,
+    moved_between,
+    overlap,
+    relevant_changes,
+    strategy_of_service,
+)
 from metastore.services.instants.finalize import Changes, change_snapshot, common_time, finalize
 from metastore.services.instants.keyed_tables import check_completion, is_keyed, is_table_wide
 from metastore.services.instants.schema_evolution import change_columns
@@ -306,7 +312,7 @@ class InstantCompletion:
         strategy = Strategy.parse(request.strategy) if request.strategy else Strategy.of_table(row.parameters)
         is_service = locked.instant.begun_as in rules.COMPLETES_AS
         if is_service:
-            strategy = of_service(strategy)
+            strategy = strategy_of_service(strategy)
         mine = changes.changed_groups
         if not mine or read >= last:
             return
@@ -316,8 +322,8 @@ class InstantCompletion:
         both: dict[str, None] = {}
         winning: list[int] = []
         for position, theirs in instants.find_changed_groups(tx, row.id, read, last, touched).items():
-            those = theirs if is_service else that_matter(mine, theirs)
-            found = overlap(strategy, mine, those, logs_commute=logs_commute)
+            compared = theirs if is_service else relevant_changes(mine, theirs)
+            found = overlap(strategy, mine, compared, logs_commute=logs_commute)
             if moves:
                 found += moved_between(mine, theirs)
             if found:
