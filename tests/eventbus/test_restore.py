@@ -86,6 +86,7 @@ def test_redis_and_all_subscribers(postgres_url: str, tmp_path: Path, streams: R
     dump.dump(postgres_url, backup)
     server.start()
     with ExitStack() as stack:
+        stack.callback(server.kill)
         subscriptions = {
             (uri, group): stack.enter_context(subscribe(uri, start="earliest", group=group))
             for uri in (server.uri, streams.url)
