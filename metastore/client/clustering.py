@@ -192,7 +192,8 @@ def _chosen(
     wanted = {name: _gaining(files, settings) for name, files in partitions.items()}
     wanted = {name: some for name, some in wanted.items() if some}
     merged = {name for name in wanted if not all(map(is_whole, partitions[name]))}
-    pending = _pending(lake) & wanted.keys() - merged if wanted else set()
+    planned = {each.partition for each in lake.planned_groups()} if wanted else set()
+    pending = planned & wanted.keys() - merged
     chosen: dict[str, list[DataFile]] = {}
     count = 0
     for name in sorted(wanted.keys() - merged - pending):
@@ -218,9 +219,3 @@ def _gaining(files: Sequence[DataFile], settings: Settings) -> list[DataFile]:
     if unordered:
         return [*unordered, *(each for each in small if settings.order.has(each))]
     return small if settings.outputs(small) < len(small) else []
-
-
-def _pending(lake: LakeTable) -> set[str]:
-    """The partitions that plans name which aren't completed."""
-    plans = lake.instants(actions=["compaction", CLUSTERING], states=["requested", "inflight"])
-    return {group.partition for plan in plans for group in lake.details(plan.timestamp, plan.action).plan}

@@ -48,7 +48,7 @@ def plan_compaction(lake: LakeTable, *, filter: str | None = None, min_log_files
     if not enough:
         most = max(logs.values(), default=0)
         return Planned(None, 0, f"no bucket has {min_log_files} log files: the most are {most}")
-    pending = _pending(lake)
+    pending = {Bucket(*each) for each in lake.planned_groups()}
     groups = sorted(enough - pending)
     if not groups:
         return Planned(None, 0, f"all {len(enough)} buckets with enough log files are in pending plans")
@@ -100,9 +100,3 @@ def compacted(writer: BucketWriter, task: Task) -> list[DataFile]:
 
 def _run_here(writer: BucketWriter, tasks: Sequence[Task]) -> list[DataFile]:
     return [file for task in tasks for file in compacted(writer, task)]
-
-
-def _pending(lake: LakeTable) -> set[Bucket]:
-    """The buckets that plans name which aren't completed."""
-    plans = lake.instants(actions=[COMPACTION, "clustering"], states=["requested", "inflight"])
-    return {Bucket(*each) for plan in plans for each in lake.details(plan.timestamp, plan.action).plan}

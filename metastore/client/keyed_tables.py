@@ -156,10 +156,7 @@ def changed_rows(
     Columns: the table's, `_change_type`, `_commit_version` and `_commit_timestamp`. Raises NotKeyed, SnapshotGone.
     """
     scope: Any = {"partitions": partitions, "filter": filter, "include_uncommitted": include_uncommitted}
-    if of_each_commit:
-        ranges = TouchedBuckets.of_each_commit(lake, after, up_to, **scope)
-    else:
-        ranges = [TouchedBuckets.between(lake, after, up_to, **scope)]
+    ranges = TouchedBuckets.in_ranges(lake, after, up_to, of_each_commit=of_each_commit, **scope)
     schema = ranges[-1].schema if ranges else lake.schema()
     layout = layout_of(lake.name, schema, "")
     parts = [
@@ -266,6 +263,15 @@ class TouchedBuckets:
             each: TouchedBucket(old.get(each, ()), new.get(each, ()), logs) for each, logs in sorted(touched.items())
         }
         return cls(schema, layout_of(lake.name, schema, sides[1].location), Commits.of(changes), buckets)
+
+    @classmethod
+    def in_ranges(
+        cls, lake: "LakeTable", after: int, up_to: int, *, of_each_commit: bool, **scope: Any
+    ) -> "list[TouchedBuckets]":
+        """Those `of_each_commit`, each by itself, or those of the whole range. `scope` is as of `between`."""
+        if of_each_commit:
+            return cls.of_each_commit(lake, after, up_to, **scope)
+        return [cls.between(lake, after, up_to, **scope)]
 
     @classmethod
     def of_each_commit(

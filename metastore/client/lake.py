@@ -239,6 +239,11 @@ class LakeTable:
         begun = self._client.call(lambda client: client.lake_begin_instant(request))
         return Begun(Instant.of(begun), begun.directory or "")
 
+    def planned_groups(self) -> set[FileGroup]:
+        """The file groups that plans of compactions and clusterings name which aren't completed."""
+        plans = self.instants(actions=["compaction", "clustering"], states=["requested", "inflight"])
+        return {group for plan in plans for group in self.details(plan.timestamp, plan.action).plan}
+
     def heartbeat(self, instant: Instant) -> None:
         """Says that an instant's writer lives. Raises NoSuchObjectException if it has been aborted,
         InvalidOperationException if it runs a plan that has been given back."""

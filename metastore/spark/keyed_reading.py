@@ -32,6 +32,13 @@ from metastore.spark.executor_tasks import over_texts
 from metastore.spark.snapshot_files import SnapshotFile, data_frame
 from metastore.spark.table_schema import LakeColumns, columns_of, quoted
 
+MARKS = [
+    StructField(CHANGE_TYPE, StringType()),
+    StructField(COMMIT_VERSION, LongType()),
+    StructField(COMMIT_TIMESTAMP, TimestampType()),
+]
+"""The columns that changes have beside the table's."""
+
 _PLACE = "_metastore_partition_"
 
 
@@ -67,23 +74,15 @@ def change_rows(
 
     `of_each_commit`: the changes of each completion instead. `scope`: `filter` and `include_uncommitted`, as of `read`.
     """
-    if of_each_commit:
-        ranges = TouchedBuckets.of_each_commit(lake, after, up_to, **scope)
-    else:
-        ranges = [TouchedBuckets.between(lake, after, up_to, **scope)]
+    ranges = TouchedBuckets.in_ranges(lake, after, up_to, of_each_commit=of_each_commit, **scope)
     schema = ranges[-1].schema if ranges else lake.schema()
-    marks = [
-        StructField(CHANGE_TYPE, StringType()),
-        StructField(COMMIT_VERSION, LongType()),
-        StructField(COMMIT_TIMESTAMP, TimestampType()),
-    ]
     tasks = [
         _task(bucket.partition, each._asdict(), number)
         for number, found in enumerate(ranges)
         for bucket, each in found.buckets.items()
     ]
     read = _comparing([(found.layout, found.commits) for found in ranges])
-    return _in_tasks(spark, tasks, columns_of(spark, schema), StructType(marks), read)
+    return _in_tasks(spark, tasks, columns_of(spark, schema), StructType(MARKS), read)
 
 
 def latest_of(changes: DataFrame) -> DataFrame:

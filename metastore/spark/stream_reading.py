@@ -19,13 +19,11 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import StructType
 
 from metastore.client.buckets import Bucket, Layout
 from metastore.client.file_changes import net_changes
 from metastore.client.keyed_tables import (
-    COMMIT_TIMESTAMP,
-    COMMIT_VERSION,
     Commits,
     NotKeyed,
     TouchedBucket,
@@ -38,18 +36,13 @@ from metastore.client.lake_types import AsOf, Schema
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType
 from metastore.keyed.files import fitted, read_rows
 from metastore.keyed.schema import arrow_schema
+from metastore.spark.keyed_reading import MARKS
 from metastore.spark.lake_reading import check_readable
 from metastore.spark.session_client import lake_table, metastore_uri
 from metastore.spark.table_schema import check_parquet, columns_of, is_hudi
 
 FORMAT = "metastore_changes"
 """The name of the data source in a Spark session."""
-
-_MARKS = [
-    StructField(CHANGE_TYPE, StringType()),
-    StructField(COMMIT_VERSION, LongType()),
-    StructField(COMMIT_TIMESTAMP, TimestampType()),
-]
 
 
 def read_stream(
@@ -92,7 +85,7 @@ def read_stream(
         include_uncommitted=include_uncommitted,
         filter=filter,
     )
-    whole = StructType([*columns.data, *columns.keys, *(_MARKS if changes else ())])
+    whole = StructType([*columns.data, *columns.keys, *(MARKS if changes else ())])
     spark.dataSource.register(LakeChanges)
     return spark.readStream.format(FORMAT).schema(whole).option("stream", json.dumps(asdict(options))).load()
 
@@ -170,10 +163,9 @@ class _Reader(DataSourceStreamReader):
         scope: Any = {"filter": options.filter, "include_uncommitted": options.include_uncommitted}
         if not after:
             ranges = [TouchedBuckets.of_snapshot(self._lake, up_to, **scope)]
-        elif options.changes == "all":
-            ranges = TouchedBuckets.of_each_commit(self._lake, after, up_to, **scope)
         else:
-            ranges = [TouchedBuckets.between(self._lake, after, up_to, **scope)]
+            each = options.changes == "all"
+            ranges = TouchedBuckets.in_ranges(self._lake, after, up_to, of_each_commit=each, **scope)
         changes = bool(options.changes)
         return [
             _Task(_BucketChanges(found.schema, found.layout, found.commits, bucket, files, changes=changes))
