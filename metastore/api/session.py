@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from metastore.services.access.caller import Caller, Mechanism
+
 
 @dataclass(slots=True)
 class Session:
@@ -16,6 +18,13 @@ class Session:
     peer: str
     user: str | None = None
     groups: tuple[str, ...] = ()
+    mechanism: Mechanism = "none"
+    real_user: str | None = None
     metaconf: dict[str, str] = field(default_factory=dict)
     hive4: bool = False
     include_uncommitted: bool = False
+
+    @property
+    def caller(self) -> Caller:
+        """Who makes the calls of this connection, as it stands now."""
+        return Caller(self.user, self.groups, self.mechanism, self.real_user, self.peer)

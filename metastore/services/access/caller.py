@@ -1,0 +1,22 @@
+"""Who makes a call: what authorisers decide about and what the audit log records."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Mechanism = Literal["none", "plain", "kerberos", "token", "certificate", "jwt", "header"]
+"""How a user was proven. "none": not at all, the name is what the client says (`set_ugi`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """`user` is who acts; `real_user` who logged in to act as `user` (a proxy user), else None.
+
+    `groups` are those that the server knows or, with the mechanism "none", those that the client claims.
+    `peer` is the client's address.
+    """
+
+    user: str | None
+    groups: tuple[str, ...] = ()
+    mechanism: Mechanism = "none"
+    real_user: str | None = None
+    peer: str = ""
