@@ -30,8 +30,8 @@ COMMIT_TIMESTAMP = "_commit_timestamp"
 SERVICES = frozenset({"compaction", "logcompaction", "clustering"})
 """The actions of instants that change no row."""
 
-_REWRITES = frozenset({"replacecommit", "rollback", "restore"})
-"""The actions of instants that replace the rows of buckets, whatever these were."""
+_REWRITES = frozenset({"replacecommit", "rollback", "restore", "readiness"})
+"""The actions of instants that replace the rows of buckets, whatever these were, or bring or take all of them."""
 
 
 class NotKeyed(UserError):
@@ -254,7 +254,7 @@ class TouchedBuckets:
                 if each.kind == "log":
                     touched[Bucket(each.partition, each.file_group)].append(each)
         names = sorted({each.partition for each in touched})
-        sides = [lake.snapshot(at, partitions=names, include_uncommitted=True) for at in (after, up_to)]
+        sides = [lake.snapshot(at, partitions=names, include_uncommitted=include_uncommitted) for at in (after, up_to)]
         schema = lake.schema(sides[1].table_version)
         old, new = (
             by_bucket(each for each in side if Bucket(each.partition, each.file_group) in touched) for side in sides

@@ -23,6 +23,7 @@ from metastore.services.files.staged_files import Publisher
 from metastore.services.hudi.importer import HudiImport
 from metastore.services.hudi.tables import HudiTables
 from metastore.services.hudi.timeline import HudiTimeline
+from metastore.services.instants.readiness_changes import ReadinessChanges
 from metastore.services.maintenance.cache_invalidation import ChangeNotes
 from metastore.services.maintenance.file_deletions import FileDeletions
 from metastore.services.maintenance.housekeeping import EventRetention, Housekeeping
@@ -265,7 +266,7 @@ def _parts(settings: Settings, pool_waited: Callable[[float], None] | None) -> _
     deletable = Deletable(warehouse)
     mover = Mover(database, warehouse, deletable)
     publisher = Publisher(database, warehouse)
-    commits = Commits(warehouse, mover, publisher, events)
+    commits = Commits(warehouse, mover, publisher, events, ReadinessChanges(events))
     return _Parts(settings, database, warehouse, sequencer, events, mover, publisher, commits, deletable)
 
 

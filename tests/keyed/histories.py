@@ -126,7 +126,7 @@ class History:
         wanted = [{"id": id, "part": part} for id, part in self.some_keys()]
         found = rows_by_key(self.table, self.lake.lookup(wanted).select(NAMES))
         asked = {key_of(self.table, key) for key in wanted}
-        assert found == {key: row for key, row in self.model.rows.items() if key in asked}
+        assert found == {key: row for key, row in self.states[positions[-1]].items() if key in asked}
 
     def _changed(self, first: int, last: int) -> dict[Key, dict[str, Any]]:
         state = dict(self.states[first])

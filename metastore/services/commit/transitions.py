@@ -1,6 +1,7 @@
 """Commits and reopens partitions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
 
 from eventbus.log.types import EventType
 from metastore.services.commit import commit_flag
@@ -22,6 +23,16 @@ from metastore.wire import splice
 from metastore.wire.hive import MetaException, Partition
 
 
+class Timelines(Protocol):
+    """Records on the timelines of lake tables which partitions turn ready or uncommitted."""
+
+    def hold(self, tx: Transaction, row: TableRow) -> None:
+        """Locks out completions until the transaction ends. Call it before partitions are locked, as these do."""
+
+    def turned(self, tx: Transaction, row: TableRow, names: Collection[str], *, ready: bool) -> None:
+        """Some partitions have turned ready, or uncommitted. The caller has called `hold`."""
+
+
 class Commits:
     """Commits and reopens partitions. All ways to do so come through here.
 
@@ -29,16 +40,23 @@ class Commits:
     if the table's `sink.partition-commit.policy.kind` asks for one. A reopened partition loses that file first.
     """
 
-    def __init__(self, warehouse: Warehouse, mover: Mover, publisher: Publisher, events: Events) -> None:
+    def __init__(
+        self, warehouse: Warehouse, mover: Mover, publisher: Publisher, events: Events, timelines: Timelines
+    ) -> None:
         self._mover = mover
         self._events = events
         self._warehouse = warehouse
         self._publisher = publisher
+        self._timelines = timelines
+
+    def hold_timeline(self, tx: Transaction, row: TableRow) -> None:
+        """Locks out completions of a lake table. Call it once the table's row is locked, before its partitions are."""
+        self._timelines.hold(tx, row)
 
     def commit(self, tx: Transaction, row: TableRow, held: Sequence[PartitionRow], by: str | None = None) -> list[str]:
         """Makes those of some partitions ready that aren't, all or none; returns their names.
 
-        The caller holds the partitions' rows and the table's. Raises WarehouseError.
+        The caller has called `hold_timeline`, and holds the partitions' rows. Raises WarehouseError.
         """
         turning = [partition for partition in held if not partition.ready]
         if not turning:
@@ -59,8 +77,8 @@ class Commits:
     ) -> list[str]:
         """Makes those of some partitions uncommitted that are ready, all or none; returns their names.
 
-        `for_late_rows`: they are to turn ready again by event time, not by somebody's hand. The caller holds the
-        partitions' rows and the table's. Raises WarehouseError.
+        `for_late_rows`: they are to turn ready again by event time, not by somebody's hand. The caller has called
+        `hold_timeline`, and holds the partitions' rows. Raises WarehouseError.
         """
         turning = [partition for partition in held if partition.ready]
         if not turning:
@@ -95,8 +113,14 @@ class Commits:
             changes.append(PartitionChange(partition.name, flag.ready, None, value, descriptor))
         partitions.change_flags(tx, flags)
         self._events.partitions(tx, type, hive_objects.table_of(row), changes)
+        names = [partition.name for partition in turning]
+        self.record_turned(tx, row, names, ready=type is EventType.COMMIT_PARTITIONS)
         tables.touch(tx, row.id)
-        return [partition.name for partition in turning]
+        return names
+
+    def record_turned(self, tx: Transaction, row: TableRow, names: Sequence[str], *, ready: bool) -> None:
+        """Records on a lake table's timeline that partitions have turned. The caller has called `hold_timeline`."""
+        self._timelines.turned(tx, row, names, ready=ready)
 
     def prepare_commit(self, tx: Transaction, row: TableRow, turning: Sequence[tuple[int, str | None]]) -> None:
         """Completes the files of partitions, given as (id, location), that are about to turn ready."""

@@ -1,6 +1,7 @@
 """The actions and states of instants, the allowed transitions, and timestamps.
 
-The rules are Hudi's; PUBLISH is the metastore's own: it gives Hive directories with a keyed table's rows.
+The rules are Hudi's. Two actions are the metastore's own: PUBLISH gives Hive directories with a keyed table's rows,
+READINESS makes partitions ready or uncommitted.
 """
 
 import re
@@ -14,7 +15,7 @@ STATES = (REQUESTED, INFLIGHT, COMPLETED)
 COMMIT, DELTACOMMIT, REPLACECOMMIT = "commit", "deltacommit", "replacecommit"
 COMPACTION, LOGCOMPACTION, CLUSTERING = "compaction", "logcompaction", "clustering"
 CLEAN, ROLLBACK, RESTORE, SAVEPOINT, INDEXING = "clean", "rollback", "restore", "savepoint", "indexing"
-PUBLISH = "publish"
+PUBLISH, READINESS = "publish", "readiness"
 ACTIONS = (
     COMMIT,
     DELTACOMMIT,
@@ -28,6 +29,7 @@ ACTIONS = (
     SAVEPOINT,
     INDEXING,
     PUBLISH,
+    READINESS,
 )
 
 COMPLETES_AS = {COMPACTION: COMMIT, LOGCOMPACTION: DELTACOMMIT, CLUSTERING: REPLACECOMMIT}
@@ -42,8 +44,14 @@ UNDOING = frozenset({ROLLBACK, RESTORE})
 DELETABLE = frozenset({SAVEPOINT, ROLLBACK, CLEAN, INDEXING})
 """Actions that add no files. Their completed instants may be removed."""
 
-ADDING_NOTHING = DELETABLE | {PUBLISH}
-"""All actions that add no files to snapshots. A completed publish stays: Hive's files are in its directory."""
+FINAL = frozenset({PUBLISH, READINESS})
+"""Actions that add no files, and whose completed instants stay: the opposite is another instant.
+
+Hive's files are in the directory of a publish. A change of readiness is part of what a position shows.
+"""
+
+ADDING_NOTHING = DELETABLE | FINAL
+"""All actions that add no files to snapshots."""
 
 MAX_TIMESTAMP = 64
 """Characters of a client's timestamp."""
@@ -65,6 +73,21 @@ def check_action(action: str | None) -> str:
     if action not in ACTIONS:
         raise InvalidOperationException(f"{action!r} is no action of an instant: they are {', '.join(ACTIONS)}")
     return action
+
+
+def check_begun_action(action: str | None) -> str:
+    """Checks the action of an instant that a client begins, and returns it. Raises InvalidOperationException."""
+    if action == READINESS:
+        raise InvalidOperationException("nobody begins a readiness: commit or reopen partitions, then there is one")
+    return check_action(action)
+
+
+def check_removable(action: str, described: str) -> None:
+    """Raises InvalidOperationException for a completed instant that stays: nothing undoes or deletes it."""
+    if action == PUBLISH:
+        raise InvalidOperationException(f"{described}: it can't be undone, publish again")
+    if action == READINESS:
+        raise InvalidOperationException(f"{described}: it can't be undone, commit or reopen the partitions")
 
 
 def check_state(state: str | None) -> str:

@@ -17,7 +17,7 @@ from metastore.services.files.new_directories import new_directories
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher
 from metastore.services.filters import partition_filter
-from metastore.services.instants import hive_drops
+from metastore.services.instants import hive_drops, readiness_changes
 from metastore.services.model import basic_statistics, hive_objects, partition_codec
 from metastore.services.model import names as given
 from metastore.services.model.basic_statistics import ToRefresh
@@ -272,6 +272,7 @@ class PartitionService:
                 kept = [(p.name, list(p.value.values or ()), p.value, p.flag) for p in prepared]
                 rows = partition_codec.new_rows(tx, held, kept)
                 partitions.add(tx, row.id, rows)
+                readiness_changes.added(tx, held, [p.name for p in prepared if not p.flag.ready])
                 privileges.keep_of_new_partitions(tx, held, list(located))
                 self._events.partitions(
                     tx,
@@ -365,6 +366,8 @@ class PartitionService:
             owner = hive_objects.table_of(row)
             keys = hive_objects.key_names(owner)
             named = {_name_of(keys, partition): partition for partition in changed}
+            if any(commit_flag.COMMIT in (partition.parameters or {}) for partition in changed):
+                self._commits.hold_timeline(tx, row)
             found = partitions.rows(tx, Selection(row.id, names=list(named)), lock=True)
             missing = sorted(named.keys() - {p.name for p in found})
             if missing:
@@ -395,12 +398,13 @@ class PartitionService:
             self._prepare_files(tx, row, found, before, altered)
             rows = partition_codec.new_rows(tx, row, altered)
             partitions.change_many(tx, [(old.id, new) for old, new in zip(found, rows, strict=True)])
-            self._record_altered(tx, owner, found, before, altered, rows)
+            self._record_altered(tx, row, owner, found, before, altered, rows)
             tables.touch(tx, row.id)
 
     def _record_altered(
         self,
         tx: Transaction,
+        row: TableRow,
         owner: Table,
         found: Sequence[PartitionRow],
         before: Sequence[Partition],
@@ -409,16 +413,19 @@ class PartitionService:
     ) -> None:
         """Records the events: partitions that were committed or reopened get events of their own."""
         by_type: dict[EventType, list[PartitionChange]] = {}
-        for old, value, (name, _, new, flag), row in zip(found, before, altered, rows, strict=True):
+        for old, value, (name, _, new, flag), stored in zip(found, before, altered, rows, strict=True):
             turned = EventType.COMMIT_PARTITIONS if flag.ready else EventType.REOPEN_PARTITIONS
             renamed_from = old.name if old.name != name else None
             by_type.setdefault(EventType.ALTER_PARTITIONS if flag.ready == old.ready else turned, []).append(
                 PartitionChange(
-                    name, flag.ready, value, new, row.descriptor_id, old.stored.storage_descriptor_id, renamed_from
+                    name, flag.ready, value, new, stored.descriptor_id, old.stored.storage_descriptor_id, renamed_from
                 )
             )
         for type, changes in by_type.items():
             self._events.partitions(tx, type, owner, changes)
+            if type is not EventType.ALTER_PARTITIONS:
+                names = [each.name for each in changes]
+                self._commits.record_turned(tx, row, names, ready=type is EventType.COMMIT_PARTITIONS)
 
     def _prepare_files(
         self,
@@ -543,7 +550,8 @@ class PartitionService:
         rows = partition_codec.new_rows(tx, row, altered)
         partitions.change(tx, old.id, rows[0])
         written_tables.rename_partition(tx, row.name, old.name, name)
-        self._record_altered(tx, owner, [old], [before], altered, rows)
+        self._record_altered(tx, row, owner, [old], [before], altered, rows)
+        readiness_changes.renamed(tx, row, old.name, name, ready=altered[0][3].ready)
         tables.touch(tx, row.id)
         return move
 
@@ -663,6 +671,7 @@ class PartitionService:
             deleted = delete_data and not external
             if has_timeline:
                 hive_drops.drop_files(tx, row, [p.name for p in found], self._events, deleted=deleted)
+                readiness_changes.dropped(tx, row, [p.name for p in found])
             written_tables.forget_partitions(tx, row.name, [partition.name for partition in found])
             self._events.partitions(
                 tx,

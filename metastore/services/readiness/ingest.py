@@ -141,6 +141,8 @@ class BatchService:
         with self._database.write() as tx:
             row = self._tables.row(tx, table.database, table.table, table.catalog, RowLock.SHARED)
             properties = _check_writable(row)
+            if request.reopen:
+                self._commits.hold_timeline(tx, row)
             state = readiness.hold(tx, row.id)
             last = readiness.last_batch(tx, row.id, writer)
             if last is not None and batch <= last:

@@ -101,6 +101,7 @@ class PartitionStates:
         if (names is None) == (filter is None):
             raise MetaException("give either the names of partitions or a filter")
         row = self._tables.row(tx, table.database, table.table, table.catalog, RowLock.SHARED)
+        self._commits.hold_timeline(tx, row)
         if names is None:
             predicate = partition_filter.parse(filter or "", partition_keys(row))
             return row, partitions.rows(tx, Selection(row.id, predicate=predicate), lock=True)

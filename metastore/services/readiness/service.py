@@ -208,6 +208,7 @@ class ReadinessService:
             if row is None:
                 return []
             properties = properties_of(row)
+            self._commits.hold_timeline(tx, row)
             state, by = self.advance(tx, row, properties)
             selection = Selection(row.id, only_uncommitted=True, names=names)
             held = [p for p in partitions.rows(tx, selection, lock=True) if p.commit_time is None]

@@ -10,6 +10,7 @@ from metastore.services.instants import states as rules
 from metastore.services.instants.paths import base_of
 from metastore.services.model.visibility import Scope, hides_uncommitted
 from metastore.services.partition.reads import partition_keys
+from metastore.services.snapshot.seen_changes import FilesByPosition, by_position, of_ready_partitions
 from metastore.services.table.service import TableService
 from metastore.services.timeline.hive_sync import lake_partition
 from metastore.services.timeline.lookup import lake_table
@@ -18,12 +19,10 @@ from metastore.services.timeline.thrift_objects import to_thrift, with_moments
 from metastore.store import Database
 from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
-from metastore.store.partition import partitions
-from metastore.store.partition.partitions import Selection
 from metastore.store.snapshot import data_files
 from metastore.store.snapshot.data_files import FileRow, Kind, PartitionSubset
 from metastore.store.table.tables import TableRow
-from metastore.store.timeline import instants
+from metastore.store.timeline import instants, uncommitted_spans
 from metastore.store.timeline.instants import Timeline
 from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
 from metastore.wire.lake import (
@@ -70,12 +69,13 @@ class FileSnapshots:
         with self._database.read() as tx:
             row = lake_table(self._tables, tx, request.table)
             line = instants.timeline(tx, row.id)
-            wanted = self._wanted(tx, row, scope, request.partitions, request.filter)
             if request.after is not None:
                 position, after = _page(row, request.after)
                 _known(row, line, position)
             else:
                 position, after = self._position(tx, row, line, request), None
+            hidden = uncommitted_spans.at(tx, row.id, position) if hides_uncommitted(scope, row.name) else ()
+            wanted = self._wanted(tx, row, request.partitions, request.filter)._replace(hidden=hidden)
             if not request.allVersions:
                 check_readable(tx, row, line, position)
             found = data_files.snapshot(
@@ -127,19 +127,21 @@ class FileSnapshots:
         with self._database.read() as tx:
             row = lake_table(self._tables, tx, request.table)
             line = instants.timeline(tx, row.id)
-            wanted = self._wanted(tx, row, scope, request.partitions, request.filter)
+            wanted = self._wanted(tx, row, request.partitions, request.filter)
             after = _known(row, line, request.after or 0)
             last = _known(row, line, request.upTo) if request.upTo is not None else line.position
             check_changes_readable(tx, row, line, after)
             completed = instants.completed_after(tx, row.id, after, last, limit)
             if len(completed) == limit:
                 last = completed[-1].position or last
-            added, removed = data_files.changes(tx, row.id, wanted, after, last)
+            if hides_uncommitted(scope, row.name):
+                by_added, by_removed = self._seen_changes(tx, row, wanted, after, last)
+            else:
+                by_added, by_removed = by_position(*data_files.changes(tx, row.id, wanted, after, last))
             pending = self._files.pending(tx, row)
             changed_by = with_moments(tx, completed)
         if pending:
             self._files.settle(row)
-        by_added, by_removed = _grouped(added, "added_at"), _grouped(removed, "removed_at")
         return ReadChangesResponse(
             [
                 InstantChanges(
@@ -177,21 +179,36 @@ class FileSnapshots:
                 found = data_files.removed_up_to(tx, row.id, horizon, saved, limit)
         return [to_thrift_file(each) for each in found]
 
+    @staticmethod
+    def _seen_changes(
+        tx: Transaction, row: TableRow, wanted: PartitionSubset, after: int, last: int
+    ) -> tuple[FilesByPosition, FilesByPosition]:
+        """The files that a reader of ready partitions sees come and go after one position up to another."""
+        spans = uncommitted_spans.between(tx, row.id, after, last)
+        if not spans:
+            return by_position(*data_files.changes(tx, row.id, wanted, after, last))
+        # The files that don't change matter, too, of partitions that turn ready or uncommitted meanwhile.
+        turning = {each.partition for each in spans if each.opened_at > after or each.committed_at is not None}
+        some = PartitionSubset([name for name in sorted(turning) if wanted.includes(name)], ())
+        hidden = {each.partition for each in spans}
+        files = data_files.between(tx, row.id, some, after, last)
+        added, removed = data_files.changes(tx, row.id, wanted._replace(hidden=hidden), after, last)
+        seen = {each.id: each for each in (*added, *removed, *files)}
+        ordered = sorted(seen.values(), key=lambda each: (each.partition, each.file_group, each.slice, each.id))
+        return of_ready_partitions(ordered, spans, after, last)
+
     def _wanted(
-        self, tx: Transaction, row: TableRow, scope: Scope, names: Sequence[str] | None, filter: str | None
+        self, tx: Transaction, row: TableRow, names: Sequence[str] | None, filter: str | None
     ) -> PartitionSubset:
-        """The requested partitions without those that the scope hides."""
+        """The requested partitions."""
         if names is not None and filter is not None:
             raise InvalidOperationException("give either the names of partitions or a filter")
-        hidden = []
-        if hides_uncommitted(scope, row.name):
-            hidden = partitions.names(tx, Selection(row.id, only_uncommitted=True))
         if filter is not None:
             predicate = partition_filter.parse(filter, partition_keys(row))
-            return PartitionSubset(data_files.partition_names(tx, row.id, predicate), hidden)
+            return PartitionSubset(data_files.partition_names(tx, row.id, predicate), ())
         if names is not None:
-            return PartitionSubset([lake_partition(row, name).name for name in names], hidden)
-        return PartitionSubset(None, hidden)
+            return PartitionSubset([lake_partition(row, name).name for name in names], ())
+        return PartitionSubset(None, ())
 
     @staticmethod
     def _position(tx: Transaction, row: TableRow, line: Timeline, request: SnapshotRequest) -> int:
@@ -306,10 +323,3 @@ def _page(row: TableRow, token: str) -> tuple[int, tuple[str, str]]:
     if table != row.id:
         raise InvalidOperationException(f"{row.name} was dropped and made again since that page: begin anew")
     return position, (partition, group)
-
-
-def _grouped(files: Sequence[FileRow], by: str) -> dict[int, list[FileRow]]:
-    found: dict[int, list[FileRow]] = {}
-    for each in files:
-        found.setdefault(getattr(each, by), []).append(each)
-    return found

@@ -347,8 +347,7 @@ class InstantCompletion:
         aborted = [each for each in found if each.position is None and each.id != instant.id]
         completed = [each for each in found if each.position is not None]
         for each in completed:
-            if each.action == rules.PUBLISH:
-                raise InvalidOperationException(f"{describe_instant(each)}: it can't be undone, publish again")
+            rules.check_removable(each.action, describe_instant(each))
         changes = Changes()
         if completed:
             back_to = min(each.position or 0 for each in completed) - 1

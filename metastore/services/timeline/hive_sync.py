@@ -12,6 +12,7 @@ from metastore.services.commit import commit_flag
 from metastore.services.commit.policy import CommitMode
 from metastore.services.commit.transitions import properties_of
 from metastore.services.events.recorder import Events, PartitionChange
+from metastore.services.instants import readiness_changes
 from metastore.services.instants.paths import base_of
 from metastore.services.model import hive_objects, partition_codec
 from metastore.services.model.flag import Flag
@@ -154,6 +155,7 @@ class HiveView:
             return
         rows = partition_codec.new_rows(tx, row, kept)
         partitions.add(tx, row.id, rows)
+        readiness_changes.added(tx, row, [name for name, _, _, flag in kept if not flag.ready])
         self._events.partitions(
             tx,
             EventType.ADD_PARTITIONS,

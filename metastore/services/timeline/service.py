@@ -51,7 +51,7 @@ class TimelineService:
 
         Raises NoSuchObjectException, InvalidOperationException.
         """
-        action = rules.check_action(request.action)
+        action = rules.check_begun_action(request.action)
         state = rules.check_state(request.state or rules.REQUESTED)
         if state == rules.COMPLETED:
             raise InvalidOperationException("an instant begins as requested or inflight; complete it afterwards")
@@ -169,8 +169,8 @@ class TimelineService:
             found = instants.find(tx, row.id, timestamp or "", action or "", lock=True)
             if found is None:
                 return
-            if found.state == rules.COMPLETED and found.action == rules.PUBLISH:
-                raise InvalidOperationException(f"{describe_instant(found)}: it can't be undone, publish again")
+            if found.state == rules.COMPLETED:
+                rules.check_removable(found.action, describe_instant(found))
             if found.state == rules.COMPLETED and found.action not in rules.DELETABLE:
                 raise InvalidOperationException(f"{describe_instant(found)}: undo it by a rollback or a restore")
             if found.state == rules.COMPLETED:

@@ -10,7 +10,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     String,
-    TextClause,
     and_,
     any_,
     bindparam,
@@ -59,13 +58,14 @@ def forget_made(tx: Connection, places: Collection[str]) -> None:
 def hold(tx: Connection, places: Collection[str], *, exclusive: bool) -> None:
     """Lets nobody who holds one of some places exclusively go on until this transaction ends, or nobody at all."""
     if places:
-        tx.execute(_HOLD_ALONE if exclusive else _HOLD, {"places": sorted(places)})
+        (_HOLD_ALONE if exclusive else _HOLD).all(tx, {"places": sorted(places)})
 
 
-def _hold(function: str) -> TextClause:
-    keys = "SELECT DISTINCT hashtextextended(place, 1604) AS key FROM unnest(CAST(:places AS text[])) AS place"
+def _hold(function: str) -> Prepared:
+    keys = "SELECT DISTINCT hashtextextended(place, 1604) AS key FROM unnest(:places) AS place"
     # In the same order by everybody, so that no two wait for each other.
-    return text(f"SELECT count({function}(key)) FROM (SELECT key FROM ({keys}) AS keys ORDER BY key) AS ordered")
+    locked = f"SELECT count({function}(key)) FROM (SELECT key FROM ({keys}) AS keys ORDER BY key) AS ordered"
+    return Prepared(text(locked).bindparams(_PLACES))
 
 
 _HOLD, _HOLD_ALONE = _hold("pg_advisory_xact_lock_shared"), _hold("pg_advisory_xact_lock")

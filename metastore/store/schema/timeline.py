@@ -118,6 +118,17 @@ stream_batches = Table(
 )
 
 
+uncommitted_spans = Table(
+    "uncommitted_spans",
+    metadata,
+    Column("table_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("partition_name", NAME, primary_key=True),
+    Column("opened_at", BigInteger, primary_key=True, autoincrement=False, comment="position from which on it was"),
+    Column("committed_at", BigInteger, comment="position from which on it wasn't; NULL: it is"),
+    comment="at which positions partitions were uncommitted; at all others they were ready",
+)
+
+
 rejected_commits = Table(
     "rejected_commits",
     metadata,

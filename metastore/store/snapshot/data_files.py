@@ -439,6 +439,18 @@ def changes(
     )
 
 
+def between(tx: Connection, table_id: int, wanted: PartitionSubset, first: int, last: int) -> list[FileRow]:
+    """The files that were in a snapshot at least at one position from `first` to `last`."""
+    read_set.record_read(read_set.Kind.TIMELINE, table_id)
+    query = select(*_COLUMNS).where(
+        _of(table_id),
+        data_files.c.added_at <= last,
+        or_(_LIVE, data_files.c.removed_at > first),
+        *wanted.condition(),
+    )
+    return _rows(tx, query.order_by(*_ORDER))
+
+
 def partition_names(tx: Connection, table_id: int, predicate: Predicate) -> list[str]:
     """The names of the partitions that ever had files, and that satisfy a predicate."""
     read_set.record_read(read_set.Kind.TIMELINE, table_id)

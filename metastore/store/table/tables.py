@@ -32,7 +32,14 @@ from metastore.store.schema.partition import partition_events, partitions
 from metastore.store.schema.snapshot import data_files, lake_partitions, pending_deletions
 from metastore.store.schema.statistics import column_statistics
 from metastore.store.schema.table import storage_descriptors, tables
-from metastore.store.schema.timeline import changed_groups, instants, rejected_commits, stream_batches, timelines
+from metastore.store.schema.timeline import (
+    changed_groups,
+    instants,
+    rejected_commits,
+    stream_batches,
+    timelines,
+    uncommitted_spans,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +349,7 @@ _BELONGING = (
     instants,
     rejected_commits,
     stream_batches,
+    uncommitted_spans,
 )
 _THESE = any_(bindparam("table_ids", type_=ARRAY(BigInteger)))
 _REMOVAL = [

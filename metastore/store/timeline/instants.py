@@ -33,6 +33,7 @@ from metastore.store.schema.timeline import (
     rejected_commits,
     timelines,
 )
+from metastore.store.timeline import uncommitted_spans
 
 
 class Timeline(NamedTuple):
@@ -148,7 +149,9 @@ def timeline(tx: Connection, table_id: int) -> Timeline:
 
 def start_timeline(tx: Connection, table_id: int) -> None:
     """Creates a table's timeline unless it exists. The caller has locked the table's row."""
-    tx.execute(insert(timelines).values(table_id=table_id).on_conflict_do_nothing())
+    started = tx.execute(insert(timelines).values(table_id=table_id).on_conflict_do_nothing())
+    if started.rowcount:
+        uncommitted_spans.of_all_uncommitted(tx, table_id)
 
 
 def hold_timeline(tx: Connection, table_id: int) -> Timeline | None:
