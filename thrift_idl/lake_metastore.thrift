@@ -29,6 +29,7 @@ struct PartitionState {
   9: optional i64 partitionTime   // its start, as read from its values; unset where the table's properties don't say
   10: optional i64 changedAt      // of a keyed table: the position of the last change of its files
   11: optional i64 publishedAt    // of a keyed table: the position that Hive sees; unset: none was ever published
+  12: optional bool waitsForPublish   // it is due to turn ready, once Hive has its latest rows
 }
 
 struct ListPartitionsRequest {

@@ -88,7 +88,7 @@ def list_(
             [
                 (
                     state.name,
-                    "ready" if state.ready else "uncommitted",
+                    _state(state),
                     shown(state.partitionTime),
                     shown(state.commitTime if state.ready else state.openedTime),
                     state.committedBy,
@@ -216,6 +216,12 @@ def _check_selection(names: Sequence[str], filter: str | None, everything: bool)
         raise click.UsageError("say which partitions: give names, or --filter, or --all")
 
 
+def _state(state: "PartitionState") -> str:
+    if state.ready:
+        return "ready"
+    return "waits for publish" if state.waitsForPublish else "uncommitted"
+
+
 def _as_json(state: "PartitionState") -> dict[str, object]:
     return {
         "name": state.name,
@@ -227,6 +233,7 @@ def _as_json(state: "PartitionState") -> dict[str, object]:
         "opened": iso(state.openedTime),
         "created": iso(state.createTime),
         "location": state.location,
+        "waits_for_publish": bool(state.waitsForPublish),
     }
 
 

@@ -31,12 +31,15 @@ class Planned(NamedTuple):
     reason: str
 
 
-def plan_compaction(lake: LakeTable, *, filter: str | None = None, min_log_files: int = 1) -> Planned:
+def plan_compaction(
+    lake: LakeTable, *, partitions: Sequence[str] | None = None, filter: str | None = None, min_log_files: int = 1
+) -> Planned:
     """Plans the compaction of the buckets that have so many log files.
 
-    `filter` is on partition keys, in Hive's grammar. Buckets that another plan names are left out. Raises NotKeyed.
+    Give either the names of `partitions` or a `filter` on their keys, in Hive's grammar, or neither for all. Buckets
+    that another plan names are left out. Raises NotKeyed.
     """
-    snapshot = lake.snapshot(filter=filter, include_uncommitted=True)
+    snapshot = lake.snapshot(partitions=partitions, filter=filter, include_uncommitted=True)
     layout = layout_of(lake.name, lake.schema(snapshot.table_version), snapshot.location)
     if not layout.table.is_merge_on_read:
         return Planned(None, 0, f"{lake.name} is copy-on-write: it has no log files to compact")

@@ -397,7 +397,7 @@ class LakeTable:
             page = self._client.call(lambda client, asked=request: client.lake_list_partitions(asked)).partitions  # type: ignore[misc]
             for each in page:
                 if each.changedAt is not None:
-                    found[each.name] = PartitionPositions(each.changedAt, each.publishedAt)
+                    found[each.name] = PartitionPositions(each.changedAt, each.publishedAt, bool(each.waitsForPublish))
             if len(page) < PAGE:
                 return found
             request = request.replace(after=page[-1].name)

@@ -290,10 +290,14 @@ class Position(NamedTuple):
 
 
 class PartitionPositions(NamedTuple):
-    """Of a keyed table's partition: the position of its last change, and the one that Hive sees, None for none."""
+    """Of a keyed table's partition: the position of its last change, and the one that Hive sees, None for none.
+
+    `waits`: it is due to turn ready, and does so once its latest rows are published.
+    """
 
     changed_at: int
     published_at: int | None
+    waits: bool = False
 
 
 def to_millis(time: datetime) -> int:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from metastore.client.buckets import needs_merging
 from metastore.client.keyed_tables import layout_of
 from metastore.client.lake import LakeTable, Snapshot
-from metastore.client.lake_types import Completion, DataFile, Instant
+from metastore.client.lake_types import Completion, DataFile, Instant, PartitionPositions
 from metastore.keyed.files import link_files
 from metastore.wire.hive import InvalidOperationException
 
@@ -38,10 +38,15 @@ class Published(NamedTuple):
         return f"{len(self.unmerged)} partitions have log files: compact them (plan_compaction), then publish again"
 
 
-def publish(lake: LakeTable, *, filter: str | None = None, heartbeat_seconds: float = 20.0) -> Published:
+def publish(
+    lake: LakeTable, *, filter: str | None = None, waiting: bool = False, heartbeat_seconds: float = 20.0
+) -> Published:
     """Gives Hive the rows of a keyed table's latest position: the partitions that changed since they were published.
 
-    `filter` is on partition keys, in Hive's grammar. Partitions with log files are left out: compact them before.
+    `filter` is on partition keys, in Hive's grammar. With `waiting`, only partitions that are due to turn ready, and
+    wait for it (`publish=at-readiness`): these turn ready right after. Partitions with log files are left out: compact
+    them before.
+
     The files of each changed partition become hard links on a local file system, which cost nothing but names. On all
     other storages they are copied, all files of the partition, not only the new ones: that costs as many bytes as
     the partition has, of reading, writing and, until the next publish and its grace, of storage.
@@ -58,14 +63,16 @@ def publish(lake: LakeTable, *, filter: str | None = None, heartbeat_seconds: fl
     for number in range(1, MAX_ATTEMPTS + 1):
         snapshot = lake.snapshot(filter=filter, include_uncommitted=True)
         try:
-            return _publish(lake, snapshot, filter, heartbeat_seconds)
+            return _publish(lake, snapshot, filter, heartbeat_seconds, waiting=waiting)
         except (InvalidOperationException, FileNotFoundError):
             if number == MAX_ATTEMPTS or not _is_outdated(lake, snapshot, filter):
                 raise
     raise AssertionError("the last attempt returns or raises")
 
 
-def _publish(lake: LakeTable, snapshot: Snapshot, filter: str | None, heartbeat_seconds: float) -> Published:
+def _publish(
+    lake: LakeTable, snapshot: Snapshot, filter: str | None, heartbeat_seconds: float, *, waiting: bool
+) -> Published:
     layout = layout_of(lake.name, lake.schema(snapshot.table_version), snapshot.location)
     files: defaultdict[str, list[DataFile]] = defaultdict(list)
     for each in snapshot:
@@ -73,8 +80,7 @@ def _publish(lake: LakeTable, snapshot: Snapshot, filter: str | None, heartbeat_
     changed = {
         name: files[name]
         for name, each in sorted(lake.positions(filter=filter).items())
-        if (each.published_at is None and files[name])
-        or (each.published_at is not None and each.published_at < min(each.changed_at, snapshot.position))
+        if (each.waits or not waiting) and _is_behind(each, snapshot.position, has_files=bool(files[name]))
     }
     unmerged = [name for name, some in changed.items() if needs_merging(some)]
     wanted = {name: some for name, some in changed.items() if name not in unmerged}
@@ -96,6 +102,13 @@ def _publish(lake: LakeTable, snapshot: Snapshot, filter: str | None, heartbeat_
             Completion(published=[*wanted], read_position=snapshot.position, metadata=json.dumps(about).encode())
         )
     return Published(done.instant, [*wanted], len(pairs), linked, unmerged)
+
+
+def _is_behind(partition: PartitionPositions, position: int, *, has_files: bool) -> bool:
+    """Whether Hive sees an older state of a partition than that at a position."""
+    if partition.published_at is None:
+        return has_files
+    return partition.published_at < min(partition.changed_at, position)
 
 
 def _is_outdated(lake: LakeTable, snapshot: Snapshot, filter: str | None) -> bool:

@@ -13,6 +13,8 @@ bucket is a file group. Words are Paimon's where it has one (https://paimon.apac
     fields.<f>.sequence-group      of partial-update: the columns that change together with `f`, their version
     fields.<f>.aggregate-function  of aggregation: how values of the column `f` become one
     tombstone.time-retained        how long a delete is remembered, by default for good
+    publish            when Hive gets the rows: manual (the default), whenever somebody publishes them; at-readiness, a
+                       partition turns ready only once its rows are published
     ignore-delete      deletes are ignored
     partial-update.remove-record-on-delete    a delete removes the row of a partial-update table
 """
@@ -31,6 +33,7 @@ TABLE_TYPE = "table-type"
 MERGE_ENGINE = "merge-engine"
 SEQUENCE_FIELD = "sequence.field"
 TOMBSTONE_TIME = "tombstone.time-retained"
+PUBLISH = "publish"
 IGNORE_DELETE = "ignore-delete"
 REMOVE_ON_DELETE = "partial-update.remove-record-on-delete"
 
@@ -82,6 +85,13 @@ class MergeEngine(StrEnum):
     FIRST_ROW = "first-row"  # the first one stays
 
 
+class Publish(StrEnum):
+    """When Hive gets the rows of a keyed table."""
+
+    MANUAL = "manual"  # whenever somebody publishes them
+    AT_READINESS = "at-readiness"  # before a partition turns ready
+
+
 class Aggregate(StrEnum):
     """How the values of a column become one. Nulls are left out, except by `last_value` and `first_value`."""
 
@@ -124,6 +134,7 @@ class KeyedTable:
     types: tuple[tuple[str, str], ...] = ()
     is_table_wide: bool = False
     tombstone_millis: int | None = None
+    publish: Publish = Publish.MANUAL
 
     @classmethod
     def of(
@@ -163,6 +174,7 @@ class KeyedTable:
             types=tuple((name, types[name]) for name in dict.fromkeys(typed)),
             tombstone_millis=_duration(properties, TOMBSTONE_TIME),
             is_table_wide=bool(partitioned) and not {*partitioned} & {*_names(properties[PRIMARY_KEY])},
+            publish=_choice(properties, PUBLISH, Publish, Publish.MANUAL),
         )
         found._check()
         return found
@@ -229,6 +241,11 @@ class KeyedTable:
                 f"{PRIMARY_KEY} without {', '.join(self.partition_columns)}, by which the table is partitioned, doesn't"
                 f" go with {option}: a row that moves to another partition is deleted in the old one. Add"
                 f" {', '.join(self.partition_columns)} to the key"
+            )
+        if self.is_table_wide and self.publish is Publish.AT_READINESS:
+            raise BadKeyedTable(
+                f"{PUBLISH}={self.publish} doesn't go with a key that is unique over the whole table: its partitions"
+                " are published together, but turn ready one by one"
             )
         if self.remove_on_delete and self.ignore_delete:
             raise BadKeyedTable(f"set one of {REMOVE_ON_DELETE} and {IGNORE_DELETE}, not both")

@@ -29,13 +29,21 @@ from metastore.wire.hive import NoSuchObjectException
 
 
 def plan_compaction(
-    spark: SparkSession, table: str, *, filter: str | None = None, min_log_files: int = 1, uri: str | None = None
+    spark: SparkSession,
+    table: str,
+    *,
+    partitions: Sequence[str] | None = None,
+    filter: str | None = None,
+    min_log_files: int = 1,
+    uri: str | None = None,
 ) -> Planned:
     """Plans the compaction of the buckets of a merge-on-read table that have so many log files.
 
-    `filter` is on partition keys, in Hive's grammar. Leaves a requested instant, or says why not. Raises NotKeyed.
+    Give either the names of `partitions` or a `filter` on their keys, in Hive's grammar, or neither for all. Leaves a
+    requested instant, or says why not. Raises NotKeyed.
     """
-    return compaction.plan_compaction(lake_table(spark, table, uri), filter=filter, min_log_files=min_log_files)
+    lake = lake_table(spark, table, uri)
+    return compaction.plan_compaction(lake, partitions=partitions, filter=filter, min_log_files=min_log_files)
 
 
 def plan_clustering(
@@ -91,14 +99,16 @@ def run_plan(
     return compaction.run_compaction(lake, timestamp, run_tasks=run, heartbeat_seconds=heartbeat_seconds)
 
 
-def publish(spark: SparkSession, table: str, *, filter: str | None = None, uri: str | None = None) -> Published:
+def publish(
+    spark: SparkSession, table: str, *, filter: str | None = None, waiting: bool = False, uri: str | None = None
+) -> Published:
     """Gives Hive the rows of a keyed table's latest position, as `metastore.client.publishing.publish` does.
 
     Files are linked or copied by the driver. The session's listings of the table are dropped; other sessions keep
     theirs. Raises NotKeyed, InvalidOperationException.
     """
     lake = lake_table(spark, table, uri)
-    published = publishing.publish(lake, filter=filter)
+    published = publishing.publish(lake, filter=filter, waiting=waiting)
     if published.instant is not None:
         refresh_listings(spark, lake)
     return published

@@ -1,5 +1,6 @@
 """Random histories of keyed tables on a running server, and their model."""
 
+import copy
 import itertools
 import random
 from collections.abc import Mapping
@@ -10,12 +11,16 @@ import pyarrow as pa
 from metastore.client.compaction import plan_compaction, run_compaction
 from metastore.client.lake import LakeClient, LakeTable
 from metastore.client.lake_types import Instant
+from metastore.client.publishing import publish
 from metastore.formats.keyed_table import DELETED, KeyedTable
 from metastore.keyed.changes import CHANGE_TYPE
 from tests.keyed.model import Key, Model, Record, key_of, rows_by_key
 from tests.support import builders
 
 _NUMBERS = itertools.count(1)
+
+_KEPT = frozenset({"rollback", "publish", "readiness"})
+"""The actions of instants that no history rolls back."""
 
 COLUMNS = {"id": "bigint", "v": "int", "a": "int", "b": "string", "part": "string"}
 NAMES = list(COLUMNS)
@@ -42,7 +47,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
 
 
 class History:
-    """Random changes of one table, and its model after each completion."""
+    """Random changes of one table, and its rows after each completion. `models`: the model before each of them."""
 
     def __init__(self, lake: LakeTable, seed: int) -> None:
         self.lake = lake
@@ -52,21 +57,31 @@ class History:
         self.table: KeyedTable = table
         self.model = Model(table, NAMES)
         self.states: dict[int, dict[Key, dict[str, Any]]] = {0: {}}
+        self.models: dict[int, Model] = {0: self.model}
         self.plans: list[Instant] = []
 
     def step(self) -> None:
+        before = copy.deepcopy(self.model)
         choice = self.random.random()
-        if choice < 0.55:
+        if choice < 0.5:
             self.write()
-        elif choice < 0.75:
+        elif choice < 0.65:
             self.delete()
-        elif choice < 0.9:
+        elif choice < 0.78:
             planned = plan_compaction(self.lake, min_log_files=self.random.randint(1, 2))
             if planned.instant is not None:
                 self.plans.append(planned.instant)
-        elif self.plans:
-            run_compaction(self.lake, self.plans.pop(self.random.randrange(len(self.plans))).timestamp)
-        self.states[self.lake.position().position] = dict(self.model.rows)
+        elif choice < 0.88:
+            if self.plans:
+                run_compaction(self.lake, self.plans.pop(self.random.randrange(len(self.plans))).timestamp)
+        elif choice < 0.94:
+            self.roll_back()
+        else:
+            publish(self.lake)
+        position = self.lake.position().position
+        if position not in self.models:
+            self.models[position] = before
+        self.states[position] = dict(self.model.rows)
 
     def write(self) -> None:
         batch = [self.record(key) for key in self.some_keys()]
@@ -92,6 +107,17 @@ class History:
         keys = [dict(zip(named, key, strict=False)) for key in self.some_keys()]
         self.model.apply([{**dict.fromkeys(NAMES), **key, DELETED: True} for key in keys], _next(self.lake))
         self.lake.delete(pa.Table.from_pylist(keys, schema=pa.schema([SCHEMA.field(name) for name in named])))
+
+    def roll_back(self) -> None:
+        """Undoes the last completion that changed files and wasn't undone."""
+        completed = self.lake.instants(states=["completed"], include_archived=True)
+        changed = [each for each in completed if each.action not in _KEPT and each.undone_by is None]
+        if not changed:
+            return
+        last = max(changed, key=lambda each: each.position or 0)
+        if last.begun_as != "compaction":
+            self.model = copy.deepcopy(self.models[last.position or 0])
+        self.lake.roll_back(last)
 
     def merge(self, lake: LakeTable) -> tuple[int | None, list[Record]]:
         """Merges a random batch. Returns the position of its completion, None if it changed nothing, and the batch."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from eventbus.log.types import EventType
+from metastore.formats.keyed_table import PUBLISH, Publish
 from metastore.services.commit import commit_flag
 from metastore.services.commit.policy import ReadinessProperties
 from metastore.services.events.recorder import Events, PartitionChange
@@ -20,7 +21,7 @@ from metastore.store.table import tables
 from metastore.store.table.tables import TableRow
 from metastore.warehouse import Warehouse
 from metastore.wire import splice
-from metastore.wire.hive import MetaException, Partition
+from metastore.wire.hive import InvalidOperationException, MetaException, Partition
 
 
 class Timelines(Protocol):
@@ -28,6 +29,9 @@ class Timelines(Protocol):
 
     def hold(self, tx: Transaction, row: TableRow) -> None:
         """Locks out completions until the transaction ends. Call it before partitions are locked, as these do."""
+
+    def unpublished(self, tx: Transaction, row: TableRow, names: Collection[str]) -> list[str]:
+        """Those of some partitions whose latest rows Hive must get before they turn ready, and hasn't got."""
 
     def turned(self, tx: Transaction, row: TableRow, names: Collection[str], *, ready: bool) -> None:
         """Some partitions have turned ready, or uncommitted. The caller has called `hold`."""
@@ -56,11 +60,13 @@ class Commits:
     def commit(self, tx: Transaction, row: TableRow, held: Sequence[PartitionRow], by: str | None = None) -> list[str]:
         """Makes those of some partitions ready that aren't, all or none; returns their names.
 
-        The caller has called `hold_timeline`, and holds the partitions' rows. Raises WarehouseError.
+        The caller has called `hold_timeline`, and holds the partitions' rows. Raises WarehouseError, and
+        InvalidOperationException if Hive must get the rows of some first, see `unpublished`.
         """
         turning = [partition for partition in held if not partition.ready]
         if not turning:
             return []
+        self.check_published(tx, row, [each.name for each in turning])
         values, now = decoded(tx, row, turning), clock.once(tx)
         self.prepare_commit(tx, row, [(p.id, hive_objects.location(v)) for p, v in zip(turning, values, strict=True)])
         return self._turn(
@@ -121,6 +127,19 @@ class Commits:
     def record_turned(self, tx: Transaction, row: TableRow, names: Sequence[str], *, ready: bool) -> None:
         """Records on a lake table's timeline that partitions have turned. The caller has called `hold_timeline`."""
         self._timelines.turned(tx, row, names, ready=ready)
+
+    def unpublished(self, tx: Transaction, row: TableRow, names: Sequence[str]) -> list[str]:
+        """Those of some partitions that can't turn ready yet, since Hive must get their latest rows before."""
+        return self._timelines.unpublished(tx, row, names)
+
+    def check_published(self, tx: Transaction, row: TableRow, names: Sequence[str]) -> None:
+        """Raises InvalidOperationException if some partitions can't turn ready yet, as of `unpublished`."""
+        missing = self.unpublished(tx, row, names)
+        if missing:
+            raise InvalidOperationException(
+                f"{row.name}: the latest rows of {missing[0]} are not published, and {PUBLISH}={Publish.AT_READINESS}:"
+                " compact its log files, publish it, then commit it"
+            )
 
     def prepare_commit(self, tx: Transaction, row: TableRow, turning: Sequence[tuple[int, str | None]]) -> None:
         """Completes the files of partitions, given as (id, location), that are about to turn ready."""

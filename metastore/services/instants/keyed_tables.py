@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from enum import Enum
 
 from metastore.formats import spark_schema
-from metastore.formats.keyed_table import PRIMARY_KEY, BadKeyedTable, KeyedTable
-from metastore.services.commit.policy import LATE_ROWS, LatePolicy
+from metastore.formats.keyed_table import PRIMARY_KEY, PUBLISH, BadKeyedTable, KeyedTable, Publish
+from metastore.services.commit.policy import COMMIT_MODE, LATE_ROWS, CommitMode, LatePolicy
 from metastore.services.model import hive_objects
 from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import data_files
@@ -56,6 +56,16 @@ def is_table_wide(row: TableRow) -> bool:
     return found is not None and found.is_table_wide
 
 
+def publishes_at_readiness(row: TableRow) -> bool:
+    """Whether partitions of a stored table turn ready only once Hive has their rows."""
+    if row.parameters.get(PUBLISH, "").strip().lower() != Publish.AT_READINESS or not is_keyed(row):
+        return False
+    try:
+        return definition(hive_objects.table_of(row)) is not None
+    except BadKeyedTable:  # an older server let it pass
+        return False
+
+
 def check_completion(row: TableRow, request: CompleteInstantRequest) -> None:
     """Raises InvalidOperationException for files that a completion brings into the directories that Hive lists.
 
@@ -77,12 +87,12 @@ def definition(table: Table) -> KeyedTable | None:
     parameters = table.parameters or {}
     if not names_key(parameters):
         return None
-    found = _format(table)
-    if found is _Format.FOREIGN:
+    format = _format(table)
+    if format is _Format.FOREIGN:
         return None
     if hive_objects.is_view(table) or table.tableType == "MATERIALIZED_VIEW":
         raise BadKeyedTable(f"{PRIMARY_KEY}: a view has no files of its own; set it for a table")
-    if found is not _Format.PARQUET:
+    if format is not _Format.PARQUET:
         raise BadKeyedTable(f"{PRIMARY_KEY}: only Parquet tables have one; make the table STORED AS PARQUET")
     if any(name.lower() == "transactional" and hive_objects.is_true(value) for name, value in parameters.items()):
         raise BadKeyedTable(f"{PRIMARY_KEY} doesn't go with Hive's transactional tables: leave one of the two away")
@@ -100,7 +110,15 @@ def definition(table: Table) -> KeyedTable | None:
                 f"{PRIMARY_KEY}: Spark keeps the columns for itself, since Hive doesn't have the type of one, such as"
                 " TIMESTAMP_NTZ or an interval; a keyed table has columns of Hive's types, and no CHAR in its key"
             )
-    return KeyedTable.of(parameters, columns, partitioned)
+    found = KeyedTable.of(parameters, columns, partitioned)
+    if found is not None and found.publish is Publish.AT_READINESS:
+        mode = parameters.get(COMMIT_MODE, CommitMode.NONE).strip().lower()
+        if mode == CommitMode.NONE:
+            raise BadKeyedTable(
+                f"{PUBLISH}={Publish.AT_READINESS} needs {COMMIT_MODE}: partitions of this table are ready from the"
+                " start"
+            )
+    return found
 
 
 def check_change(tx: Transaction, row: TableRow, old: Table, new: Table, *, up_to: int | None = None) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from metastore.services.events.recorder import Events
 from metastore.services.instants import states as rules
 from metastore.services.instants.finalize import Changes, finalize
+from metastore.services.instants.keyed_tables import publishes_at_readiness
 from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import data_files
@@ -27,6 +28,17 @@ class ReadinessChanges:
         """Locks out completions until the transaction ends. Call it before partitions are locked, as these do."""
         if instants.has_timeline(tx, row.id):
             instants.hold_completions(tx, row.id)
+
+    def unpublished(self, tx: Transaction, row: TableRow, names: Collection[str]) -> list[str]:
+        """Those of some partitions whose latest rows Hive must get before they turn ready, and hasn't got."""
+        if not publishes_at_readiness(row):
+            return []
+        with_files = {each.name for each in data_files.sums(tx, row.id, names) if each.files}
+        return sorted(
+            name
+            for name, each in data_files.positions(tx, row.id, names).items()
+            if (name in with_files if each.published_at is None else each.published_at < each.changed_at)
+        )
 
     def turned(self, tx: Transaction, row: TableRow, names: Collection[str], *, ready: bool) -> None:
         """Some partitions have turned ready, or uncommitted. The caller has called `hold`."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from metastore.formats.partition_names import make_name, parse_name
 from metastore.services.commit import commit_flag
 from metastore.services.commit.partition_time import PartitionClock
+from metastore.services.commit.policy import ReadinessProperties
 from metastore.services.commit.transitions import Commits, properties_of
 from metastore.services.filters import partition_filter
 from metastore.services.instants.keyed_tables import is_keyed
@@ -12,9 +13,11 @@ from metastore.services.model import hive_objects
 from metastore.services.model.partition_codec import decoded
 from metastore.services.model.visibility import Scope, readable
 from metastore.services.partition.reads import partition_keys, values_of_existing
+from metastore.services.readiness.due import due_partitions
 from metastore.services.table.service import TableService
 from metastore.store import Database
 from metastore.store.catalog.databases import RowLock
+from metastore.store.commit import readiness
 from metastore.store.engine.database import Transaction
 from metastore.store.partition import partitions
 from metastore.store.partition.partitions import PartitionRow, Selection
@@ -47,7 +50,9 @@ class PartitionStates:
             values = decoded(tx, row, found)
             names = [partition.name for partition in found] if is_keyed(row) else []
             positions = data_files.positions(tx, row.id, names)
-        clock = PartitionClock(properties_of(row))
+            properties = properties_of(row)
+            waiting = self._waiting(tx, row, properties, found)
+        clock = PartitionClock(properties)
         states = []
         for partition, value in zip(found, values, strict=True):
             parameters = value.parameters or {}
@@ -65,9 +70,21 @@ class PartitionStates:
                     partitionTime=clock.start(partition.values),
                     changedAt=position and position.changed_at,
                     publishedAt=position and position.published_at,
+                    waitsForPublish=(partition.name in waiting) or None,
                 )
             )
         return states
+
+    def _waiting(
+        self, tx: Transaction, row: TableRow, properties: ReadinessProperties, found: Sequence[PartitionRow]
+    ) -> set[str]:
+        """The partitions that would be ready, had Hive got their latest rows."""
+        held = [partition for partition in found if not partition.ready and partition.commit_time is None]
+        unpublished = {*self._commits.unpublished(tx, row, [partition.name for partition in held])}
+        held = [partition for partition in held if partition.name in unpublished]
+        if not held:
+            return set()
+        return {each.name for each in due_partitions(tx, row, properties, held, readiness.get(tx, row.id))}
 
     def commit(
         self, table: TableReference, names: Sequence[str] | None, filter: str | None, by: str | None

@@ -9,14 +9,13 @@ from typing import NamedTuple
 
 import structlog
 
-from metastore.services.commit.commit_flag import OPENED
 from metastore.services.commit.partition_time import PartitionClock
 from metastore.services.commit.policy import CREATE_EMPTY, CommitMode, ReadinessProperties
 from metastore.services.commit.transitions import Commits, properties_of
 from metastore.services.commit.watermarks import furthest, is_idle, leader
 from metastore.services.files.staged_files import Publisher
-from metastore.services.model.partition_codec import decoded
 from metastore.services.partition.writes import PartitionService
+from metastore.services.readiness.due import due_partitions, opening_times
 from metastore.services.readiness.empty_partitions import EmptyPartitions
 from metastore.services.table.service import TableService
 from metastore.store import Database
@@ -26,7 +25,7 @@ from metastore.store.commit.readiness import Readiness
 from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
 from metastore.store.partition import partitions
-from metastore.store.partition.partitions import PartitionRow, Selection
+from metastore.store.partition.partitions import Selection
 from metastore.store.table import tables
 from metastore.store.table.tables import TableRow
 from metastore.warehouse import WarehouseError
@@ -175,9 +174,11 @@ class ReadinessService:
                         due.append(each.name)
             elif properties.mode is CommitMode.PROCESS_TIME:
                 held = [p for p in partitions.rows(tx, Selection(row.id, only_uncommitted=True)) if not p.commit_time]
-                deadlines = {p.name: opened + properties.delay for p, opened in _opened(tx, row, held)}
+                deadlines = {p.name: opened + properties.delay for p, opened in opening_times(tx, row, held)}
                 due = [name for name, deadline in deadlines.items() if now > deadline]
                 until = min(deadlines.values(), default=math.inf)
+            waiting = {*self._commits.unpublished(tx, row, due)} if due else set()
+            due = [name for name in due if name not in waiting]
         return _Outlook(due, watermark != before, _Quiet(row.version, properties, watermark, until))
 
     def _commit_all(self, table_id: int, due: Sequence[str], patience: float | None) -> list[str]:
@@ -212,7 +213,9 @@ class ReadinessService:
             state, by = self.advance(tx, row, properties)
             selection = Selection(row.id, only_uncommitted=True, names=names)
             held = [p for p in partitions.rows(tx, selection, lock=True) if p.commit_time is None]
-            return self._commits.commit(tx, row, _due(tx, row, properties, held, state), by)
+            waiting = {*self._commits.unpublished(tx, row, [p.name for p in held])}
+            held = [p for p in held if p.name not in waiting]
+            return self._commits.commit(tx, row, due_partitions(tx, row, properties, held, state), by)
 
     def advance(self, tx: Transaction, row: TableRow, properties: ReadinessProperties) -> tuple[Readiness, str]:
         """Updates a table's watermark from its sources. Returns the locked state, and the name of the leading chain.
@@ -258,28 +261,6 @@ class _Outlook:
     due: list[str]
     moved: bool
     quiet: _Quiet
-
-
-def _due(
-    tx: Transaction, row: TableRow, properties: ReadinessProperties, held: Sequence[PartitionRow], state: Readiness
-) -> list[PartitionRow]:
-    """The due ones among some uncommitted partitions."""
-    if properties.mode is CommitMode.PROCESS_TIME:
-        now = now_ms(tx)
-        return [partition for partition, opened in _opened(tx, row, held) if now > opened + properties.delay]
-    if properties.mode is not CommitMode.EVENT_TIME or state.watermark is None:
-        return []
-    clock = PartitionClock(properties)
-    return [partition for partition in held if clock.is_due(partition.values, state.watermark)]
-
-
-def _opened(tx: Transaction, row: TableRow, held: Sequence[PartitionRow]) -> list[tuple[PartitionRow, int]]:
-    """Uncommitted partitions, each with the time since when it is uncommitted, in milliseconds since 1970.
-
-    The time is the server's own (`commit.opened`). The creation time isn't used, because clients can alter it.
-    """
-    opened = [(value.parameters or {}).get(OPENED) or "0" for value in decoded(tx, row, held)]
-    return [(partition, int(text)) for partition, text in zip(held, opened, strict=True)]
 
 
 @lru_cache(maxsize=1_000)

@@ -175,7 +175,7 @@ class InstantCompletion:
         if instant.digest != _digest(locked.request):
             raise InvalidOperationException(f"{describe_instant(instant)} already, with another content")
         answer = CompletedInstant(locked.request.table, to_thrift(with_moments(tx, [instant])[0]), True, row.version)
-        return _Result(answer, row.id, instant.id, None, has_event_times=False)
+        return _Result(answer, row.id, instant.id, None, may_be_due=False)
 
     @staticmethod
     def _abort_batch(tx: Transaction, locked: "_Locked") -> "_Result":
@@ -192,7 +192,7 @@ class InstantCompletion:
         check_attempt(instant, request.attempt)
         abort(tx, row, [instant])
         answer = CompletedInstant(request.table, to_thrift(instant), True, row.version, True)
-        return _Result(answer, row.id, instant.id, None, has_event_times=False)
+        return _Result(answer, row.id, instant.id, None, may_be_due=False)
 
     def _change(self, tx: Transaction, locked: "_Locked", decode: Decode | None) -> "_Changed":
         """Makes all changes of a completion but the last, `_finalize`. Until then other instants may begin."""
@@ -261,7 +261,8 @@ class InstantCompletion:
             now=now,
         )
         answer = CompletedInstant(request.table, to_thrift(finalized.instant), False, finalized.version)
-        return _Result(answer, row.id, instant.id, finalized.event, has_event_times=bool(request.eventTimes))
+        may_be_due = bool(request.eventTimes or request.published)
+        return _Result(answer, row.id, instant.id, finalized.event, may_be_due=may_be_due)
 
     def _apply(
         self,
@@ -405,7 +406,7 @@ class InstantCompletion:
             except (WarehouseError, DatabaseUnavailable) as error:
                 log.warning("files of an instant can't be moved yet", table_id=each.table_id, error=str(error))
             try:
-                if each.has_event_times:
+                if each.may_be_due:
                     self._readiness.commit_due(each.table_id)
             except (WarehouseError, DatabaseUnavailable, ExceptionStruct) as error:
                 log.warning("partitions can't be made ready yet", table_id=each.table_id, error=str(error))
@@ -449,13 +450,16 @@ class _Changed:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """A completed instant. `event`: the id of its event; None if an earlier call had completed it."""
+    """A completed instant. `event`: the id of its event; None if an earlier call had completed it.
+
+    `may_be_due`: partitions may be due to turn ready by it.
+    """
 
     answer: CompletedInstant
     table_id: int
     instant_id: int
     event: int | None
-    has_event_times: bool
+    may_be_due: bool
 
 
 class _CommitConflict(Exception):

@@ -21,11 +21,11 @@ class TableReference(Struct):
 
 
 class PartitionState(Struct):
-    __slots__ = ('name', 'values', 'ready', 'commitTime', 'openedTime', 'committedBy', 'createTime', 'location', 'partitionTime', 'changedAt', 'publishedAt', 'unknown')
+    __slots__ = ('name', 'values', 'ready', 'commitTime', 'openedTime', 'committedBy', 'createTime', 'location', 'partitionTime', 'changedAt', 'publishedAt', 'waitsForPublish', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('name', 'values', 'ready',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, name: str | None = None, values: list[str] | None = None, ready: bool | None = None, commitTime: int | None = None, openedTime: int | None = None, committedBy: str | None = None, createTime: int | None = None, location: str | None = None, partitionTime: int | None = None, changedAt: int | None = None, publishedAt: int | None = None) -> None:
+    def __init__(self, name: str | None = None, values: list[str] | None = None, ready: bool | None = None, commitTime: int | None = None, openedTime: int | None = None, committedBy: str | None = None, createTime: int | None = None, location: str | None = None, partitionTime: int | None = None, changedAt: int | None = None, publishedAt: int | None = None, waitsForPublish: bool | None = None) -> None:
         self.name = name
         self.values = values
         self.ready = ready
@@ -37,6 +37,7 @@ class PartitionState(Struct):
         self.partitionTime = partitionTime
         self.changedAt = changedAt
         self.publishedAt = publishedAt
+        self.waitsForPublish = waitsForPublish
 
 
 class ListPartitionsRequest(Struct):
@@ -751,7 +752,7 @@ class SnapshotGone(ExceptionStruct):
 
 
 TableReference.thrift_spec = f(None, (1, 'catalog', 11, 'UTF8'), (2, 'database', 11, 'UTF8'), (3, 'table', 11, 'UTF8'))
-PartitionState.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'values', 15, (11, 'UTF8', False)), (3, 'ready', 2, None), (4, 'commitTime', 10, None), (5, 'openedTime', 10, None), (6, 'committedBy', 11, 'UTF8'), (7, 'createTime', 10, None), (8, 'location', 11, 'UTF8'), (9, 'partitionTime', 10, None), (10, 'changedAt', 10, None), (11, 'publishedAt', 10, None))
+PartitionState.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'values', 15, (11, 'UTF8', False)), (3, 'ready', 2, None), (4, 'commitTime', 10, None), (5, 'openedTime', 10, None), (6, 'committedBy', 11, 'UTF8'), (7, 'createTime', 10, None), (8, 'location', 11, 'UTF8'), (9, 'partitionTime', 10, None), (10, 'changedAt', 10, None), (11, 'publishedAt', 10, None), (12, 'waitsForPublish', 2, None))
 ListPartitionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'filter', 11, 'UTF8'), (3, 'includeUncommitted', 2, None), (4, 'limit', 8, None), (5, 'after', 11, 'UTF8'))
 ListPartitionsResponse.thrift_spec = f(None, (1, 'partitions', 15, (12, [PartitionState, None], False)))
 CommitPartitionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'names', 15, (11, 'UTF8', False)), (3, 'filter', 11, 'UTF8'), (4, 'committedBy', 11, 'UTF8'))
