@@ -219,7 +219,8 @@ class Planner:
     def _join(self, changes: Changes) -> None:
         """Checks the paths of added files: each is new, or a log file that has grown."""
         coming = {each.path: each for each in changes.added}
-        live = {each.path: each for each in data_files.live_paths(self._tx, self._row.id, coming)}
+        found = data_files.with_paths(self._tx, self._row.id, coming)
+        live = {each.path: each for each in found if each.removed_at is None}
         for path, old in live.items():
             new = coming[path]
             if old.id in changes.removed:
@@ -228,7 +229,7 @@ class Planner:
             if not same or new.kind is not Kind.LOG or new.size < old.size:
                 raise InvalidOperationException(f"the file {path!r} is in the snapshot already: only log files grow")
             changes.removed[old.id] = old
-        known = data_files.known_paths(self._tx, self._row.id, coming) - live.keys()
+        known = {each.path for each in found} - live.keys()
         if known:
             raise InvalidOperationException(
                 f"a file {min(known)!r} was in earlier snapshots: give each file a name of its own"

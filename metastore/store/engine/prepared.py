@@ -63,16 +63,19 @@ class Prepared:
             {key: bound.value for key, bound in compiled.binds.items() if not bound.required},
         )
 
-    def all(self, tx: Connection, values: Mapping[str, Any] = _NONE) -> list[Any]:
-        """Executes the statement. Returns its rows as named tuples."""
-        with _executed(tx, [self], values) as cursor:
+    def all(self, tx: Connection, values: Mapping[str, Any] = _NONE, *, after: "Sequence[Prepared]" = ()) -> list[Any]:
+        """Executes the statement. Returns its rows as named tuples. `after`: as of `first`."""
+        with _executed(tx, [*after, self], values) as cursor:
             if self._make is None:
                 self._make = cast(Any, namedtuple("Row", [column.name for column in cursor.description]))._make
             return [*map(self._make, cursor.fetchall())]
 
-    def first(self, tx: Connection, values: Mapping[str, Any] = _NONE) -> Any:
-        """The first row, as a named tuple; None if there is none."""
-        return next(iter(self.all(tx, values)), None)
+    def first(self, tx: Connection, values: Mapping[str, Any] = _NONE, *, after: "Sequence[Prepared]" = ()) -> Any:
+        """The first row, as a named tuple; None if there is none.
+
+        `after`: statements that are executed before, with the same values and in the same message.
+        """
+        return next(iter(self.all(tx, values, after=after)), None)
 
     def scalars(self, tx: Connection, values: Mapping[str, Any] = _NONE) -> list[Any]:
         """The first column of each row."""

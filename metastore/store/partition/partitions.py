@@ -29,6 +29,7 @@ from metastore.store.engine.predicates import Predicate, to_sql
 from metastore.store.engine.prepared import Prepared, execute_all
 from metastore.store.engine.read_set import Kind, record_read
 from metastore.store.files import publications
+from metastore.store.schema.base import NAME
 from metastore.store.schema.partition import partition_events, partitions
 from metastore.store.schema.statistics import column_statistics
 from metastore.wire.splice import LOCATION_BEGIN, NO_DESCRIPTOR, SD_BEGIN, StoredPage, StoredPartition
@@ -232,21 +233,29 @@ def _with_length(value: ColumnElement[Any]) -> ColumnElement[Any]:
 def rows(tx: Connection, selection: Selection, limit: int | None = None, *, lock: bool = False) -> list[PartitionRow]:
     """The selected partitions in the order of their names. `lock`: they are locked until the transaction ends."""
     record_partitions_read(selection)
-    query = (
-        select(
-            *_COLUMNS,
-            partitions.c.id,
-            partitions.c.name,
-            partitions.c["values"],
-            partitions.c.ready,
-            partitions.c.commit_time,
-        )
-        .where(selection.condition())
-        .order_by(partitions.c.name)
-        .limit(limit)
-    )
-    found = tx.execute(query.with_for_update() if lock else query)
+    names = selection.names
+    found: Sequence[Any]
+    if limit is None and names is not None and selection == Selection(selection.table_id, names=names):
+        statement = _LOCK_NAMED if lock else _NAMED
+        found = statement.all(tx, {"table_id": selection.table_id, "names": list(names)})
+    else:
+        query = _ROW.where(selection.condition()).limit(limit)
+        found = tx.execute(query.with_for_update() if lock else query).all()
     return [PartitionRow(row[4], row[5], row[6], row[7], row[8], _stored(row)) for row in found]
+
+
+_ROW = select(
+    *_COLUMNS,
+    partitions.c.id,
+    partitions.c.name,
+    partitions.c["values"],
+    partitions.c.ready,
+    partitions.c.commit_time,
+).order_by(partitions.c.name)
+_NAMED_ROW = _ROW.where(
+    partitions.c.table_id == bindparam("table_id"), partitions.c.name == any_(bindparam("names", type_=ARRAY(NAME)))
+)
+_NAMED, _LOCK_NAMED = Prepared(_NAMED_ROW), Prepared(_NAMED_ROW.with_for_update())
 
 
 def names(tx: Connection, selection: Selection, limit: int | None = None) -> list[str]:

@@ -8,12 +8,17 @@ from typing import Any, NamedTuple
 
 from psycopg2.extras import execute_values
 from sqlalchemy import (
+    ARRAY,
+    BigInteger,
     ColumnElement,
     Connection,
     Integer,
     Select,
+    Text,
     and_,
+    any_,
     bindparam,
+    column,
     delete,
     func,
     literal,
@@ -30,6 +35,7 @@ from metastore.store.engine.names import TableName
 from metastore.store.engine.predicates import Predicate, to_sql
 from metastore.store.engine.prepared import Prepared
 from metastore.store.files.attempts import is_due
+from metastore.store.schema.base import NAME
 from metastore.store.schema.catalog import catalogs, databases
 from metastore.store.schema.snapshot import data_files, lake_partitions, pending_deletions
 from metastore.store.schema.table import tables
@@ -214,35 +220,31 @@ def count_changes(
     """Adds differences to partitions' sums, given by name as (values, files, size, rows). Returns the new sums."""
     if not changes:
         return []
-    statement = insert(lake_partitions).values(
-        [
-            {
-                "table_id": table_id,
-                "name": name,
-                "values": list(values),
-                "files": files,
-                "size": size,
-                "row_count": rows,
-                "changed_at": position,
-            }
-            for name, (values, files, size, rows) in sorted(changes.items())
-        ]
-    )
-    statement = statement.on_conflict_do_update(
-        index_elements=[lake_partitions.c.table_id, lake_partitions.c.name],
-        set_={
-            "files": lake_partitions.c.files + statement.excluded.files,
-            "size": lake_partitions.c.size + statement.excluded.size,
-            "row_count": lake_partitions.c.row_count + statement.excluded.row_count,
-            "changed_at": statement.excluded.changed_at,
-        },
-    )
-    found = tx.execute(
-        statement.returning(
-            lake_partitions.c.name, lake_partitions.c.files, lake_partitions.c.size, lake_partitions.c.row_count
-        )
-    )
+    # In the order of names, as everybody locks them.
+    rows = [(name, bulk.array(values), *sums) for name, (values, *sums) in sorted(changes.items())]
+    names = ("names", "values_of_each", "files", "sizes", "row_counts")
+    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    found = _COUNT_CHANGES.all(tx, {"table_id": table_id, "position": position, **columns})
     return sorted(PartitionSums(*row) for row in found)
+
+
+_COUNT_CHANGES = Prepared(
+    text(
+        'INSERT INTO lake_partitions (table_id, name, "values", files, size, row_count, changed_at)'
+        " SELECT :table_id, n.name, CAST(n.of_each AS text[]), n.files, n.size, n.row_count, :position"
+        " FROM unnest(:names, :values_of_each, :files, :sizes, :row_counts)"
+        " AS n (name, of_each, files, size, row_count)"
+        " ON CONFLICT (table_id, name) DO UPDATE SET files = lake_partitions.files + excluded.files,"
+        " size = lake_partitions.size + excluded.size,"
+        " row_count = lake_partitions.row_count + excluded.row_count, changed_at = excluded.changed_at"
+        " RETURNING name, files, size, row_count"
+    ).bindparams(
+        bindparam("table_id", type_=BigInteger),
+        bindparam("position", type_=BigInteger),
+        *(bindparam(name, type_=ARRAY(Text)) for name in ("names", "values_of_each")),
+        *(bindparam(name, type_=ARRAY(BigInteger)) for name in ("files", "sizes", "row_counts")),
+    )
+)
 
 
 def put_published(tx: Connection, table_id: int, names: Collection[str], position: int) -> None:
@@ -273,13 +275,29 @@ def has_live(tx: Connection, table_id: int, *, up_to: int | None = None) -> bool
 
 def live_in_groups(tx: Connection, table_id: int, groups: Collection[tuple[str, str]]) -> list[FileRow]:
     """The files of some file groups, given as (partition, file group), in the latest snapshot."""
-    found: list[FileRow] = []
-    wanted = sorted(groups)
-    for start in range(0, len(wanted), 1_000):
-        some = wanted[start : start + 1_000]
-        pairs = tuple_(data_files.c.partition_name, data_files.c.file_group).in_(some)
-        found += _rows(tx, select(*_COLUMNS).where(_of(table_id), _LIVE, pairs).order_by(*_ORDER))
-    return found
+    if not groups:
+        return []
+    names, file_groups = map(list, zip(*sorted(groups), strict=True))
+    found = _LIVE_IN_GROUPS.all(tx, {"table_id": table_id, "partitions": names, "file_groups": file_groups})
+    return [_file(row) for row in found]
+
+
+_GROUPS = (
+    func.unnest(bindparam("partitions", type_=ARRAY(NAME)), bindparam("file_groups", type_=ARRAY(NAME)))
+    .table_valued(column("partition_name", NAME), column("file_group", NAME), name="wanted")
+    .render_derived()
+)
+_LIVE_IN_GROUPS = Prepared(
+    select(*_COLUMNS)
+    .where(
+        data_files.c.table_id == bindparam("table_id"),
+        data_files.c.removed_at.is_(None),
+        tuple_(data_files.c.partition_name, data_files.c.file_group).in_(
+            select(_GROUPS.c.partition_name, _GROUPS.c.file_group)
+        ),
+    )
+    .order_by(*_ORDER)
+)
 
 
 def live_paths(tx: Connection, table_id: int, paths: Collection[str]) -> list[FileRow]:
@@ -287,9 +305,33 @@ def live_paths(tx: Connection, table_id: int, paths: Collection[str]) -> list[Fi
     if not paths:
         return []
     # Filtered and sorted here: without statistics of the table, Postgres would scan the index of all live files.
-    found = _rows(tx, select(*_COLUMNS).where(_of(table_id), _path_is(paths)))
     place = attrgetter("partition", "file_group", "slice", "kind", "version", "id")
-    return sorted((each for each in found if each.removed_at is None), key=place)
+    return sorted((each for each in with_paths(tx, table_id, paths) if each.removed_at is None), key=place)
+
+
+def with_paths(tx: Connection, table_id: int, paths: Collection[str]) -> list[FileRow]:
+    """The files with these paths in any snapshot; a path has several rows if a rollback brought its file back."""
+    if not paths:
+        return []
+    found = _WITH_PATHS.all(tx, {"table_id": table_id, "paths": list(paths)})
+    return [_file(row) for row in found]
+
+
+def _file(row: Any) -> FileRow:
+    """A row of a prepared statement, whose bytes are a memoryview."""
+    found = FileRow(*row)
+    return found if found.statistics is None else found._replace(statistics=bytes(found.statistics))
+
+
+_PATHS = bindparam("paths", type_=ARRAY(NAME))
+_WITH_PATHS = Prepared(
+    select(*_COLUMNS).where(
+        data_files.c.table_id == bindparam("table_id"),
+        # Uses the index on hashes of paths, since a path may be too long for an index.
+        func.md5(data_files.c.path).in_(select(func.md5(func.unnest(_PATHS))).scalar_subquery()),
+        data_files.c.path == any_(_PATHS),
+    )
+)
 
 
 def groups_of_removed(tx: Connection, table_id: int, paths: Collection[str], since: int) -> set[tuple[str, str]]:

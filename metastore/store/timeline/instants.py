@@ -4,12 +4,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
     Connection,
     Float,
     Row,
     Select,
     Text,
     and_,
+    any_,
     bindparam,
     cast,
     delete,
@@ -18,12 +22,15 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    text,
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
 
+from metastore.store.engine import bulk
 from metastore.store.engine.prepared import Prepared
 from metastore.store.engine.read_set import Kind, record_read
+from metastore.store.schema.base import NAME
 from metastore.store.schema.snapshot import data_files
 from metastore.store.schema.timeline import (
     changed_groups,
@@ -138,6 +145,7 @@ _LINE = select(
     timelines.c.last_timestamp, timelines.c.position, timelines.c.oldest_readable, timelines.c.forgotten
 ).where(timelines.c.table_id == bindparam("table_id"))
 _TIMELINE, _HOLD_TIMELINE = Prepared(_LINE), Prepared(_LINE.with_for_update())
+_LOCK = Prepared(select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("lock", type_=Text), 0))))
 
 
 def timeline(tx: Connection, table_id: int) -> Timeline:
@@ -168,9 +176,9 @@ def hold_completions(tx: Connection, table_id: int) -> Timeline:
 
     Instants may still begin, so `last_timestamp` may be outdated; only `hold_timeline` fixes it.
     """
-    key = func.hashtextextended(f"completions {table_id}", 0)
-    tx.execute(select(func.pg_advisory_xact_lock(key)))
-    return timeline(tx, table_id)
+    record_read(Kind.TIMELINE, table_id)
+    row = _TIMELINE.first(tx, {"table_id": table_id, "lock": f"completions {table_id}"}, after=[_LOCK])
+    return Timeline(*row) if row else Timeline()
 
 
 def has_timeline(tx: Connection, table_id: int) -> bool:
@@ -376,7 +384,12 @@ _COMPLETE = Prepared(
 
 def put_event(tx: Connection, instant_ids: Sequence[int], event_id: int) -> None:
     """Stores the id of the event for completed instants."""
-    tx.execute(update(instants).where(instants.c.id.in_(instant_ids)).values(event_id=event_id))
+    _PUT_EVENT.execute(tx, {"instant_ids": list(instant_ids), "event_id": event_id})
+
+
+_PUT_EVENT = Prepared(
+    update(instants).where(instants.c.id == any_(bindparam("instant_ids", type_=ARRAY(BigInteger)))), ("event_id",)
+)
 
 
 def record_conflict(tx: Connection, instant_id: int, reason: str) -> None:
@@ -435,13 +448,22 @@ def dead(tx: Connection, seconds: float, table_id: int | None = None) -> list[In
 
     Instants that another transaction has locked are left out.
     """
-    query = _ROW.where(
+    if table_id is None:
+        return [_row(row) for row in _DEAD.all(tx, {"seconds": seconds})]
+    return [_row(row) for row in _DEAD_OF_TABLE.all(tx, {"seconds": seconds, "table_id": table_id})]
+
+
+_SILENT = (
+    _ROW.where(
         instants.c.position.is_(None),
-        instants.c.heartbeat_at < func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, seconds),
+        instants.c.heartbeat_at
+        < func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, bindparam("seconds", type_=Float)),
     )
-    if table_id is not None:
-        query = query.where(instants.c.table_id == table_id)
-    return [_row(row) for row in tx.execute(query.order_by(instants.c.id).with_for_update(skip_locked=True))]
+    .order_by(instants.c.id)
+    .with_for_update(skip_locked=True)
+)
+_DEAD = Prepared(_SILENT)
+_DEAD_OF_TABLE = Prepared(_SILENT.where(instants.c.table_id == bindparam("table_id")))
 
 
 def archive(tx: Connection, table_id: int, keep: int) -> int:
@@ -547,20 +569,36 @@ def plan_of(tx: Connection, instant_id: int) -> list[tuple[str, str]]:
 def put_changed_groups(tx: Connection, table_id: int, position: int, some: Iterable[ChangedGroup]) -> None:
     """Stores the file groups that a completion changed."""
     rows = [
-        {
-            "table_id": table_id,
-            "position": position,
-            "partition_name": each.partition,
-            "file_group": each.file_group,
-            "slice": each.slice,
-            "logs_only": each.logs_only,
-            "compacted": each.compacted,
-            "columns": None if each.columns is None else sorted(each.columns),
-        }
+        (
+            each.partition,
+            each.file_group,
+            each.slice,
+            each.logs_only,
+            each.compacted,
+            None if each.columns is None else bulk.array(sorted(each.columns)),
+        )
         for each in some
     ]
     if rows:
-        tx.execute(insert(changed_groups), rows)
+        names = ("partitions", "file_groups", "slices", "logs_only", "compacted", "columns")
+        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        _PUT_CHANGED_GROUPS.execute(tx, {"table_id": table_id, "position": position, **columns})
+
+
+_PUT_CHANGED_GROUPS = Prepared(
+    text(
+        "INSERT INTO changed_groups"
+        " (table_id, position, partition_name, file_group, slice, logs_only, compacted, columns)"
+        " SELECT :table_id, :position, n.partition_name, n.file_group, n.slice, n.logs_only, n.compacted,"
+        " CAST(n.columns AS text[]) FROM unnest(:partitions, :file_groups, :slices, :logs_only, :compacted, :columns)"
+        " AS n (partition_name, file_group, slice, logs_only, compacted, columns)"
+    ).bindparams(
+        bindparam("table_id", type_=BigInteger),
+        bindparam("position", type_=BigInteger),
+        *(bindparam(name, type_=ARRAY(Text)) for name in ("partitions", "file_groups", "slices", "columns")),
+        *(bindparam(name, type_=ARRAY(Boolean)) for name in ("logs_only", "compacted")),
+    )
+)
 
 
 def find_changed_groups(
@@ -570,7 +608,21 @@ def find_changed_groups(
 
     `partitions`: only changes in these; None means all.
     """
-    query = select(
+    values: dict[str, Any] = {"table_id": table_id, "after": after, "up_to": up_to}
+    if partitions is None:
+        rows = _CHANGED_GROUPS.all(tx, values)
+    else:
+        rows = _CHANGED_GROUPS_IN.all(tx, {**values, "partitions": list(partitions)})
+    found: dict[int, list[ChangedGroup]] = {}
+    for position, *rest, columns in rows:
+        found.setdefault(position, []).append(
+            ChangedGroup._make((*rest, None if columns is None else frozenset(columns)))
+        )
+    return found
+
+
+_CHANGES = (
+    select(
         changed_groups.c.position,
         changed_groups.c.partition_name,
         changed_groups.c.file_group,
@@ -578,21 +630,18 @@ def find_changed_groups(
         changed_groups.c.logs_only,
         changed_groups.c.compacted,
         changed_groups.c.columns,
-    ).where(
-        and_(
-            changed_groups.c.table_id == table_id,
-            changed_groups.c.position > after,
-            changed_groups.c.position <= up_to,
-        )
     )
-    if partitions is not None:
-        query = query.where(changed_groups.c.partition_name == func.any(list(partitions)))
-    found: dict[int, list[ChangedGroup]] = {}
-    for position, *rest, columns in tx.execute(query.order_by(changed_groups.c.position, changed_groups.c.id)):
-        found.setdefault(position, []).append(
-            ChangedGroup._make((*rest, None if columns is None else frozenset(columns)))
-        )
-    return found
+    .where(
+        changed_groups.c.table_id == bindparam("table_id"),
+        changed_groups.c.position > bindparam("after"),
+        changed_groups.c.position <= bindparam("up_to"),
+    )
+    .order_by(changed_groups.c.position, changed_groups.c.id)
+)
+_CHANGED_GROUPS = Prepared(_CHANGES)
+_CHANGED_GROUPS_IN = Prepared(
+    _CHANGES.where(changed_groups.c.partition_name == any_(bindparam("partitions", type_=ARRAY(NAME))))
+)
 
 
 def forget_changed_groups(tx: Connection, table_id: int, up_to: int, limit: int) -> int:
