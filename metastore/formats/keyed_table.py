@@ -36,6 +36,7 @@ TOMBSTONE_TIME = "tombstone.time-retained"
 PUBLISH = "publish"
 IGNORE_DELETE = "ignore-delete"
 REMOVE_ON_DELETE = "partial-update.remove-record-on-delete"
+_CHANGELOG_PRODUCER, _COLUMN_FAMILIES = "changelog-producer", "column-families"
 
 MAX_BUCKETS = 10_000
 """Buckets of one partition."""
@@ -177,6 +178,7 @@ class KeyedTable:
             publish=_choice(properties, PUBLISH, Publish, Publish.MANUAL),
         )
         found._check()
+        _refuse_unknown_words(properties)
         return found
 
     @property
@@ -249,6 +251,16 @@ class KeyedTable:
             )
         if self.remove_on_delete and self.ignore_delete:
             raise BadKeyedTable(f"set one of {REMOVE_ON_DELETE} and {IGNORE_DELETE}, not both")
+
+
+def _refuse_unknown_words(properties: Mapping[str, str]) -> None:
+    """Raises BadKeyedTable for properties of Paimon's that would mean something else there than nothing."""
+    if (producer := properties.get(_CHANGELOG_PRODUCER, "none").strip().lower()) != "none":
+        raise BadKeyedTable(
+            f"{_CHANGELOG_PRODUCER}={producer[:50]}: expected none. Changes are found by comparing two snapshots"
+        )
+    if _COLUMN_FAMILIES in properties:
+        raise BadKeyedTable(f"{_COLUMN_FAMILIES}: columns can't be kept in files of their own, leave it away")
 
 
 def file_name(file_group: str, instant: str, distinct: str, *, is_log: bool) -> str:

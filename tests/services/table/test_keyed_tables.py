@@ -61,6 +61,8 @@ def alter(metastore: Metastore, db: str, name: str = "t", **parameters: str | No
         ),
         ({"parameters": {"primary-key": "id", "ignore-delete": "true"}}, "doesn't go with ignore-delete=true"),
         ({"parameters": {"tombstone.time-retained": "7 d"}}, "tombstone.time-retained goes with sequence.field only"),
+        ({"parameters": {"changelog-producer": "lookup"}}, "changelog-producer=lookup: expected none"),
+        ({"parameters": {"column-families": "a,b"}}, "column-families: columns can't be kept in files of their own"),
         ({"parameters": {"tombstone.time-retained": "long"}}, "tombstone.time-retained=long: expected a duration"),
         ({"parameters": {"primary-key": "dt,other"}}, "primary-key: the table has no column other"),
         ({"parameters": {"bucket": "many"}}, "bucket=many: expected a number"),
