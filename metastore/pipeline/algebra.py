@@ -52,7 +52,7 @@ class Project(Operator):
     """Expressions over each row, by column."""
 
     input: Operator
-    expressions: Mapping[str, exp.Expression]
+    expressions: Mapping[str, exp.Expr]
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -69,7 +69,7 @@ class Filter(Operator):
     """The rows for which a condition holds."""
 
     input: Operator
-    condition: exp.Expression
+    condition: exp.Expr
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -96,7 +96,7 @@ class Join(Operator):
     left: Operator
     right: Operator
     kind: JoinKind
-    condition: exp.Expression | None
+    condition: exp.Expr | None
     equal: tuple[tuple[str, str], ...]
 
     @property
@@ -124,7 +124,7 @@ class Aggregate(Operator):
 
     input: Operator
     groups: tuple[str, ...]
-    aggregates: Mapping[str, exp.Expression]
+    aggregates: Mapping[str, exp.Expr]
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -137,7 +137,7 @@ class Window(Operator):
 
     input: Operator
     partition: tuple[str, ...]
-    functions: Mapping[str, exp.Expression]
+    functions: Mapping[str, exp.Expr]
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -153,7 +153,7 @@ class Explode(Operator):
     """
 
     input: Operator
-    generator: exp.Expression
+    generator: exp.Expr
     position: str
     made: tuple[str, ...]
     outer: bool

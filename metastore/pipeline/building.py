@@ -28,11 +28,15 @@ from metastore.pipeline.errors import BadQuery
 
 @dataclass(frozen=True)
 class Table:
-    """A table that queries read: `database.table`, its columns, and those of its primary key; None without one."""
+    """A table that queries read: `database.table`, its columns, and those that tell its rows apart; None without such.
+
+    Of these, some may not be among the columns: `*` doesn't name them. `non_null`: columns without NULLs.
+    """
 
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...] | None
+    non_null: frozenset[str] = frozenset()
 
 
 class Built(NamedTuple):
@@ -50,7 +54,21 @@ _Names = dict[tuple[str, str], str]
 """By a relation's alias and a column's name, the operator's column."""
 
 _SELECT_PARTS = frozenset(
-    "expressions from_ joins where group having distinct with_ laterals hint order kind operation_modifiers".split()
+    [
+        "expressions",
+        "from_",
+        "joins",
+        "where",
+        "group",
+        "having",
+        "distinct",
+        "with_",
+        "laterals",
+        "hint",
+        "order",
+        "kind",
+        "operation_modifiers",
+    ]
 )
 """The clauses of a SELECT that are built. Others make the SELECT opaque."""
 
@@ -134,7 +152,7 @@ class Builder:
         key = (tag, *own[0], *own[1])
         branches = []
         for number, part in enumerate(parts):
-            expressions: dict[str, exp.Expression] = {
+            expressions: dict[str, exp.Expr] = {
                 column: exp.column(value) for column, (_, value) in zip(columns, part.outputs, strict=True)
             }
             expressions[tag] = exp.Literal.number(number)
@@ -148,7 +166,7 @@ class Builder:
 
     # --- FROM -------------------------------------------------------------------------------------------------
 
-    def _relation(self, relation: exp.Expression, known: Mapping[str, _Shared]) -> tuple[Operator, _Names]:
+    def _relation(self, relation: exp.Expr, known: Mapping[str, _Shared]) -> tuple[Operator, _Names]:
         """A table, a query of a WITH clause, or a subquery, and how its columns are named."""
         if relation.args.get("joins") or relation.args.get("laterals") or relation.args.get("pivots"):
             raise _CannotBuild("a join in brackets or a PIVOT is computed as a whole")
@@ -168,10 +186,12 @@ class Builder:
         table = self._tables.get(name)
         if table is None:
             raise BadQuery(f"there is no table {name}")
-        stored = {self._fresh(column): column for column in table.columns}
+        stored = {self._fresh(column): column for column in dict.fromkeys((*table.columns, *(table.key or ())))}
         columns = {column: mine for mine, column in stored.items()}
         key = None if table.key is None else tuple(columns[each] for each in table.key)
-        made = Source(tuple(stored), key, table.name, stored, non_null=frozenset(key or ()))
+        made = Source(
+            tuple(stored), key, table.name, stored, non_null=frozenset(columns[each] for each in table.non_null if each in columns)
+        )
         return made, {(alias, column): mine for column, mine in columns.items()}
 
     def _joined(
@@ -192,7 +212,7 @@ class Builder:
             return self._join(right, left, JoinKind.LEFT, condition), both
         return self._join(left, right, JoinKind(side.lower() or "inner"), condition), both
 
-    def _join(self, left: Operator, right: Operator, kind: JoinKind, condition: exp.Expression | None) -> Operator:
+    def _join(self, left: Operator, right: Operator, kind: JoinKind, condition: exp.Expr | None) -> Operator:
         if kind is JoinKind.FULL:  # a row without partner is told apart from one whose key is NULL
             left, right = self._marked(left), self._marked(right)
         pairs: list[tuple[str, str]] = []
@@ -227,7 +247,7 @@ class Builder:
         mark = self._fresh("there")
         return _extended(operator, {mark: exp.Literal.number(1)}, key=(mark, *operator.key), non_null={mark})
 
-    def _column(self, operator: Operator, value: exp.Expression) -> tuple[Operator, str]:
+    def _column(self, operator: Operator, value: exp.Expr) -> tuple[Operator, str]:
         """A value as a column of an operator, with the operator that has it."""
         if isinstance(value, exp.Column):
             return operator, value.name
@@ -262,13 +282,14 @@ class Builder:
         return self._projected(operator, items, distinct=bool(select.args.get("distinct")))
 
     def _with_conditions(
-        self, operator: Operator, names: _Names, where: list[exp.Expression], *, is_last: bool
-    ) -> tuple[Operator, list[exp.Expression]]:
+        self, operator: Operator, names: _Names, where: list[exp.Expr], *, is_last: bool
+    ) -> tuple[Operator, list[exp.Expr]]:
         """An inner join with those conditions of WHERE that compare its two sides. Else a list of tables with commas
         would compare each row with each."""
         if not isinstance(operator, Join) or not where:
             return operator, where
-        moved, left = [], []
+        moved: list[exp.Expr] = []
+        left: list[exp.Expr] = []
         for each in where:
             try:
                 condition = _translated(each, names)
@@ -283,7 +304,7 @@ class Builder:
         return self._join(operator.left, operator.right, operator.kind, whole), left
 
     def _filtered(
-        self, operator: Operator, names: _Names, where: Sequence[exp.Expression], known: Mapping[str, _Shared]
+        self, operator: Operator, names: _Names, where: Sequence[exp.Expr], known: Mapping[str, _Shared]
     ) -> Operator:
         plain = []
         for each in where:
@@ -337,15 +358,15 @@ class Builder:
         select: exp.Select,
         operator: Operator,
         names: _Names,
-        items: list[tuple[str, exp.Expression]],
-        having: exp.Expression | None,
-    ) -> tuple[Operator, list[tuple[str, exp.Expression]]]:
+        items: list[tuple[str, exp.Expr]],
+        having: exp.Expr | None,
+    ) -> tuple[Operator, list[tuple[str, exp.Expr]]]:
         """The groups of a SELECT, and its items over them."""
         group = select.args.get("group")
         has_aggregates = any(_aggregates_in(value) for _, value in items) or having is not None
         if group is None and not has_aggregates:
             return operator, items
-        by: list[exp.Expression] = []
+        by: list[exp.Expr] = []
         if group is not None:
             if any(value for name, value in group.args.items() if name not in ("expressions", "all")):
                 raise _CannotBuild("ROLLUP, CUBE and GROUPING SETS are computed as a whole")
@@ -354,8 +375,8 @@ class Builder:
             by += [_translated(each, names) for each in group.expressions]
         if any(isinstance(each, exp.GroupingSets | exp.Cube | exp.Rollup) for each in by):
             raise _CannotBuild("ROLLUP, CUBE and GROUPING SETS are computed as a whole")
-        columns: dict[str, exp.Expression] = {}
-        computed: dict[str, exp.Expression] = {}
+        columns: dict[str, exp.Expr] = {}
+        computed: dict[str, exp.Expr] = {}
         for each in by:
             if each in columns.values():
                 continue
@@ -363,7 +384,7 @@ class Builder:
             columns[name] = each
             computed |= {} if isinstance(each, exp.Column) else {name: each}
         inner = _extended(operator, computed) if computed else operator
-        found: dict[str, exp.Expression] = {}
+        found: dict[str, exp.Expr] = {}
         replaced = [(name, self._over_groups(value, columns, found)) for name, value in items]
         condition = None if having is None else self._over_groups(having, columns, found)
         groups = tuple(columns)
@@ -375,11 +396,11 @@ class Builder:
         return result, replaced
 
     def _over_groups(
-        self, value: exp.Expression, groups: Mapping[str, exp.Expression], found: dict[str, exp.Expression]
-    ) -> exp.Expression:
+        self, value: exp.Expr, groups: Mapping[str, exp.Expr], found: dict[str, exp.Expr]
+    ) -> exp.Expr:
         """An expression over the columns of groups. `found` gets the aggregates in it."""
 
-        def replace(node: exp.Expression) -> exp.Expression:
+        def replace(node: exp.Expr) -> exp.Expr:
             for name, each in groups.items():
                 if node == each:
                     return exp.column(name)
@@ -398,13 +419,13 @@ class Builder:
         return made
 
     def _windowed(
-        self, operator: Operator, items: list[tuple[str, exp.Expression]]
-    ) -> tuple[Operator, list[tuple[str, exp.Expression]]]:
+        self, operator: Operator, items: list[tuple[str, exp.Expr]]
+    ) -> tuple[Operator, list[tuple[str, exp.Expr]]]:
         """The window functions of a SELECT, one operator for those of the same partitions."""
-        by_partition: dict[tuple[str, ...], dict[str, exp.Expression]] = {}
-        computed: dict[str, exp.Expression] = {}
+        by_partition: dict[tuple[str, ...], dict[str, exp.Expr]] = {}
+        computed: dict[str, exp.Expr] = {}
 
-        def replace(node: exp.Expression) -> exp.Expression:
+        def replace(node: exp.Expr) -> exp.Expr:
             if not isinstance(node, exp.Window):
                 return node
             if node.args.get("alias") or node.args.get("over") not in (None, "OVER"):
@@ -431,8 +452,8 @@ class Builder:
             operator = Window(columns, operator.key, operator, partition, functions, non_null=operator.non_null)
         return operator, items
 
-    def _projected(self, operator: Operator, items: Sequence[tuple[str, exp.Expression]], *, distinct: bool) -> Built:
-        expressions: dict[str, exp.Expression] = {}
+    def _projected(self, operator: Operator, items: Sequence[tuple[str, exp.Expr]], *, distinct: bool) -> Built:
+        expressions: dict[str, exp.Expr] = {}
         outputs = []
         for name, value in items:
             column = self._fresh(name) if not isinstance(value, exp.Column) else value.name
@@ -468,7 +489,10 @@ def _check_order(window: exp.Window, operator: Operator, partition: Sequence[str
         return
     order = window.args.get("order")
     ordered = {each.this.name for each in (order.expressions if order else ()) if isinstance(each.this, exp.Column)}
-    if operator.key is None or not {*operator.key} <= ordered | {*partition}:
+    known = ordered | {*partition}
+    if {*operator.columns} <= known:
+        return  # rows that tie are equal
+    if operator.key is None or not {*operator.key} <= known:
         function = window.this.sql("spark").split("(")[0].lower()
         key = ", ".join(each.rpartition("_")[0] for each in operator.key or ())
         advice = f"add {key} to its ORDER BY" if key else "the rows have no key that could order them"
@@ -496,7 +520,7 @@ def _joined_key(
 
 def _extended(
     operator: Operator,
-    further: Mapping[str, exp.Expression],
+    further: Mapping[str, exp.Expr],
     *,
     key: tuple[str, ...] | None = None,
     non_null: set[str] | None = None,
@@ -513,7 +537,7 @@ def _renamed(built: Built, columns: Sequence[str]) -> Project:
     return Project(tuple(columns), None, built.operator, values)
 
 
-def _conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
+def _conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
     if condition is None:
         return []
     if isinstance(condition, exp.Paren):
@@ -524,8 +548,8 @@ def _conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
 
 
 def _equality(
-    condition: exp.Expression, left: Operator, right: Operator
-) -> tuple[exp.Expression, exp.Expression] | None:
+    condition: exp.Expr, left: Operator, right: Operator
+) -> tuple[exp.Expr, exp.Expr] | None:
     """The two values that a condition says are equal, of the left and the right relation."""
     if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
         return None
@@ -540,22 +564,24 @@ def _equality(
     return None
 
 
-def _never_null_in(condition: exp.Expression) -> set[str]:
+def _never_null_in(condition: exp.Expr) -> set[str]:
     """The columns that aren't NULL where a condition holds."""
     if isinstance(condition, exp.Not) and isinstance(condition.this, exp.Is):
         test = condition.this
-        return {test.this.name} if isinstance(test.this, exp.Column) and isinstance(test.expression, exp.Null) else set()
+        return (
+            {test.this.name} if isinstance(test.this, exp.Column) and isinstance(test.expression, exp.Null) else set()
+        )
     if isinstance(condition, exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE):
         return {each.name for each in (condition.this, condition.expression) if isinstance(each, exp.Column)}
     return set()
 
 
-def _translated(value: exp.Expression, names: _Names) -> exp.Expression:
+def _translated(value: exp.Expr, names: _Names) -> exp.Expr:
     """An expression over an operator's columns. Raises _CannotBuild for subqueries and columns of elsewhere."""
     if value.find(exp.Query):
         raise _CannotBuild("a subquery within an expression is computed as a whole")
 
-    def replace(node: exp.Expression) -> exp.Expression:
+    def replace(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
             raise _CannotBuild("a * within an expression is computed as a whole")
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
@@ -584,7 +610,7 @@ def _is_parameter(node: exp.Column) -> bool:
     return False
 
 
-def _replaced(value: exp.Expression, replace: Callable[[exp.Expression], exp.Expression]) -> exp.Expression:
+def _replaced(value: exp.Expr, replace: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """An expression in which some parts are replaced; what comes out isn't looked at again."""
     made = replace(value)
     if made is not value:
@@ -598,14 +624,38 @@ def _replaced(value: exp.Expression, replace: Callable[[exp.Expression], exp.Exp
 
 
 _FURTHER_AGGREGATES = frozenset(
-    "try_sum try_avg some every std percentile histogram_numeric any bit_and bit_or bit_xor hll_sketch_agg"
-    " count_min_sketch regr_sxx regr_sxy regr_syy regr_r2 regr_slope regr_intercept regr_avgx regr_avgy"
-    " bitmap_construct_agg bitmap_or_agg theta_sketch_agg kll_sketch_agg_bigint".split()
+    [
+        "try_sum",
+        "try_avg",
+        "some",
+        "every",
+        "std",
+        "percentile",
+        "histogram_numeric",
+        "any",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "hll_sketch_agg",
+        "count_min_sketch",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_syy",
+        "regr_r2",
+        "regr_slope",
+        "regr_intercept",
+        "regr_avgx",
+        "regr_avgy",
+        "bitmap_construct_agg",
+        "bitmap_or_agg",
+        "theta_sketch_agg",
+        "kll_sketch_agg_bigint",
+    ]
 )
 """Spark's aggregates that sqlglot takes for plain functions."""
 
 
-def _is_aggregate(node: exp.Expression) -> bool:
+def _is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Filter | exp.WithinGroup):
         return _is_aggregate(node.this)
     if isinstance(node, exp.AggFunc):
@@ -613,14 +663,14 @@ def _is_aggregate(node: exp.Expression) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in _FURTHER_AGGREGATES
 
 
-def _is_window_function(node: exp.Expression) -> bool:
+def _is_window_function(node: exp.Expr) -> bool:
     """Whether an aggregate is the function of a window."""
     while isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
         node = node.parent
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"
 
 
-def _aggregates_in(value: exp.Expression) -> bool:
+def _aggregates_in(value: exp.Expr) -> bool:
     """Whether an expression has aggregates, other than those of windows."""
     if isinstance(value, exp.Window):
         parts = [each for each in value.iter_expressions() if each is not value.this]

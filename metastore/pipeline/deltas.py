@@ -110,7 +110,7 @@ class Deltas:
             self._made[key] = self._delta(operator, side) if self.may_change(operator) else None
         return self._made[key]
 
-    def touched(self, operator: Operator, columns: Sequence[str], expressions: Sequence[exp.Expression]) -> str | None:
+    def touched(self, operator: Operator, columns: Sequence[str], expressions: Sequence[exp.Expr]) -> str | None:
         """The step with values of expressions over some columns of an operator, of all rows that may have changed.
 
         The values are named as the expressions' aliases. None if nothing can have changed.
@@ -129,6 +129,14 @@ class Deltas:
         made = f"{self._prefix}_{len(self.steps)}_{name}"
         self.steps.append(Step(made, query, keep))
         return made
+
+    def rows_computed(self, operator: Operator, *, whole: bool) -> str | None:
+        """The step with the rows of an operator that a refresh computes: all of them, or those that may be new."""
+        return self.rows(operator, Side.AFTER) if whole else self.delta(operator, Side.AFTER)
+
+    def keep(self, name: str) -> None:
+        """Has the result of a step be kept, since it is read several times."""
+        self.steps = [each._replace(keep=True) if each.name == name else each for each in self.steps]
 
     # --- the rows of one state --------------------------------------------------------------------------------
 
@@ -360,7 +368,7 @@ class Deltas:
     # --- one operator over steps ------------------------------------------------------------------------------
 
     def _opaque(self, operator: Opaque, side: Side) -> str:
-        def replace(node: exp.Expression) -> exp.Expression:
+        def replace(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Table) and node.db and f"{node.db}.{node.name}".lower() in operator.tables:
                 relation = self._relations[f"{node.db}.{node.name}".lower()].rows(side)
                 return exp.to_table(relation, alias=node.alias_or_name)
@@ -370,9 +378,7 @@ class Deltas:
         alias = exp.TableAlias(
             this=exp.to_identifier("o"), columns=[exp.to_identifier(name) for name in operator.columns]
         )
-        return self.add(
-            "whole", exp.select(*operator.columns).from_(exp.Subquery(this=whole, alias=alias)), keep=False
-        )
+        return self.add("whole", exp.select(*operator.columns).from_(exp.Subquery(this=whole, alias=alias)), keep=False)
 
     def _project(self, operator: Project, step: str) -> str:
         columns = [_named(value, name) for name, value in operator.expressions.items()]
@@ -423,28 +429,28 @@ class Deltas:
         return self.add("join", query.join(join))
 
 
-def _named(value: exp.Expression, name: str) -> exp.Expression:
+def _named(value: exp.Expr, name: str) -> exp.Expr:
     if isinstance(value, exp.Column) and value.name == name:
         return value.copy()
     return exp.alias_(value.copy(), name)
 
 
-def _renamed(value: exp.Expression, names: Mapping[str, exp.Expression]) -> exp.Expression:
+def _renamed(value: exp.Expr, names: Mapping[str, exp.Expr]) -> exp.Expr:
     """An expression with other names for its columns, under its own name."""
     if isinstance(value, exp.Column):
         return _named(names[value.name], value.name)
 
-    def replace(node: exp.Expression) -> exp.Expression:
+    def replace(node: exp.Expr) -> exp.Expr:
         return names[node.name].copy() if isinstance(node, exp.Column) else node
 
     return value.copy().transform(replace)
 
 
 def _semi_join(
-    columns: Sequence[exp.Expression],
+    columns: Sequence[exp.Expr],
     step: str,
     among: Among,
-    own: Mapping[str, exp.Expression],
+    own: Mapping[str, exp.Expr],
     *,
     kind: str = "SEMI",
 ) -> exp.Select:

@@ -5,37 +5,77 @@ from sqlglot import exp
 from metastore.pipeline.errors import BadQuery
 
 _CHANGING = frozenset(
-    "current_timestamp current_date current_time current_user current_database current_schema current_catalog"
-    " localtimestamp localtime now curdate user session_user version rand random randn randstr uniform uuid"
-    " shuffle monotonically_increasing_id spark_partition_id input_file_name input_file_block_start"
-    " input_file_block_length".split()
+    [
+        "current_timestamp",
+        "current_date",
+        "current_time",
+        "current_user",
+        "current_database",
+        "current_schema",
+        "current_catalog",
+        "localtimestamp",
+        "localtime",
+        "now",
+        "curdate",
+        "user",
+        "session_user",
+        "version",
+        "rand",
+        "random",
+        "randn",
+        "randstr",
+        "uniform",
+        "uuid",
+        "shuffle",
+        "monotonically_increasing_id",
+        "spark_partition_id",
+        "input_file_name",
+        "input_file_block_start",
+        "input_file_block_length",
+    ]
 )
 """Functions whose value depends on when or where they are computed."""
 
-_OF_ANY_ROW = frozenset("first first_value last last_value any_value mode max_by min_by".split())
+_OF_ANY_ROW = frozenset(["first", "first_value", "last", "last_value", "any_value", "mode", "max_by", "min_by"])
 """Aggregates that take a value of any row among several that tie."""
 
-_IN_ANY_ORDER = frozenset("collect_list collect_set array_agg array_unique_agg string_agg group_concat listagg".split())
+_IN_ANY_ORDER = frozenset(
+    ["collect_list", "collect_set", "array_agg", "array_unique_agg", "string_agg", "group_concat", "listagg"]
+)
 """Aggregates that bring values together in the order in which rows are read."""
 
-_ORDER_DOES_NOT_MATTER = frozenset("sort_array array_sort size cardinality array_size".split())
+_ORDER_DOES_NOT_MATTER = frozenset(["sort_array", "array_sort", "size", "cardinality", "array_size"])
 """Functions of arrays whose value is the same for any order."""
 
 _OF_ORDERED_ROWS = frozenset(
-    "row_number ntile lag lead first_value last_value nth_value first last any_value collect_list array_agg"
-    " array_unique_agg collect_set".split()
+    [
+        "row_number",
+        "ntile",
+        "lag",
+        "lead",
+        "first_value",
+        "last_value",
+        "nth_value",
+        "first",
+        "last",
+        "any_value",
+        "collect_list",
+        "array_agg",
+        "array_unique_agg",
+        "collect_set",
+    ]
 )
 """Window functions whose value depends on the order of rows that tie."""
 
 
-def names_of(function: exp.Expression) -> set[str]:
+def names_of(function: exp.Expr) -> set[str]:
     """The names of a function in lower case; none for what isn't a function."""
     if isinstance(function, exp.Anonymous):
         return {function.name.lower()}
     return {each.lower() for each in type(function).sql_names()} if isinstance(function, exp.Func) else set()
 
 
-def check(query: exp.Expression) -> None:
+def check(query: exp.Expr) -> None:
     """Raises BadQuery for functions whose value depends on when, or in which order of rows, they are computed."""
     for each in query.find_all(exp.Func):
         names = names_of(each)
@@ -66,7 +106,7 @@ def needs_total_order(window: exp.Window) -> bool:
     return spec is not None and (spec.args.get("kind") or "").upper() == "ROWS"
 
 
-def _around(function: exp.Expression) -> exp.Expression | None:
+def _around(function: exp.Expr) -> exp.Expr | None:
     """What a function is in, without FILTER and IGNORE NULLS."""
     parent = function.parent
     while isinstance(parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
@@ -74,7 +114,7 @@ def _around(function: exp.Expression) -> exp.Expression | None:
     return parent
 
 
-def _is_ordered(function: exp.Expression) -> bool:
+def _is_ordered(function: exp.Expr) -> bool:
     """Whether the order of an aggregate's values doesn't matter: they are sorted, or counted, or have an order."""
     parent = _around(function)
     while isinstance(parent, exp.Distinct | exp.Cast):

@@ -24,14 +24,16 @@ class Layer:
 
     `outputs`: by the table's column, the operator's. `key`: the columns of the table's primary key, with those of its
     partitions if they belong to it. `row_key`: the text that tells rows apart, over the operator's columns, if the
-    table has `ROW_KEY`. `texts`: the columns that can only be compared as texts.
+    table has `ROW_KEY`. `known_by`: the columns that tell rows apart for queries, which may have NULLs. `texts`: the
+    columns that can only be compared as texts.
     """
 
     name: str
     operator: Operator
     outputs: Mapping[str, str]
     key: tuple[str, ...]
-    row_key: exp.Expression | None
+    row_key: exp.Expr | None
+    known_by: tuple[str, ...]
     texts: frozenset[str] = frozenset()
 
     @property
@@ -44,15 +46,21 @@ class Layer:
         """The tables that the query reads."""
         return tables_of(self.operator)
 
-    def key_expressions(self) -> list[exp.Expression]:
+    @property
+    def non_null(self) -> frozenset[str]:
+        """The table's columns without NULLs."""
+        known = {name for name, column in self.outputs.items() if column in self.operator.non_null}
+        return frozenset(known | {*self.key})
+
+    def key_expressions(self) -> list[exp.Expr]:
         """The key's columns over the operator's columns."""
         return [self._expression(name) for name in self.key]
 
-    def expressions(self) -> list[exp.Expression]:
+    def expressions(self) -> list[exp.Expr]:
         """The table's columns over the operator's columns."""
         return [self._expression(name) for name in self.columns]
 
-    def _expression(self, name: str) -> exp.Expression:
+    def _expression(self, name: str) -> exp.Expr:
         if name == ROW_KEY and self.row_key is not None:
             return exp.alias_(self.row_key.copy(), ROW_KEY)
         return exp.alias_(exp.column(self.outputs[name]), name, quoted=True)
@@ -92,7 +100,7 @@ def layer_of(
         rest = tuple(each for each in partitions if wanted <= {*named} and is_plain)
         key = named if row_key is None else (ROW_KEY, *rest)
     texts = frozenset(output for output, column in outputs.items() if "map<" in types.get(column, "").lower())
-    return Layer(name, built.operator, outputs, key, row_key, texts)
+    return Layer(name, built.operator, outputs, key, row_key, named if is_plain else key, texts)
 
 
 def _checked_outputs(built: Built) -> dict[str, str]:
@@ -168,13 +176,13 @@ def _compared(layer: Layer, deltas: Deltas, old: str, new: str) -> str:
     return deltas.add("changes", exp.union(gone, came, distinct=False), keep=True)
 
 
-def _same_key(layer: Layer) -> exp.Expression:
+def _same_key(layer: Layer) -> exp.Expr:
     """That two rows of a layer's table have the same key, which is never NULL."""
     sides = ([exp.column(name, table=side, quoted=True) for name in layer.key] for side in ("l", "r"))
     return exp.and_(*(left.eq(right) for left, right in zip(*sides, strict=True)))
 
 
-def _differ(name: str, *, as_text: bool) -> exp.Expression:
+def _differ(name: str, *, as_text: bool) -> exp.Expr:
     sides = [exp.column(name, table=side, quoted=True) for side in ("l", "r")]
     if as_text:
         sides = [exp.cast(each, "string") for each in sides]  # type: ignore[misc]
@@ -185,11 +193,11 @@ def _is_key_type(kind: str) -> bool:
     return kind.lower() in _KEY_TYPES
 
 
-def _row_key(columns: Sequence[str], types: Mapping[str, str]) -> exp.Expression:
+def _row_key(columns: Sequence[str], types: Mapping[str, str]) -> exp.Expr:
     """A text that is the same for the same values only: each with its length before it, or a hyphen for NULL."""
     if not columns:
         return exp.Literal.string("one row")
-    parts: list[exp.Expression] = []
+    parts: list[exp.Expr] = []
     for column in columns:
         text = _text(column, types[column].lower())
         length = exp.cast(exp.Length(this=text.copy()), "string")
@@ -199,7 +207,7 @@ def _row_key(columns: Sequence[str], types: Mapping[str, str]) -> exp.Expression
     return parts[0] if len(parts) == 1 else exp.Concat(expressions=parts, coalesce=False)
 
 
-def _text(column: str, kind: str) -> exp.Expression:
+def _text(column: str, kind: str) -> exp.Expr:
     """A text of a column that tells its values apart."""
     value = exp.column(column)
     if kind == "binary":
@@ -214,7 +222,7 @@ def _text(column: str, kind: str) -> exp.Expression:
     return text
 
 
-def _columns_in(expressions: Sequence[exp.Expression]) -> set[str]:
+def _columns_in(expressions: Sequence[exp.Expr]) -> set[str]:
     return {each.name for value in expressions for each in value.find_all(exp.Column)}
 
 

@@ -1,6 +1,6 @@
 """Reads queries in Spark's SQL: parses them, and qualifies their names by the columns of the tables that they read."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import sqlglot
 from sqlglot import exp
@@ -31,23 +31,43 @@ def tables_in(tree: exp.Query, database: str) -> dict[str, exp.Table]:
     `database` is that of names without one. Raises BadQuery for names of other catalogs.
     """
     found: dict[str, exp.Table] = {}
-    for each in tree.find_all(exp.Table):
-        if not isinstance(each.this, exp.Identifier):
-            continue
+    for name, each in _places(tree, database):
         if each.args.get("catalog") is not None and each.catalog.lower() != "spark_catalog":
             raise BadQuery(f"{each.sql('spark')} is of another catalog: layers read tables of the metastore alone")
-        if not each.db and each.name.lower() in _defined_around(each):
-            continue
-        found.setdefault(f"{each.db or database}.{each.name}".lower(), each)
+        found.setdefault(name, each)
     return found
+
+
+def with_relations(tree: exp.Query, database: str, relation: Callable[[str], str]) -> exp.Query:
+    """A query over relations in the place of the tables that it names. `relation`: by `database.table`."""
+    copied = tree.copy()
+    for name, each in list(_places(copied, database)):
+        each.set("this", exp.to_identifier(relation(name)))
+        each.set("db", None)
+        each.set("catalog", None)
+        if not each.alias:
+            each.set("alias", exp.TableAlias(this=exp.to_identifier(name.partition(".")[2])))
+    for column in copied.find_all(exp.Column):
+        column.set("db", None)
+        column.set("catalog", None)
+    return copied
+
+
+def _places(tree: exp.Query, database: str) -> Iterator[tuple[str, exp.Table]]:
+    """The places where a query names tables that it doesn't define itself, with the names."""
+    for each in tree.find_all(exp.Table):
+        if isinstance(each.this, exp.Identifier) and (each.db or each.name.lower() not in _defined_around(each)):
+            yield f"{each.db or database}.{each.name}".lower(), each
 
 
 def qualified(tree: exp.Query, tables: Mapping[str, Table], database: str) -> exp.Query:
     """A query whose columns all say which relation they are of, without `*`. Raises BadQuery for unknown names."""
-    schema: dict[str, dict[str, dict[str, str]]] = {}
+    schema: dict[str, object] = {}
     for name, table in tables.items():
         first, _, second = name.partition(".")
-        schema.setdefault(first, {})[second] = dict.fromkeys(table.columns, "unknown")
+        within = schema.setdefault(first, {})
+        assert isinstance(within, dict)
+        within[second] = dict.fromkeys(table.columns, "unknown")
     copied = tree.copy()
     for each in list(copied.find_all(exp.Table)):
         each.set("catalog", None)
@@ -93,7 +113,7 @@ def _use_one_side(tree: exp.Query) -> None:
 def _defined_around(table: exp.Table) -> set[str]:
     """The names, in lower case, that WITH clauses around a table give to queries."""
     found: set[str] = set()
-    inside: exp.Expression | None = table
+    inside: exp.Expr | None = table
     while inside is not None:
         if isinstance(inside, exp.Query):
             found |= {each.alias.lower() for each in inside.ctes}

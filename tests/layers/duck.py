@@ -35,7 +35,7 @@ class Warehouse:
             for relation in _relations(name):
                 self.connection.execute(f"CREATE TABLE {relation} ({columns})")
             names = tuple(each.split()[0] for each in columns.split(", "))
-            self.tables[f"{DATABASE}.{name}"] = Table(f"{DATABASE}.{name}", names, key)
+            self.tables[f"{DATABASE}.{name}"] = Table(f"{DATABASE}.{name}", names, key, frozenset(key or ()))
 
     def add(self, name: str, text: str) -> Layer:
         """Makes a layer of a query over the tables and the layers before it."""
@@ -49,9 +49,7 @@ class Warehouse:
         described = self.connection.execute(f"DESCRIBE {last}").fetchall()
         types = {each[0]: _spark_type(each[1]) for each in described}
         layer = layer_of(f"{DATABASE}.{name}", made, types)
-        self.tables[layer.name] = Table(layer.name, (*layer.outputs,), layer.key)
-        visible = Table(layer.name, tuple(layer.columns), layer.key)
-        self.tables[layer.name] = visible
+        self.tables[layer.name] = Table(layer.name, (*layer.outputs,), layer.known_by, layer.non_null)
         self.layers.append(layer)
         self.queries[name] = tree
         self._fresh.add(layer.name)
@@ -104,7 +102,7 @@ class Warehouse:
     def answer(self, name: str) -> list[Row]:
         """The rows that the layer's query has now, by DuckDB alone, over the other tables and layers."""
 
-        def replace(node: exp.Expression) -> exp.Expression:
+        def replace(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Table) and f"{DATABASE}.{node.name}" in self.tables:
                 return exp.to_table(_relations(node.name).before, alias=node.alias_or_name)
             return node
@@ -127,7 +125,7 @@ class Warehouse:
             self.connection.execute(f"DELETE FROM {one.before}; INSERT INTO {one.before} FROM {one.after}")
             self.connection.execute(f"DELETE FROM {one.old}; DELETE FROM {one.new}")
         self._fresh.clear()
-        for (view, kind) in self.connection.execute(
+        for view, kind in self.connection.execute(
             "SELECT table_name, table_type FROM information_schema.tables WHERE table_name SIMILAR TO '(r[0-9]+|probe)_.*'"
         ).fetchall():
             self.connection.execute(f"DROP {'VIEW' if kind == 'VIEW' else 'TABLE'} IF EXISTS {view}")
@@ -173,7 +171,9 @@ def check(warehouse: Warehouse, layer: Layer, before: Sequence[Row], changes: Se
 
 
 def _comparable(row: Sequence[Any]) -> Row:
-    return tuple(round(each, 9) if isinstance(each, float) else str(each) if isinstance(each, list) else each for each in row)
+    return tuple(
+        round(each, 9) if isinstance(each, float) else str(each) if isinstance(each, list) else each for each in row
+    )
 
 
 def _relations(name: str) -> Relations:

@@ -2,10 +2,10 @@
 
 import random
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
+from tests.layers import random_queries
 from tests.layers.duck import Row, Warehouse, check
 
 TABLES: Mapping[str, tuple[str, tuple[str, ...] | None]] = {
@@ -140,5 +140,35 @@ QUERIES: dict[str, str] = {
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_each_construct(name: str) -> None:
-    for seed in range(3):
-        run({"layer": QUERIES[name]}, seed)
+    run({"layer": QUERIES[name]}, seed=1)
+
+
+def run_random(seed: int) -> None:
+    """A chain of three random layers, of which the later ones may read the earlier ones."""
+    rng = random.Random(seed)
+    tables = dict(random_queries.TABLES)
+    queries: dict[str, str] = {}
+    for name in ("one", "two", "three"):
+        made = random_queries.Queries(rng, tables).query(depth=rng.choice([0, 1, 1, 2]))
+        queries[name] = made.text
+        tables[name] = random_queries.Relation(name, made.columns)
+    run(queries, seed)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_layers(seed: int) -> None:
+    run_random(seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(20))
+def test_many_random_layers(part: int) -> None:
+    for seed in range(100):
+        run_random(1000 + part * 100 + seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", QUERIES)
+def test_many_histories_of_each_construct(name: str) -> None:
+    for seed in range(40):
+        run({"layer": QUERIES[name]}, 100 + seed, refreshes=6)
