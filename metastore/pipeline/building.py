@@ -119,7 +119,7 @@ class Builder:
         whole = _with(query.copy(), known)
         names = whole.named_selects
         columns = tuple(self._fresh(name) for name in names)
-        tables = {each for each in _tables_in(whole)}
+        tables = _tables_in(whole)
         if unknown := sorted(tables - self._tables.keys()):
             raise BadQuery(f"there is no table {unknown[0]}")
         made = Opaque(columns, None, whole, tuple(sorted(tables)), reason)
@@ -190,7 +190,11 @@ class Builder:
         columns = {column: mine for mine, column in stored.items()}
         key = None if table.key is None else tuple(columns[each] for each in table.key)
         made = Source(
-            tuple(stored), key, table.name, stored, non_null=frozenset(columns[each] for each in table.non_null if each in columns)
+            tuple(stored),
+            key,
+            table.name,
+            stored,
+            non_null=frozenset(columns[each] for each in table.non_null if each in columns),
         )
         return made, {(alias, column): mine for column, mine in columns.items()}
 
@@ -395,9 +399,7 @@ class Builder:
             result = Filter(result.columns, result.key, result, condition, non_null=result.non_null)
         return result, replaced
 
-    def _over_groups(
-        self, value: exp.Expr, groups: Mapping[str, exp.Expr], found: dict[str, exp.Expr]
-    ) -> exp.Expr:
+    def _over_groups(self, value: exp.Expr, groups: Mapping[str, exp.Expr], found: dict[str, exp.Expr]) -> exp.Expr:
         """An expression over the columns of groups. `found` gets the aggregates in it."""
 
         def replace(node: exp.Expr) -> exp.Expr:
@@ -547,9 +549,7 @@ def _conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
     return [condition]
 
 
-def _equality(
-    condition: exp.Expr, left: Operator, right: Operator
-) -> tuple[exp.Expr, exp.Expr] | None:
+def _equality(condition: exp.Expr, left: Operator, right: Operator) -> tuple[exp.Expr, exp.Expr] | None:
     """The two values that a condition says are equal, of the left and the right relation."""
     if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
         return None

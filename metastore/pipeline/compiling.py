@@ -15,7 +15,7 @@ from metastore.pipeline.definitions import REFRESH_POLICY, RefreshPolicy
 from metastore.pipeline.deltas import Deltas, Relations, Side, Step
 from metastore.pipeline.errors import BadDefinition, BadQuery
 from metastore.pipeline.graph import Graph, Node, cdc_query
-from metastore.pipeline.layers import Layer, how, keyed, layer_of
+from metastore.pipeline.layers import Layer, how, keyed, layer_of, recomputed, refresh
 
 _OURS = frozenset({MERGE_ENGINE, SEQUENCE_FIELD})
 """Properties that a layer's table can't have: its rows are those of the query."""
@@ -53,6 +53,19 @@ class Compiled:
     @property
     def name(self) -> str:
         return self.layer.name
+
+    def steps(self) -> list[tuple[str, str]]:
+        """The steps of an increment for which all sources have changed, in Spark's SQL."""
+        relations = {
+            name: Relations(*(f"`{side} {name}`" for side in ("before", "after", "old", "new")))
+            for name in self.layer.sources
+        }
+        deltas = Deltas(relations, self.layer.sources, "step")
+        if self.kind == "full":
+            recomputed(self.layer, deltas, f"`{self.name}`")
+        else:
+            refresh(self.layer, deltas, f"`{self.name}`")
+        return [(each.name, each.query.sql("spark")) for each in deltas.steps]
 
     @property
     def properties(self) -> dict[str, str]:

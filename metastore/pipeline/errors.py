@@ -30,3 +30,8 @@ class BadQuery(UserError):
 
 class RefreshLost(UserError):
     """Another runner has refreshed the same layers meanwhile. Nothing was written; the next attempt looks again."""
+
+
+def first_line(error: Exception) -> str:
+    """What an engine says, without the plan that follows."""
+    return str(error).strip().split("\n", 1)[0]

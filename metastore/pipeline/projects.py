@@ -22,6 +22,7 @@ def read_project(directory: Path) -> Project:
         raise BadDefinition(directory, f"there is {which}; a project has one")
     shown = Path(found[0].name)
     spec = _spec(found[0], shown)
+    configuration = _configuration(spec, shown)
     definitions = Definitions()
     for file in _files(directory, spec, shown):
         (python_files if file.suffix == ".py" else sql_files).read(file, file.relative_to(directory), definitions)
@@ -31,7 +32,7 @@ def read_project(directory: Path) -> Project:
         directory,
         str(spec["name"]),
         str(spec.get("database") or spec.get("schema") or "default").lower(),
-        _configuration(spec, shown),
+        configuration,
         definitions,
     )
 

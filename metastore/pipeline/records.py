@@ -19,7 +19,7 @@ STREAM = "pipeline"
 
 _FIELD = "pipeline"
 _PAGE = 50
-_WITHOUT_ROWS = frozenset({"compaction", "logcompaction", "clustering", "clean", "savepoint", "publish"})
+SERVICES = frozenset({"compaction", "logcompaction", "clustering", "clean", "savepoint", "publish"})
 """The actions of instants that change no row."""
 
 
@@ -91,7 +91,7 @@ def state_of(layer: LakeTable) -> LayerState:
 
 def _changed_by_others(layer: LakeTable, position: int) -> bool:
     return any(
-        (each.added or each.removed) and each.instant.begun_as not in _WITHOUT_ROWS
+        (each.added or each.removed) and each.instant.begun_as not in SERVICES
         for each in layer.changes(position, include_uncommitted=True)
     )
 

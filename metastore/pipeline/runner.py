@@ -1,4 +1,4 @@
-"""Brings a project's layers up to date with their sources, on Spark: all of them at one moment.
+"""Brings a project's layers up to date with their sources: all of them at one moment.
 
 A refresh reads all tables as of one moment. A layer's changes are computed from those of the tables that it reads,
 layers of the same refresh among them, and all layers complete together. Nothing is kept but what is in the instants.
@@ -8,29 +8,22 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
-
 from metastore.client.keyed_writes import Action
 from metastore.client.lake import LakeTable, Writing
-from metastore.client.lake_types import Completion, Instant, Moment
+from metastore.client.lake_types import Completion, Instant, Moment, Schema
 from metastore.errors import UserError
-from metastore.keyed.changes import CHANGE_TYPE, ChangeType
+from metastore.keyed.changes import ChangeType
 from metastore.pipeline.building import Table
 from metastore.pipeline.commits import MAX_TOGETHER, LayerCommit, complete_together
 from metastore.pipeline.compiling import Compiled, compiled
 from metastore.pipeline.deltas import Deltas, Relations
-from metastore.pipeline.errors import BadDefinition, RefreshLost
+from metastore.pipeline.engine import Engine
+from metastore.pipeline.errors import BadDefinition, RefreshLost, first_line
 from metastore.pipeline.graph import Graph
 from metastore.pipeline.layer_tables import check_table, make_table
 from metastore.pipeline.layers import recomputed, refresh, relations_after
-from metastore.pipeline.records import LayerState, Read, Record, last_read, state_of
-from metastore.pipeline.source_relations import SourceChange, SourceRelations
-from metastore.pipeline.spark_engine import SparkEngine, first_line, types_in
-from metastore.spark.keyed_commits import KeyedWrite
-from metastore.spark.session_client import lake_table
-from metastore.spark.table_schema import check_parquet, columns_of, is_hudi
+from metastore.pipeline.records import LayerState, Record, last_read, state_of
+from metastore.pipeline.source_relations import SourceChange, SourceRelations, plain
 from metastore.wire.hive import NoSuchObjectException
 
 logger = logging.getLogger(__name__)
@@ -44,7 +37,7 @@ class NoSource(UserError):
 
 
 class RefreshFailed(UserError):
-    """Spark couldn't compute a layer. Nothing was written."""
+    """A layer couldn't be computed. Nothing was written."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +57,8 @@ class LayerResult:
 
 @dataclass(frozen=True)
 class RefreshResult:
-    """What a refresh did. `moment` is what all sources were read as of. `instants`: by layer, None of those unchanged."""
+    """What a refresh did. `moment` is what all sources were read as of. `instants` are those of layers that
+    weren't unchanged."""
 
     moment: Moment
     layers: tuple[LayerResult, ...]
@@ -74,20 +68,27 @@ class RefreshResult:
 class Runner:
     """Refreshes the layers of one project."""
 
-    def __init__(self, graph: Graph, spark: SparkSession, uri: str | None = None, *, heartbeat_seconds: float = 20.0):
-        """`uri` is the metastore's, by default the session's."""
-        self._graph = graph
-        self._spark = spark
-        self._uri = uri
-        self._heartbeat_seconds = heartbeat_seconds
+    def __init__(
+        self,
+        graph: Graph,
+        table: Callable[[str], LakeTable],
+        engine: Callable[[], Engine],
+        *,
+        heartbeat_seconds: float = 20.0,
+    ) -> None:
+        """`table`: a lake table by its name. `engine` makes an engine for one refresh."""
+        self.graph = graph
+        self.table = table
+        self.heartbeat_seconds = heartbeat_seconds
+        self._engine = engine
         self.pause: Callable[[str], None] = _nothing
         """Called with the name of each stage of a refresh, for tests that kill the process there."""
 
     def compile(self) -> list[Compiled]:
         """The project's layers. Raises BadDefinition, NoSource."""
-        engine = SparkEngine(self._spark, self._graph.project.configuration)
+        engine = self._engine()
         try:
-            return self._compiled(engine)
+            return self.compiled_by(engine)
         finally:
             engine.close()
 
@@ -97,76 +98,69 @@ class Runner:
         Raises RefreshLost if other runners were quicker again and again, UserError for what the user can mend; then
         nothing is written.
         """
-        wanted = {self._graph.node(name).name for name in full}
+        wanted = {self.graph.node(name).name for name in full}
         for attempt in range(1, ATTEMPTS + 1):
-            engine = SparkEngine(self._spark, self._graph.project.configuration)
+            engine = self._engine()
             try:
                 return _Refresh(self, engine, wanted).run()
             except RefreshLost as error:
                 if attempt == ATTEMPTS:
                     raise
                 logger.info("looking again: %s", error)
-            except PySparkException as error:
-                raise RefreshFailed(f"Spark can't compute a layer: {first_line(error)}") from error
+            except engine.errors as error:
+                raise RefreshFailed(f"a layer can't be computed: {first_line(error)}") from error
             finally:
                 engine.close()
         raise AssertionError("the last attempt returns or raises")
 
-    def table(self, name: str) -> LakeTable:
-        """The lake table of a name."""
-        return lake_table(self._spark, name, self._uri)
-
-    def _compiled(self, engine: SparkEngine) -> list[Compiled]:
-        found = compiled(self._graph, {name: self._source(name) for name in self._graph.sources}, engine)
+    def compiled_by(self, engine: Engine) -> list[Compiled]:
+        """The project's layers, as an engine understands them. Raises BadDefinition, NoSource."""
+        found = compiled(self.graph, {name: self._source(name, engine) for name in self.graph.sources}, engine)
         if len(found) > MAX_TOGETHER:
             raise BadDefinition(
-                self._graph.project.directory,
+                self.graph.project.directory,
                 f"the project has {len(found)} tables, and at most {MAX_TOGETHER} can complete together: divide it",
             )
         for each in found:
-            check_table(self._spark, self.table(each.name), each, self._graph.project.name)
+            check_table(engine, self.table(each.name), each, self.graph.project.name)
         return found
 
-    def _source(self, name: str) -> tuple[Table, Mapping[str, str]]:
+    def _source(self, name: str, engine: Engine) -> tuple[Table, Mapping[str, str]]:
         """A table from outside, and the types of its columns. Raises NoSource."""
         lake = self.table(name)
         try:
             schema = lake.schema()
         except NoSuchObjectException:
             raise NoSource(f"there is no table {name}, which {self._readers(name)} reads") from None
-        if is_hudi(schema):
-            raise NoSource(f"{name} is a table of Hudi's: its changes can't be read here")
         if lake.describe().tableType == "VIRTUAL_VIEW":
             raise NoSource(f"{name} is a view of the metastore: write its query into the project as a temporary view")
-        check_parquet(schema.properties, schema.input_format)
+        if not _is_parquet(schema):
+            raise NoSource(f"{name} isn't stored as Parquet: its changes can't be read here")
         keyed = schema.keyed_table()
         if keyed is None and lake.position().position == 0:
-            raise NoSource(
-                f"{name} has no timeline yet: write into it by metastore.spark.write, or give it a primary-key"
-            )
-        columns = columns_of(self._spark, schema)
-        types = {**types_in(columns.data), **types_in(columns.keys)}
+            raise NoSource(f"{name} has no timeline: write into it by metastore.spark.write, or give it a primary-key")
+        types = engine.columns(schema)
         key = None
         if keyed is not None:
             key = keyed.key if keyed.is_table_wide else (*keyed.key, *keyed.partition_columns)
         return Table(name, tuple(types), key, frozenset(key or ())), types
 
     def _readers(self, name: str) -> str:
-        return next(each.name for each in self._graph.nodes if name in each.reads)
+        return next(each.name for each in self.graph.nodes if name in each.reads)
 
 
 class _Refresh:
     """One attempt at a refresh."""
 
-    def __init__(self, runner: Runner, engine: SparkEngine, full: Collection[str]) -> None:
+    def __init__(self, runner: Runner, engine: Engine, full: Collection[str]) -> None:
         self._runner = runner
         self._engine = engine
         self._full = full
-        self._project = runner._graph.project.name
-        self._layers = runner._compiled(engine)
+        self._project = runner.graph.project.name
+        self._layers = runner.compiled_by(engine)
         for each in self._layers:
-            make_table(engine.spark, runner.table(each.name), each, self._project)
-        self._lakes = {name: runner.table(name) for name in (*runner._graph.sources, *(x.name for x in self._layers))}
+            make_table(engine, runner.table(each.name), each, self._project)
+        self._lakes = {name: runner.table(name) for name in (*runner.graph.sources, *(x.name for x in self._layers))}
         moments = [lake.position().moment or 0 for lake in self._lakes.values()]
         self._moment = Moment(max(moments))
         self._positions = {name: lake.position_of(self._moment) for name, lake in self._lakes.items()}
@@ -182,7 +176,7 @@ class _Refresh:
         instants: Mapping[str, Instant] = {}
         if self._commits:
             client = self._lakes[self._commits[0].layer].client
-            instants = complete_together(client, self._commits, self._runner._heartbeat_seconds, self._runner.pause)
+            instants = complete_together(client, self._commits, self._runner.heartbeat_seconds, self._runner.pause)
         return RefreshResult(self._moment, tuple(results), instants)
 
     def _layer(self, made: Compiled) -> LayerResult:
@@ -197,19 +191,19 @@ class _Refresh:
             return LayerResult(made.name, "unchanged")
         relations = {name: self._relation(name, None if why else before[name]) for name in sorted(made.layer.sources)}
         changed = [] if why else [name for name in moved if self._has_changes(name, before[name] or 0)]
-        deltas = Deltas(relations, changed, f"_{_plain(made.name)}")
+        deltas = Deltas(relations, changed, f"_{plain(made.name)}")
         whole = why is not None or (made.kind == "full" and bool(changed))
         step = recomputed(made.layer, deltas, stored) if whole else refresh(made.layer, deltas, stored)
         counting = None if step is None else made.checks.counted(deltas, whole=whole)
         self._relations[made.name] = relations_after(made.layer, deltas, stored, step)
         self._sources.bind(deltas.steps)
         self._engine.run(deltas.steps)
-        counts = {} if step is None else _counted(self._engine.rows(step))
-        missed = {} if counting is None else self._engine.rows(counting).collect()[0].asDict()
+        counts = {} if step is None else _named_counts(self._engine.counted(step))
+        missed = {} if counting is None else self._engine.values(counting)
         made.checks.raise_for(made.name, missed)
         expected = {made.checks.columns[column].name: count for column, count in missed.items()}
         how = "full" if whole else made.kind
-        self._commit(made, state, how, self._engine.rows(step) if step and counts else None, counts, expected)
+        self._commit(made, state, how, step if counts else None, counts, expected)
         if counts:
             self._changed.add(made.name)
         return LayerResult(made.name, how, why or (made.reasons[0] if whole else None), counts, expected)
@@ -266,7 +260,7 @@ class _Refresh:
         made: Compiled,
         state: LayerState,
         how: str,
-        changes: DataFrame | None,
+        changes: str | None,
         counts: Mapping[str, int],
         expected: Mapping[str, int],
     ) -> None:
@@ -277,13 +271,12 @@ class _Refresh:
             for name in made.layer.sources
             if name not in self._changed
         }
-        schema = lake.schema()
         if changes is None:
-            keyed = schema.keyed_table()
+            keyed = lake.schema().keyed_table()
             name = "deltacommit" if keyed is not None and keyed.is_merge_on_read else "commit"
             action = Action(lake, name, _no_rows, position)
         else:
-            action = KeyedWrite(changes, lake, schema, "merge", source="pipeline", based_on=position).action()
+            action = self._engine.action(changes, lake, position)
         record = Record(self._project, state.number + 1, made.definition, read, how, counts, expected)
         self._commits.append(LayerCommit(made.name, action, record, from_layers))
 
@@ -292,20 +285,16 @@ def _no_rows(_: Writing) -> Completion:
     return Completion(conditional=True)
 
 
-def _counted(changes: DataFrame) -> dict[str, int]:
+def _named_counts(counts: Mapping[str, int]) -> dict[str, int]:
     """How many rows were inserted, updated and deleted."""
     kinds = {ChangeType.INSERT: "inserted", ChangeType.UPDATE_POSTIMAGE: "updated", ChangeType.DELETE: "deleted"}
-    found = {row[0]: row[1] for row in changes.groupBy(CHANGE_TYPE).agg(sf.count(sf.lit(1))).collect()}
-    return {name: found[str(kind)] for kind, name in kinds.items() if str(kind) in found}
+    return {name: counts[str(kind)] for kind, name in kinds.items() if counts.get(str(kind))}
 
 
-def _plain(name: str) -> str:
-    """A table's name as a part of others."""
-    return "".join(each if each.isalnum() else "_" for each in name)
+def _is_parquet(schema: Schema) -> bool:
+    stored = schema.properties.get("spark.sql.sources.provider") or schema.input_format
+    return "parquet" in stored.lower()
 
 
 def _nothing(_: str) -> None:
     pass
-
-
-__all__ = ["LayerResult", "NoSource", "Read", "RefreshFailed", "RefreshResult", "Runner"]

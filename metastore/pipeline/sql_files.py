@@ -201,10 +201,9 @@ class _Statement:
         """The text up to one of some words outside of brackets."""
         depth, end = 0, self._next
         while end < len(self._tokens):
-            text = self._tokens[end].text.upper()
-            if depth == 0 and text in words:
+            if depth == 0 and self._tokens[end].text.upper() in words:
                 break
-            depth += (text == "(") - (text == ")")
+            depth += _step(self._tokens[end])
             end += 1
         if end == self._next:
             self._refuse("expected an expression")
@@ -215,8 +214,7 @@ class _Statement:
         self._expect("(")
         depth, end = 1, self._next
         while end < len(self._tokens):
-            text = self._tokens[end].text
-            depth += (text == "(") - (text == ")")
+            depth += _step(self._tokens[end])
             if depth == 0:
                 break
             end += 1
@@ -298,3 +296,8 @@ class _Statement:
     def _refuse(self, reason: str) -> NoReturn:
         found = f", found {self._tokens[self._next].text!r}" if not self._at_end() else ", found the statement's end"
         raise BadDefinition(self._place(), reason + (found if reason.startswith("expected") else ""))
+
+
+def _step(token: Token) -> int:
+    """How much deeper a token goes into brackets."""
+    return {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
