@@ -1,4 +1,4 @@
-"""Refuses what gives another result when it is computed again: a layer must be its query's answer, whenever computed."""
+"""Refuses what gives another result when it is computed again: a layer is its query's answer, whenever computed."""
 
 from sqlglot import exp
 

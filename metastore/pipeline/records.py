@@ -1,8 +1,8 @@
 """What a refresh keeps of itself, in the instants that it completes. There is no other checkpoint.
 
 Each layer's instant says from which instants of its sources its rows come, by which definition, and what the refresh's
-number is. Two runners that began from the same record give their instants the same number, and the metastore lets one of
-them complete (see docs/streaming.md on batches).
+number is. Two runners that began from the same record give their instants the same number, and the metastore lets one
+of them complete (see docs/streaming.md on batches).
 """
 
 import json

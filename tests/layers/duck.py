@@ -31,6 +31,7 @@ class Warehouse:
         self.sources = [*tables]
         self._fresh: set[str] = set()
         self._number = 0
+        self._made: list[tuple[str, str]] = []
         for name, (columns, key) in tables.items():
             for relation in _relations(name):
                 self.connection.execute(f"CREATE TABLE {relation} ({columns})")
@@ -125,10 +126,9 @@ class Warehouse:
             self.connection.execute(f"DELETE FROM {one.before}; INSERT INTO {one.before} FROM {one.after}")
             self.connection.execute(f"DELETE FROM {one.old}; DELETE FROM {one.new}")
         self._fresh.clear()
-        for view, kind in self.connection.execute(
-            "SELECT table_name, table_type FROM information_schema.tables WHERE table_name SIMILAR TO '(r[0-9]+|probe)_.*'"
-        ).fetchall():
-            self.connection.execute(f"DROP {'VIEW' if kind == 'VIEW' else 'TABLE'} IF EXISTS {view}")
+        for kind, name in self._made:
+            self.connection.execute(f"DROP {kind} IF EXISTS {name}")
+        self._made.clear()
 
     def _differs(self, name: str) -> bool:
         one = _relations(name)
@@ -145,6 +145,7 @@ class Warehouse:
             text = each.query.sql("duckdb")
             try:
                 self.connection.execute(f"CREATE TEMP {kind} {each.name} AS {text}")
+                self._made.insert(0, (kind, each.name))
             except duckdb.Error as error:
                 raise AssertionError(f"{text}\n{error}") from error
 

@@ -13,8 +13,8 @@ from metastore.client.lake_types import Schema
 from metastore.keyed.changes import CHANGE_TYPE
 from metastore.pipeline.compiling import Compiled
 from metastore.pipeline.deltas import Step
-from metastore.pipeline.graph import Graph
 from metastore.pipeline.errors import BadQuery
+from metastore.pipeline.graph import Graph
 from metastore.pipeline.runner import Runner
 from metastore.wire.hive import AlreadyExistsException
 from tests.support import builders
