@@ -1,0 +1,31 @@
+"""Layers of tables that are computed from one another, each refresh from what has changed.
+
+A project is a directory with a `spark-pipeline.yml` and definitions in SQL and Python, as `spark-pipelines init` makes
+one. `metastore pipeline run DIR` brings its tables up to date. What can be imported from here is for definitions:
+
+    from metastore import pipeline as dp
+
+    @dp.materialized_view
+    def revenue():
+        return spark.sql("SELECT city, sum(amount) AS amount FROM shop.orders GROUP BY city")
+"""
+
+from metastore.pipeline.python_files import (
+    create_auto_cdc_flow,
+    create_streaming_table,
+    expect,
+    expect_or_drop,
+    expect_or_fail,
+    materialized_view,
+    temporary_view,
+)
+
+__all__ = [
+    "create_auto_cdc_flow",
+    "create_streaming_table",
+    "expect",
+    "expect_or_drop",
+    "expect_or_fail",
+    "materialized_view",
+    "temporary_view",
+]

@@ -1,0 +1,179 @@
+"""A query as a tree of operators, each of which knows its columns and what its rows are known by.
+
+Names of columns are unique within a tree, and one name has the same value wherever it appears. So a step can name
+columns without saying of which relation they are. `key`: columns that tell the rows of an operator apart, where NULL is
+a value like any other; None if nothing does, and the rows are a bag. `non_null`: columns without NULLs.
+
+Operators compare by identity: two references to one table are two operators.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sqlglot import exp
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """One operator. Subclasses say what it computes."""
+
+    columns: tuple[str, ...]
+    key: tuple[str, ...] | None
+    non_null: frozenset[str] = field(default=frozenset(), kw_only=True)
+
+    @property
+    def inputs(self) -> "tuple[Operator, ...]":
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Source(Operator):
+    """A table, `database.table`. `stored`: by column, its name in the table."""
+
+    table: str
+    stored: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Opaque(Operator):
+    """A query that isn't taken apart: it is computed as a whole. `tables`: what it reads, as its text names them.
+
+    `reason` says why.
+    """
+
+    query: exp.Query
+    tables: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Project(Operator):
+    """Expressions over each row, by column."""
+
+    input: Operator
+    expressions: Mapping[str, exp.Expr]
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+    def plain(self, column: str) -> str | None:
+        """The input's column that a column is, None for a computed one."""
+        found = self.expressions[column]
+        return found.name if isinstance(found, exp.Column) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Filter(Operator):
+    """The rows for which a condition holds."""
+
+    input: Operator
+    condition: exp.Expr
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+
+class JoinKind(StrEnum):
+    """How two relations are joined. A right join is a left join the other way round."""
+
+    INNER = "inner"
+    LEFT = "left"
+    FULL = "full"
+    SEMI = "semi"
+    ANTI = "anti"
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Operator):
+    """Rows of two relations that match. `equal`: pairs of columns that the condition says are equal.
+
+    A pair says whether NULLs are equal, too. `condition` is the whole condition, None for all pairs of rows.
+    """
+
+    left: Operator
+    right: Operator
+    kind: JoinKind
+    condition: exp.Expr | None
+    equal: tuple[tuple[str, str], ...]
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, eq=False)
+class UnionAll(Operator):
+    """The rows of several relations that have the same columns."""
+
+    branches: tuple[Operator, ...]
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return self.branches
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate(Operator):
+    """One row per group of rows that have the same values in `groups`. Without groups, one row for all.
+
+    Without aggregates it is DISTINCT.
+    """
+
+    input: Operator
+    groups: tuple[str, ...]
+    aggregates: Mapping[str, exp.Expr]
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, eq=False)
+class Window(Operator):
+    """The input's rows with window functions over those that have the same values in `partition`."""
+
+    input: Operator
+    partition: tuple[str, ...]
+    functions: Mapping[str, exp.Expr]
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, eq=False)
+class Explode(Operator):
+    """For each row, one row per element of an array or map, as Spark's LATERAL VIEW makes them.
+
+    `generator` is the function, `made` are the columns that it gives. `position` is the column of the elements'
+    numbers. `outer`: a row without elements stays, with NULLs.
+    """
+
+    input: Operator
+    generator: exp.Expr
+    position: str
+    made: tuple[str, ...]
+    outer: bool
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+
+def walk(operator: Operator) -> "list[Operator]":
+    """An operator and all below it."""
+    return [operator, *(each for input in operator.inputs for each in walk(input))]
+
+
+def tables_of(operator: Operator) -> set[str]:
+    """The tables that an operator reads, by itself and through those below it."""
+    found: set[str] = set()
+    for each in walk(operator):
+        if isinstance(each, Source):
+            found.add(each.table)
+        elif isinstance(each, Opaque):
+            found.update(each.tables)
+    return found

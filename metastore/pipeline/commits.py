@@ -1,0 +1,77 @@
+"""Completes the instants of all layers of a refresh together, each with a record of what its rows come from."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from metastore.client.keyed_writes import Action
+from metastore.client.lake import LakeClient, Writing
+from metastore.client.lake_types import Completion, Instant, StreamBatch
+from metastore.pipeline.errors import RefreshLost
+from metastore.pipeline.records import STREAM, Read, Record
+from metastore.wire.hive import InvalidOperationException
+from metastore.wire.lake import InstantConflict
+
+MAX_TOGETHER = 100
+"""Instants that the metastore completes together."""
+
+
+@dataclass(frozen=True)
+class LayerCommit:
+    """What a refresh writes into one layer. `layer` is its name. `record` is as yet without what it read of layers of
+    the same refresh, which are in `from_layers`: their instants are known once they have begun."""
+
+    layer: str
+    action: Action
+    record: Record
+    from_layers: Sequence[str]
+
+
+def complete_together(
+    client: LakeClient, commits: Sequence[LayerCommit], heartbeat_seconds: float, pause: Callable[[str], None]
+) -> Mapping[str, Instant]:
+    """Completes the instants of all layers at one moment. Returns them by layer.
+
+    `pause` is called with the name of each stage, for tests that kill the process there. Raises RefreshLost if another
+    runner, or another writer, was quicker; then nothing is written.
+    """
+    try:
+        with ExitStack() as stack:
+            writings: dict[str, Writing] = {}
+            for each in commits:
+                options = {"read_position": each.action.read_position, "heartbeat_seconds": heartbeat_seconds}
+                writings[each.layer] = stack.enter_context(each.action.lake.writing(each.action.name, **options))  # type: ignore[arg-type]
+            pause("begun")
+            completions = [_completion(each, writings) for each in commits]
+            pause("written")
+            done = client.complete(
+                [
+                    (each.action.lake, writings[each.layer].instant, completion)
+                    for each, completion in zip(commits, completions, strict=True)
+                ]
+            )
+            for each, found in zip(commits, done, strict=True):
+                writings[each.layer].completed = found
+            pause("completed")
+    except InstantConflict as error:
+        raise RefreshLost(f"another writer was quicker: {' '.join(str(error).split())}") from None
+    except InvalidOperationException as error:
+        if "batch" not in str(error):
+            raise
+        raise RefreshLost("another runner has refreshed some of the layers meanwhile") from None
+    if any(each.batch_repeated for each in done):
+        raise RefreshLost("another runner has refreshed the layers meanwhile")
+    return {each.layer: found.instant for each, found in zip(commits, done, strict=True)}
+
+
+def _completion(commit: LayerCommit, writings: Mapping[str, Writing]) -> Completion:
+    own = writings[commit.layer]
+    read = {name: writings[name].instant for name in commit.from_layers}
+    sources = {**commit.record.sources, **{name: Read(each.timestamp, each.action) for name, each in read.items()}}
+    record = dataclasses.replace(commit.record, sources=sources)
+    return dataclasses.replace(
+        commit.action.write(own),
+        metadata=record.metadata(),
+        batch=StreamBatch(STREAM, record.number),
+    )

@@ -1,0 +1,49 @@
+"""What a refresh needs of an engine that computes: Spark, or another that understands the steps."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from metastore.client.keyed_writes import Action
+from metastore.client.lake import LakeTable
+from metastore.client.lake_types import Schema
+from metastore.pipeline.compiling import Analyser, Compiled
+from metastore.pipeline.deltas import Step
+
+
+class Engine(Analyser, Protocol):
+    """Relations by their names, steps over them, and their results, for one refresh. `close` forgets all.
+
+    `errors` are the exceptions that it raises when it can't compute.
+    """
+
+    errors: tuple[type[Exception], ...]
+
+    def columns(self, schema: Schema) -> Mapping[str, str]:
+        """A table's columns, with those of its partitions, in lower case; Spark's names of their types."""
+
+    def create_table(self, made: Compiled, properties: Mapping[str, str]) -> None:
+        """Makes a layer's table, and its database, unless they are there."""
+
+    def bind_state(self, name: str, lake: LakeTable, position: int) -> None:
+        """Makes a table's rows at a position a relation."""
+
+    def bind_changes(self, old: str, new: str, lake: LakeTable, after: int, up_to: int) -> None:
+        """Makes the rows of a table that changed between two positions relations, as they were and as they are."""
+
+    def has_changes(self, lake: LakeTable, after: int, up_to: int) -> bool:
+        """Whether rows of a table changed between two positions."""
+
+    def run(self, steps: Sequence[Step]) -> None:
+        """Makes the results of steps relations."""
+
+    def counted(self, changes: str) -> Mapping[str, int]:
+        """The number of rows of a relation of changes, by their `_change_type`."""
+
+    def values(self, relation: str) -> Mapping[str, int]:
+        """The one row of a relation."""
+
+    def action(self, changes: str, lake: LakeTable, position: int) -> Action:
+        """The instant that writes a relation of changes into a table that was read at a position."""
+
+    def close(self) -> None:
+        """Forgets all relations."""

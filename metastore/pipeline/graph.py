@@ -1,0 +1,236 @@
+"""Puts a project's definitions in order: which layer reads which tables, and what must be computed before what."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+
+from sqlglot import exp
+
+from metastore.pipeline import queries
+from metastore.pipeline.definitions import (
+    AutoCdcFlow,
+    Expectation,
+    Project,
+    RefreshPolicy,
+    StreamingTable,
+    View,
+)
+from metastore.pipeline.errors import BadDefinition, BadQuery, Place
+
+START_AT, END_AT = "__start_at", "__end_at"
+"""The columns of a version's range in tables with all versions, as Spark's AUTO CDC names them."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A layer before its query is compiled. `reads`: the tables that it reads, `database.table`, in lower case.
+
+    `flow` is set for a streaming table; its query needs the columns of its source, and is made by `cdc_query`.
+    """
+
+    name: str
+    place: Place
+    query: exp.Query | None
+    flow: AutoCdcFlow | None
+    reads: frozenset[str]
+    policy: RefreshPolicy
+    comment: str | None
+    properties: Mapping[str, str]
+    partitions: tuple[str, ...]
+    expectations: tuple[Expectation, ...]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The layers of a project, those that others read first, and the tables from outside that they read."""
+
+    project: Project
+    nodes: tuple[Node, ...]
+
+    @property
+    def sources(self) -> list[str]:
+        """The tables that the project reads and doesn't make, by name."""
+        own = {each.name for each in self.nodes}
+        return sorted({read for each in self.nodes for read in each.reads} - own)
+
+    def node(self, name: str) -> Node:
+        """The layer of a name, with or without database. Raises BadDefinition."""
+        full = _full(name, self.project.database)
+        for each in self.nodes:
+            if each.name == full:
+                return each
+        raise BadDefinition(self.project.directory, f"the project has no table {name}")
+
+
+def graph_of(project: Project) -> Graph:
+    """The layers of a project. Raises BadDefinition for names that are there twice, cycles, and bad queries."""
+    defined = project.definitions
+    views = {each.name.lower(): each for each in defined.views if each.is_temporary}
+    tables: list[View | StreamingTable] = [each for each in defined.views if not each.is_temporary]
+    tables += defined.streaming_tables
+    _check_names([*tables, *views.values()], project.database, len(defined.views) + len(defined.streaming_tables))
+    trees = {name: _parsed(view) for name, view in views.items()}
+    _check_views(trees, views)
+    nodes = {}
+    for each in tables:
+        node = _view(each, trees, project) if isinstance(each, View) else _streaming(each, project)
+        nodes[node.name] = node
+    _check_flows(defined.flows, project)
+    return Graph(project, tuple(_in_order(nodes)))
+
+
+def cdc_query(flow: AutoCdcFlow, columns: tuple[str, ...], key: tuple[str, ...] | None, database: str) -> exp.Query:
+    """The query of a flow, whose source has some columns and a key: what its changes come to.
+
+    Of changes of one key with the same sequence, that wins whose key in the source is greater; without such a key, that
+    whose other columns are. Raises BadDefinition.
+    """
+    wanted = [*flow.keys, *(flow.columns or ()), *flow.except_columns]
+    if unknown := [each for each in wanted if each not in columns]:
+        raise BadDefinition(flow.place, f"{flow.source} has no column {unknown[0]}")
+    kept = [each for each in flow.columns or columns if each not in flow.except_columns]
+    if missing := [each for each in flow.keys if each not in kept]:
+        raise BadDefinition(flow.place, f"the key's column {missing[0]} must be kept")
+    quoted = {each: f"`{each}`" for each in columns}
+    keys = ", ".join(quoted[each] for each in flow.keys)
+    ties = [quoted[each] for each in (key or columns) if each not in flow.keys]
+    is_delete = f"NOT coalesce({flow.deletes}, false)" if flow.deletes else "true"
+    selected = ", ".join(quoted[each] for each in kept)
+    source = _full(flow.source, database)
+    if flow.scd_type == 1:
+        order = ", ".join(f"{each} DESC" for each in [f"({flow.sequence_by})", *ties])
+        text = (
+            f"SELECT {selected} FROM (SELECT *, row_number() OVER (PARTITION BY {keys} ORDER BY {order}) AS _number,"
+            f" {is_delete} AS _kept FROM {source}) AS changes WHERE _number = 1 AND _kept"
+        )
+    else:
+        order = ", ".join([f"({flow.sequence_by})", *ties])
+        text = (
+            f"SELECT {selected}, {START_AT}, {END_AT} FROM (SELECT *, {flow.sequence_by} AS {START_AT},"
+            f" lead({flow.sequence_by}) OVER (PARTITION BY {keys} ORDER BY {order}) AS {END_AT}, {is_delete} AS _kept"
+            f" FROM {source}) AS changes WHERE _kept"
+        )
+    try:
+        return queries.parsed(text)
+    except BadQuery as error:
+        raise BadDefinition(flow.place, str(error)) from None
+
+
+def _full(name: str, database: str) -> str:
+    parts = name.lower().split(".")
+    if len(parts) == 3 and parts[0] == "spark_catalog":
+        parts = parts[1:]
+    return ".".join(parts) if len(parts) > 1 else f"{database}.{parts[0]}"
+
+
+def _check_names(found: list[View | StreamingTable], database: str, count: int) -> None:
+    seen: dict[str, Place] = {}
+    by_place = sorted(found, key=lambda each: (str(each.place.file), each.place.line))
+    for each in by_place:
+        if each.name.count(".") > 2:
+            raise BadDefinition(each.place, f"{each.name} is no name of a table")
+        name = _full(each.name, database)
+        if name in seen:
+            raise BadDefinition(each.place, f"{each.name} is defined twice, at {seen[name]}, too")
+        seen[name] = each.place
+
+
+def _parsed(view: View) -> exp.Query:
+    try:
+        return queries.parsed(view.query)
+    except BadQuery as error:
+        raise BadDefinition(view.place, str(error)) from None
+
+
+def _check_views(trees: Mapping[str, exp.Query], views: Mapping[str, View]) -> None:
+    """Raises BadDefinition for temporary views that read each other in a circle."""
+    order = TopologicalSorter({name: _named_views(tree, trees) for name, tree in trees.items()})
+    try:
+        order.prepare()
+    except CycleError as error:
+        names = error.args[1]
+        raise BadDefinition(views[names[0]].place, f"temporary views read each other: {' -> '.join(names)}") from None
+
+
+def _named_views(tree: exp.Query, views: Mapping[str, exp.Query]) -> set[str]:
+    return {
+        each.name.lower() for each in queries.tables_in(tree, "").values() if not each.db and each.name.lower() in views
+    }
+
+
+def _view(view: View, views: Mapping[str, exp.Query], project: Project) -> Node:
+    try:
+        tree = _expanded(_parsed(view), views)
+        reads = queries.tables_in(tree, project.database)
+    except BadQuery as error:
+        raise BadDefinition(view.place, str(error)) from None
+    return Node(
+        _full(view.name, project.database),
+        view.place,
+        tree,
+        None,
+        frozenset(reads),
+        view.policy,
+        view.comment,
+        view.properties,
+        view.partitions,
+        view.expectations,
+    )
+
+
+def _expanded(tree: exp.Query, views: Mapping[str, exp.Query]) -> exp.Query:
+    """A query with the temporary views that it names as subqueries."""
+    made = tree.copy()
+    while True:
+        places = [each for each in _all_tables(made) if not each.db and each.name.lower() in views]
+        if not places:
+            return made
+        for each in places:
+            alias = exp.TableAlias(this=exp.to_identifier(each.alias_or_name))
+            found = exp.Subquery(this=views[each.name.lower()].copy(), alias=alias)
+            for name in ("joins", "laterals"):
+                if each.args.get(name):
+                    found.set(name, each.args[name])
+            each.replace(found)
+
+
+def _all_tables(tree: exp.Query) -> list[exp.Table]:
+    names = {name for name, each in queries.tables_in(tree, "").items() if not each.db}
+    return [each for each in tree.find_all(exp.Table) if not each.db and f".{each.name.lower()}" in names]
+
+
+def _streaming(table: StreamingTable, project: Project) -> Node:
+    name = _full(table.name, project.database)
+    flows = [each for each in project.definitions.flows if _full(each.target, project.database) == name]
+    if len(flows) != 1:
+        raise BadDefinition(table.place, f"{table.name} has {len(flows) or 'no'} flows: CREATE FLOW … gives it one")
+    return Node(
+        name,
+        table.place,
+        None,
+        flows[0],
+        frozenset([_full(flows[0].source, project.database)]),
+        RefreshPolicy.AUTOMATIC,
+        table.comment,
+        table.properties,
+        table.partitions,
+        table.expectations,
+    )
+
+
+def _check_flows(flows: list[AutoCdcFlow], project: Project) -> None:
+    names = {_full(each.name, project.database) for each in project.definitions.streaming_tables}
+    for each in flows:
+        if _full(each.target, project.database) not in names:
+            raise BadDefinition(
+                each.place, f"there is no streaming table {each.target}: CREATE STREAMING TABLE makes it"
+            )
+
+
+def _in_order(nodes: Mapping[str, Node]) -> list[Node]:
+    order = TopologicalSorter({name: sorted(node.reads & nodes.keys()) for name, node in sorted(nodes.items())})
+    try:
+        return [nodes[name] for name in order.static_order()]
+    except CycleError as error:
+        names = error.args[1]
+        raise BadDefinition(nodes[names[0]].place, f"tables read each other: {' -> '.join(names)}") from None

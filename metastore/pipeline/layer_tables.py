@@ -1,0 +1,49 @@
+"""Makes the tables of layers, and checks those that are there already."""
+
+from collections.abc import Mapping
+
+from metastore.client.lake import LakeTable
+from metastore.formats.keyed_table import PRIMARY_KEY
+from metastore.pipeline.compiling import Compiled
+from metastore.pipeline.engine import Engine
+from metastore.pipeline.errors import BadDefinition
+from metastore.wire.hive import NoSuchObjectException
+
+PROJECT = "pipeline.project"
+"""A property of layers' tables: the project that computes them."""
+
+
+def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) -> bool:
+    """Whether a layer's table is there. Raises BadDefinition if it isn't what the definition says."""
+    try:
+        schema = lake.schema()
+    except NoSuchObjectException:
+        return False
+    place, name = made.node.place, made.name
+    owner = schema.properties.get(PROJECT)
+    if owner != project:
+        whose = f"belongs to the project {owner}" if owner else "isn't a layer"
+        raise BadDefinition(place, f"there is a table {name}, which {whose}: give the layer another name")
+    there = engine.columns(schema)
+    if {**there} != {**made.types}:
+        raise BadDefinition(
+            place, f"{name} has other columns now ({_difference(there, made.types)}): DROP TABLE {name}, and run again"
+        )
+    key = schema.properties.get(PRIMARY_KEY, "")
+    partitions = tuple(each.name.lower() for each in schema.keys)
+    if key != made.properties[PRIMARY_KEY] or partitions != made.node.partitions:
+        raise BadDefinition(place, f"{name} has another key or other partitions now: DROP TABLE {name}, and run again")
+    return True
+
+
+def make_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) -> None:
+    """Makes a layer's table unless it is there. Raises BadDefinition as `check_table`."""
+    if not check_table(engine, lake, made, project):
+        engine.create_table(made, {**made.properties, PROJECT: project})
+        check_table(engine, lake, made, project)
+
+
+def _difference(there: Mapping[str, str], wanted: Mapping[str, str]) -> str:
+    gone = [f"-{name} {kind}" for name, kind in there.items() if wanted.get(name) != kind]
+    come = [f"+{name} {kind}" for name, kind in wanted.items() if there.get(name) != kind]
+    return ", ".join([*gone, *come][:6])

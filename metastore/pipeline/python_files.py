@@ -1,0 +1,301 @@
+"""Reads definitions from Python files that use the names of `pyspark.pipelines`.
+
+A file gets what it needs in two ways: `from pyspark import pipelines as dp` and `from metastore import pipeline as dp`.
+Its queries are text: a function returns `spark.sql("…")` or `spark.table("…")`, and the text is recorded. Nothing
+is computed while a file is read.
+"""
+
+import runpy
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from metastore.pipeline.definitions import (
+    AutoCdcFlow,
+    Definitions,
+    Expectation,
+    StreamingTable,
+    View,
+    Violation,
+)
+from metastore.pipeline.errors import BadDefinition, Place
+
+_SPARKS = "pyspark.pipelines"
+_NOT_SUPPORTED = ("table", "append_flow", "create_sink", "foreach_batch_sink")
+
+
+@dataclass(frozen=True)
+class _File:
+    """The file that is being read."""
+
+    path: Path
+    shown: Path
+    into: Definitions
+
+
+_reading: ContextVar[_File | None] = ContextVar("reading", default=None)
+
+
+class Recorded:
+    """What `spark.sql` returns in a definition: the text of a query."""
+
+    def __init__(self, query: str) -> None:
+        self.query = query
+
+    def __getattr__(self, name: str) -> NoReturn:
+        _refuse(f"a definition's query is SQL: write what .{name} does in the text of spark.sql(…)")
+
+
+class Recorder:
+    """The `spark` of definitions, which records the text of queries."""
+
+    def sql(self, query: str, *args: Any, **kwargs: Any) -> Recorded:
+        """A query in Spark's SQL."""
+        if args or kwargs:
+            _refuse("spark.sql takes the text of the query alone in a definition")
+        return Recorded(query)
+
+    def table(self, name: str) -> Recorded:
+        """All rows of a table or view."""
+        return Recorded(f"SELECT * FROM {name}")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        _refuse(f"spark.{name} isn't there in a definition: use spark.sql(…) or spark.table(…)")
+
+
+def read(path: Path, shown: Path, into: Definitions) -> None:
+    """Adds what a file defines. `shown` is its path for messages. Raises BadDefinition."""
+    token = _reading.set(_File(path.resolve(), shown, into))
+    try:
+        with _in_place_of_sparks():
+            runpy.run_path(str(path), init_globals={"spark": Recorder()})
+    except BadDefinition:
+        raise
+    except SyntaxError as error:
+        raise BadDefinition(Place(shown, error.lineno or 1), f"it isn't Python: {error.msg}") from None
+    except Exception as error:
+        raise BadDefinition(Place(shown, _line_in(error, path) or 1), f"{type(error).__name__}: {error}") from error
+    finally:
+        _reading.reset(token)
+
+
+# --- what definitions call, by the names of pyspark.pipelines ---------------------------------------------------
+
+
+def materialized_view(
+    query_function: Callable[[], Any] | None = None,
+    *,
+    name: str | None = None,
+    comment: str | None = None,
+    table_properties: Mapping[str, str] | None = None,
+    partition_cols: Sequence[str] | None = None,
+    **others: Any,
+) -> Any:
+    """Defines a materialized view by a function that returns its query. Arguments are those of `pyspark.pipelines`."""
+    place = _place()
+    _check_others("materialized_view", others)
+
+    def define(function: Callable[[], Any]) -> None:
+        _file().into.views.append(
+            View(
+                name or function.__name__,
+                _query_of(function),
+                place,
+                comment=comment,
+                properties=dict(table_properties or {}),
+                partitions=tuple(each.lower() for each in partition_cols or ()),
+                expectations=_expected_of(function),
+            )
+        )
+
+    return define if query_function is None else define(query_function)
+
+
+def temporary_view(query_function: Callable[[], Any] | None = None, *, name: str | None = None, **others: Any) -> Any:
+    """Defines a query that other definitions may name. Arguments are those of `pyspark.pipelines`."""
+    place = _place()
+    _check_others("temporary_view", others, ("comment",))
+
+    def define(function: Callable[[], Any]) -> None:
+        view = View(name or function.__name__, _query_of(function), place, is_temporary=True)
+        _file().into.views.append(view)
+
+    return define if query_function is None else define(query_function)
+
+
+def create_streaming_table(
+    name: str,
+    *,
+    comment: str | None = None,
+    table_properties: Mapping[str, str] | None = None,
+    partition_cols: Sequence[str] | None = None,
+    **others: Any,
+) -> None:
+    """Defines a table that a flow fills. Arguments are those of `pyspark.pipelines`."""
+    _check_others("create_streaming_table", others)
+    partitions = tuple(each.lower() for each in partition_cols or ())
+    made = StreamingTable(name, _place(), comment, dict(table_properties or {}), partitions)
+    _file().into.streaming_tables.append(made)
+
+
+def create_auto_cdc_flow(
+    target: str,
+    source: str,
+    keys: Sequence[str],
+    sequence_by: str,
+    apply_as_deletes: str | None = None,
+    column_list: Sequence[str] | None = None,
+    except_column_list: Sequence[str] | None = None,
+    stored_as_scd_type: int | str = 1,
+    name: str | None = None,
+    **others: Any,
+) -> None:
+    """Defines a flow of changes into a streaming table. Arguments are those of `pyspark.pipelines`, as texts."""
+    _check_others("create_auto_cdc_flow", others)
+    for argument, value in (("sequence_by", sequence_by), ("apply_as_deletes", apply_as_deletes)):
+        if value is not None and not isinstance(value, str):
+            _refuse(f"{argument} is a text of SQL in a definition")
+    if any(not isinstance(each, str) for each in (*keys, *(column_list or ()), *(except_column_list or ()))):
+        _refuse("columns are named by texts in a definition")
+    if str(stored_as_scd_type) not in ("1", "2"):
+        _refuse("stored_as_scd_type is 1 or 2")
+    _file().into.flows.append(
+        AutoCdcFlow(
+            name or target,
+            target,
+            source,
+            tuple(each.lower() for each in keys),
+            sequence_by,
+            _place(),
+            apply_as_deletes,
+            None if column_list is None else tuple(each.lower() for each in column_list),
+            tuple(each.lower() for each in except_column_list or ()),
+            int(stored_as_scd_type),
+        )
+    )
+
+
+def expect(name: str, condition: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Counts the rows of a materialized view that don't meet a condition. It stands below `materialized_view`."""
+    return _expecting(name, condition, Violation.KEEP)
+
+
+def expect_or_drop(name: str, condition: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Leaves out, and counts, the rows that don't meet a condition."""
+    return _expecting(name, condition, Violation.DROP)
+
+
+def expect_or_fail(name: str, condition: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Lets a refresh fail that would write rows that don't meet a condition."""
+    return _expecting(name, condition, Violation.FAIL)
+
+
+API: Mapping[str, Callable[..., Any]] = {
+    each.__name__: each
+    for each in (
+        materialized_view,
+        temporary_view,
+        create_streaming_table,
+        create_auto_cdc_flow,
+        expect,
+        expect_or_drop,
+        expect_or_fail,
+    )
+}
+
+
+def _expecting(name: str, condition: str, violation: Violation) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    def mark(function: Callable[[], Any]) -> Callable[[], Any]:
+        found = Expectation(name, condition, violation)
+        function.__dict__["_expectations"] = (found, *_expected_of(function))
+        return function
+
+    return mark
+
+
+def _expected_of(function: Callable[[], Any]) -> tuple[Expectation, ...]:
+    found: tuple[Expectation, ...] = function.__dict__.get("_expectations", ())
+    return found
+
+
+def _query_of(function: Callable[[], Any]) -> str:
+    found = function()
+    if not isinstance(found, Recorded):
+        _refuse(f"{function.__name__} returns {type(found).__name__}: return spark.sql(…) or spark.table(…)")
+    return found.query
+
+
+def _check_others(name: str, others: Mapping[str, Any], ignored: Sequence[str] = ()) -> None:
+    if wrong := [each for each, value in others.items() if value is not None and each not in ignored]:
+        _refuse(f"{name}({wrong[0]}=…) isn't supported")
+
+
+@contextmanager
+def _in_place_of_sparks() -> Iterator[None]:
+    """Has `pyspark.pipelines` be the functions here."""
+    module = types.ModuleType(_SPARKS)
+    module.__dict__.update(API)
+    for name in _NOT_SUPPORTED:
+        module.__dict__[name] = _not_supported(name)
+    package = sys.modules.get("pyspark")
+    before = sys.modules.get(_SPARKS)
+    attribute = None if package is None else package.__dict__.get("pipelines")
+    sys.modules[_SPARKS] = module
+    if package is not None:
+        package.__dict__["pipelines"] = module
+    try:
+        yield
+    finally:
+        del sys.modules[_SPARKS]
+        if before is not None:
+            sys.modules[_SPARKS] = before
+        if (package := sys.modules.get("pyspark")) is not None:
+            package.__dict__.pop("pipelines", None)
+            if attribute is not None:
+                package.__dict__["pipelines"] = attribute
+
+
+def _not_supported(name: str) -> Callable[..., Any]:
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        _refuse(f"{name} isn't supported: make it a materialized_view, whose query sees updates and deletes, too")
+
+    return refuse
+
+
+def _file() -> _File:
+    found = _reading.get()
+    if found is None:
+        raise RuntimeError("definitions are read by `metastore pipeline run DIR`, not run by themselves")
+    return found
+
+
+def _place() -> Place:
+    """The line of the project's file that is being run."""
+    file = _file()
+    frame = sys._getframe()
+    found = 1
+    while frame is not None:
+        if Path(frame.f_code.co_filename) == file.path or frame.f_code.co_filename == str(file.path):
+            found = frame.f_lineno
+            break
+        frame = frame.f_back  # type: ignore[assignment]
+    return Place(file.shown, found)
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise BadDefinition(_place(), reason)
+
+
+def _line_in(error: BaseException, path: Path) -> int | None:
+    """The last line of a file that an exception came through."""
+    traceback, found = error.__traceback__, None
+    while traceback is not None:
+        if Path(traceback.tb_frame.f_code.co_filename) == path:
+            found = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return found

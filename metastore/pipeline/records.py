@@ -1,0 +1,117 @@
+"""What a refresh keeps of itself, in the instants that it completes. There is no other checkpoint.
+
+Each layer's instant says from which instants of its sources its rows come, by which definition, and what the refresh's
+number is. Two runners that began from the same record give their instants the same number, and the metastore lets one
+of them complete (see docs/streaming.md on batches).
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from metastore.client.lake import LakeTable
+from metastore.client.lake_types import Instant
+from metastore.wire.hive import NoSuchObjectException
+
+STREAM = "pipeline"
+"""The stream whose batches the refreshes of a layer are."""
+
+_FIELD = "pipeline"
+_PAGE = 50
+SERVICES = frozenset({"compaction", "logcompaction", "clustering", "clean", "savepoint", "publish"})
+"""The actions of instants that change no row."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """The last instant of a source that a refresh has read; timestamp None for a source that had none."""
+
+    timestamp: str | None
+    action: str | None = None
+
+    def position(self, source: LakeTable) -> int | None:
+        """The position of that instant now; None if the source doesn't know it: it has been made anew."""
+        if self.timestamp is None or self.action is None:
+            return 0
+        try:
+            return source.details(self.timestamp, self.action).instant.position
+        except NoSuchObjectException:
+            return None
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the latest refresh of a layer says of itself.
+
+    `definition` is a digest of the layer's query and table. `expected` counts, by expectation, rows that didn't meet it
+    among those that were computed.
+    """
+
+    project: str
+    number: int
+    definition: str
+    sources: Mapping[str, Read]
+    how: str
+    changed: Mapping[str, int] = field(default_factory=dict)
+    expected: Mapping[str, int] = field(default_factory=dict)
+
+    def metadata(self) -> bytes:
+        """The instant's metadata."""
+        return json.dumps({"operation": "refresh", _FIELD: asdict(self)}).encode()
+
+
+@dataclass(frozen=True)
+class LayerState:
+    """How a layer stands: its latest refresh that isn't undone, and by which instant.
+
+    `number` is the greatest number of any refresh, undone ones too. `is_ours`: nobody else has changed rows since.
+    """
+
+    record: Record | None
+    instant: Instant | None
+    number: int
+    is_ours: bool
+
+
+def state_of(layer: LakeTable) -> LayerState:
+    """How a layer stands."""
+    number = 0
+    for instant in layer.instants(states=["completed"], latest_first=True, include_archived=True, page=_PAGE):
+        if instant.position is None or instant.action not in ("commit", "deltacommit", "replacecommit"):
+            continue
+        record = _record_in(layer.details(instant.timestamp, instant.action).metadata)
+        if record is None:
+            continue
+        number = max(number, record.number)
+        if instant.undone_by is None:
+            return LayerState(record, instant, number, not _changed_by_others(layer, instant.position))
+    return LayerState(None, None, number, layer.position().position == 0)
+
+
+def _changed_by_others(layer: LakeTable, position: int) -> bool:
+    return any(
+        (each.added or each.removed) and each.instant.begun_as not in SERVICES
+        for each in layer.changes(position, include_uncommitted=True)
+    )
+
+
+def _record_in(metadata: Mapping[str, bytes]) -> Record | None:
+    for text in metadata.values():
+        try:
+            found: Any = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(found, dict) and isinstance(found.get(_FIELD), dict):
+            given = found[_FIELD]
+            sources = {name: Read(**each) for name, each in given["sources"].items()}
+            return Record(**{**given, "sources": sources})
+    return None
+
+
+def last_read(source: LakeTable, position: int) -> Read:
+    """What a refresh says that it has read a source up to a position."""
+    if position == 0:
+        return Read(None)
+    instant = next(each.instant for each in source.changes(position - 1, position, include_uncommitted=True))
+    return Read(instant.timestamp, instant.action)

@@ -1,0 +1,300 @@
+"""Brings a project's layers up to date with their sources: all of them at one moment.
+
+A refresh reads all tables as of one moment. A layer's changes are computed from those of the tables that it reads,
+layers of the same refresh among them, and all layers complete together. Nothing is kept but what is in the instants.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from metastore.client.keyed_writes import Action
+from metastore.client.lake import LakeTable, Writing
+from metastore.client.lake_types import Completion, Instant, Moment, Schema
+from metastore.errors import UserError
+from metastore.keyed.changes import ChangeType
+from metastore.pipeline.building import Table
+from metastore.pipeline.commits import MAX_TOGETHER, LayerCommit, complete_together
+from metastore.pipeline.compiling import Compiled, compiled
+from metastore.pipeline.deltas import Deltas, Relations
+from metastore.pipeline.engine import Engine
+from metastore.pipeline.errors import BadDefinition, RefreshLost, first_line
+from metastore.pipeline.graph import Graph
+from metastore.pipeline.layer_tables import check_table, make_table
+from metastore.pipeline.layers import recomputed, refresh, relations_after
+from metastore.pipeline.records import LayerState, Record, last_read, state_of
+from metastore.pipeline.source_relations import SourceChange, SourceRelations, plain
+from metastore.wire.hive import NoSuchObjectException
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS = 5
+"""How often a refresh is begun again that another runner has overtaken."""
+
+
+class NoSource(UserError):
+    """A table that a project reads isn't there, or can't be read by its timeline."""
+
+
+class RefreshFailed(UserError):
+    """A layer couldn't be computed. Nothing was written."""
+
+
+@dataclass(frozen=True)
+class LayerResult:
+    """What a refresh did with a layer.
+
+    `how` is `incremental`, `by group`, `full` or `unchanged`, `why` the reason for a full one. `changed` counts rows by
+    what became of them, `expected` by expectation those that didn't meet it.
+    """
+
+    layer: str
+    how: str
+    why: str | None = None
+    changed: Mapping[str, int] = field(default_factory=dict)
+    expected: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RefreshResult:
+    """What a refresh did. `moment` is what all sources were read as of. `instants` are those of layers that
+    weren't unchanged."""
+
+    moment: Moment
+    layers: tuple[LayerResult, ...]
+    instants: Mapping[str, Instant]
+
+
+class Runner:
+    """Refreshes the layers of one project."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        table: Callable[[str], LakeTable],
+        engine: Callable[[], Engine],
+        *,
+        heartbeat_seconds: float = 20.0,
+    ) -> None:
+        """`table`: a lake table by its name. `engine` makes an engine for one refresh."""
+        self.graph = graph
+        self.table = table
+        self.heartbeat_seconds = heartbeat_seconds
+        self._engine = engine
+        self.pause: Callable[[str], None] = _nothing
+        """Called with the name of each stage of a refresh, for tests that kill the process there."""
+
+    def compile(self) -> list[Compiled]:
+        """The project's layers. Raises BadDefinition, NoSource."""
+        engine = self._engine()
+        try:
+            return self.compiled_by(engine)
+        finally:
+            engine.close()
+
+    def refresh(self, full: Collection[str] = ()) -> RefreshResult:
+        """Brings all layers up to date. `full`: layers that are computed as a whole, by name.
+
+        Raises RefreshLost if other runners were quicker again and again, UserError for what the user can mend; then
+        nothing is written.
+        """
+        wanted = {self.graph.node(name).name for name in full}
+        for attempt in range(1, ATTEMPTS + 1):
+            engine = self._engine()
+            try:
+                return _Refresh(self, engine, wanted).run()
+            except RefreshLost as error:
+                if attempt == ATTEMPTS:
+                    raise
+                logger.info("looking again: %s", error)
+            except engine.errors as error:
+                raise RefreshFailed(f"a layer can't be computed: {first_line(error)}") from error
+            finally:
+                engine.close()
+        raise AssertionError("the last attempt returns or raises")
+
+    def compiled_by(self, engine: Engine) -> list[Compiled]:
+        """The project's layers, as an engine understands them. Raises BadDefinition, NoSource."""
+        found = compiled(self.graph, {name: self._source(name, engine) for name in self.graph.sources}, engine)
+        if len(found) > MAX_TOGETHER:
+            raise BadDefinition(
+                self.graph.project.directory,
+                f"the project has {len(found)} tables, and at most {MAX_TOGETHER} can complete together: divide it",
+            )
+        for each in found:
+            check_table(engine, self.table(each.name), each, self.graph.project.name)
+        return found
+
+    def _source(self, name: str, engine: Engine) -> tuple[Table, Mapping[str, str]]:
+        """A table from outside, and the types of its columns. Raises NoSource."""
+        lake = self.table(name)
+        try:
+            schema = lake.schema()
+        except NoSuchObjectException:
+            raise NoSource(f"there is no table {name}, which {self._readers(name)} reads") from None
+        if lake.describe().tableType == "VIRTUAL_VIEW":
+            raise NoSource(f"{name} is a view of the metastore: write its query into the project as a temporary view")
+        if not _is_parquet(schema):
+            raise NoSource(f"{name} isn't stored as Parquet: its changes can't be read here")
+        keyed = schema.keyed_table()
+        if keyed is None and lake.position().position == 0:
+            raise NoSource(f"{name} has no timeline: write into it by metastore.spark.write, or give it a primary-key")
+        types = engine.columns(schema)
+        key = None
+        if keyed is not None:
+            key = keyed.key if keyed.is_table_wide else (*keyed.key, *keyed.partition_columns)
+        return Table(name, tuple(types), key, frozenset(key or ())), types
+
+    def _readers(self, name: str) -> str:
+        return next(each.name for each in self.graph.nodes if name in each.reads)
+
+
+class _Refresh:
+    """One attempt at a refresh."""
+
+    def __init__(self, runner: Runner, engine: Engine, full: Collection[str]) -> None:
+        self._runner = runner
+        self._engine = engine
+        self._full = full
+        self._project = runner.graph.project.name
+        self._layers = runner.compiled_by(engine)
+        for each in self._layers:
+            make_table(engine, runner.table(each.name), each, self._project)
+        self._lakes = {name: runner.table(name) for name in (*runner.graph.sources, *(x.name for x in self._layers))}
+        moments = [lake.position().moment or 0 for lake in self._lakes.values()]
+        self._moment = Moment(max(moments))
+        self._positions = {name: lake.position_of(self._moment) for name, lake in self._lakes.items()}
+        self._sources = SourceRelations(engine, self._lakes, self._positions)
+        self._changed: set[str] = set()  # layers that this refresh changes
+        self._relations: dict[str, Relations] = {}
+        self._commits: list[LayerCommit] = []
+
+    def run(self) -> RefreshResult:
+        """Computes all layers and completes them."""
+        results = [self._layer(each) for each in self._layers]
+        self._runner.pause("computed")
+        instants: Mapping[str, Instant] = {}
+        if self._commits:
+            client = self._lakes[self._commits[0].layer].client
+            instants = complete_together(client, self._commits, self._runner.heartbeat_seconds, self._runner.pause)
+        return RefreshResult(self._moment, tuple(results), instants)
+
+    def _layer(self, made: Compiled) -> LayerResult:
+        state = state_of(self._lakes[made.name])
+        self._check_nothing_newer(made, state)
+        stored = self._sources.rows_at(made.name, self._positions[made.name])
+        before = self._positions_read(made, state)
+        why = self._why_full(made, state, before)
+        moved = [name for name in sorted(made.layer.sources) if self._has_moved(name, before.get(name))]
+        if why is None and not moved:
+            self._relations[made.name] = Relations(stored, stored, stored, stored)
+            return LayerResult(made.name, "unchanged")
+        relations = {name: self._relation(name, None if why else before[name]) for name in sorted(made.layer.sources)}
+        changed = [] if why else [name for name in moved if self._has_changes(name, before[name] or 0)]
+        deltas = Deltas(relations, changed, f"_{plain(made.name)}")
+        whole = why is not None or (made.kind == "full" and bool(changed))
+        step = recomputed(made.layer, deltas, stored) if whole else refresh(made.layer, deltas, stored)
+        counting = None if step is None else made.checks.counted(deltas, whole=whole)
+        self._relations[made.name] = relations_after(made.layer, deltas, stored, step)
+        self._sources.bind(deltas.steps)
+        self._engine.run(deltas.steps)
+        counts = {} if step is None else _named_counts(self._engine.counted(step))
+        missed = {} if counting is None else self._engine.values(counting)
+        made.checks.raise_for(made.name, missed)
+        expected = {made.checks.columns[column].name: count for column, count in missed.items()}
+        how = "full" if whole else made.kind
+        self._commit(made, state, how, step if counts else None, counts, expected)
+        if counts:
+            self._changed.add(made.name)
+        return LayerResult(made.name, how, why or (made.reasons[0] if whole else None), counts, expected)
+
+    def _check_nothing_newer(self, made: Compiled, state: LayerState) -> None:
+        """Raises RefreshLost if a layer was refreshed after the moment that is read."""
+        if state.instant is not None and (state.instant.position or 0) > self._positions[made.name]:
+            raise RefreshLost(f"another runner has refreshed {made.name} meanwhile")
+
+    def _positions_read(self, made: Compiled, state: LayerState) -> dict[str, int | None]:
+        """By source, the position up to which a layer has read it; None if that can't be said."""
+        read = {} if state.record is None else state.record.sources
+        return {
+            name: None if name not in read else read[name].position(self._lakes[name]) for name in made.layer.sources
+        }
+
+    def _why_full(self, made: Compiled, state: LayerState, before: Mapping[str, int | None]) -> str | None:
+        """Why a layer must be computed as a whole; None if its increment does."""
+        if made.name in self._full:
+            return "asked for"
+        if state.record is None:
+            return "first refresh"
+        if state.record.definition != made.definition:
+            return "the definition has changed"
+        if not state.is_ours:
+            return "somebody else has changed the table"
+        for name, position in sorted(before.items()):
+            if position is None or position > self._positions[name]:
+                return f"{name} has been made anew"
+            if position < self._lakes[name].position().oldest_readable:
+                return f"{name} has lost files of the state that was read last"
+            if name in self._changed and self._sources.has_changes(name, position):
+                return f"{name} was changed by others, too"
+        return None
+
+    def _has_moved(self, name: str, position: int | None) -> bool:
+        return name in self._changed or position is None or position < self._positions[name]
+
+    def _has_changes(self, name: str, position: int) -> bool:
+        return name in self._changed or self._sources.has_changes(name, position)
+
+    def _relation(self, name: str, position: int | None) -> Relations:
+        """A table's relations, from the position that was read of it last; None where only its rows now are needed."""
+        if name in self._changed:
+            return self._relations[name]
+        at = self._positions[name]
+        if position is None:
+            rows = self._sources.rows_at(name, at)
+            return Relations(rows, rows, rows, rows)
+        return self._sources.between(SourceChange(name, position, at))
+
+    def _commit(
+        self,
+        made: Compiled,
+        state: LayerState,
+        how: str,
+        changes: str | None,
+        counts: Mapping[str, int],
+        expected: Mapping[str, int],
+    ) -> None:
+        lake, position = self._lakes[made.name], self._positions[made.name]
+        from_layers = [name for name in made.layer.sources if name in self._changed]
+        read = {
+            name: last_read(self._lakes[name], self._positions[name])
+            for name in made.layer.sources
+            if name not in self._changed
+        }
+        if changes is None:
+            keyed = lake.schema().keyed_table()
+            name = "deltacommit" if keyed is not None and keyed.is_merge_on_read else "commit"
+            action = Action(lake, name, _no_rows, position)
+        else:
+            action = self._engine.action(changes, lake, position)
+        record = Record(self._project, state.number + 1, made.definition, read, how, counts, expected)
+        self._commits.append(LayerCommit(made.name, action, record, from_layers))
+
+
+def _no_rows(_: Writing) -> Completion:
+    return Completion(conditional=True)
+
+
+def _named_counts(counts: Mapping[str, int]) -> dict[str, int]:
+    """How many rows were inserted, updated and deleted."""
+    kinds = {ChangeType.INSERT: "inserted", ChangeType.UPDATE_POSTIMAGE: "updated", ChangeType.DELETE: "deleted"}
+    return {name: counts[str(kind)] for kind, name in kinds.items() if counts.get(str(kind))}
+
+
+def _is_parquet(schema: Schema) -> bool:
+    stored = schema.properties.get("spark.sql.sources.provider") or schema.input_format
+    return "parquet" in stored.lower()
+
+
+def _nothing(_: str) -> None:
+    pass

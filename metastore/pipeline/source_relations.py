@@ -1,0 +1,73 @@
+"""The tables that a refresh reads, as relations: their states, and what changed between two of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from metastore.client.lake import LakeTable
+from metastore.pipeline.deltas import Relations, Step
+from metastore.pipeline.engine import Engine
+
+
+class SourceChange(NamedTuple):
+    """A table between two positions."""
+
+    table: str
+    after: int
+    up_to: int
+
+
+class SourceRelations:
+    """Relations of tables. They are read when a step names them, by `bind`: most steps don't need a state before."""
+
+    def __init__(self, engine: Engine, lakes: Mapping[str, LakeTable], positions: Mapping[str, int]) -> None:
+        """`positions`: of each table as of the moment that is read."""
+        self._engine = engine
+        self._lakes = lakes
+        self._positions = positions
+        self._states: dict[str, tuple[str, int]] = {}
+        self._sides: dict[str, tuple[SourceChange, Relations]] = {}
+        self._bound: set[str] = set()
+        self._found: dict[SourceChange, bool] = {}
+
+    def rows_at(self, table: str, position: int) -> str:
+        """The relation of a table's rows at a position."""
+        name = f"_at_{position}_{plain(table)}"
+        self._states[name] = (table, position)
+        return name
+
+    def between(self, change: SourceChange) -> Relations:
+        """A table's relations from one position to another."""
+        begin = f"_from_{change.after}_to_{change.up_to}_{plain(change.table)}"
+        before, after = self.rows_at(change.table, change.after), self.rows_at(change.table, change.up_to)
+        found = Relations(before, after, f"{begin}_old", f"{begin}_new")
+        self._sides[found.old] = self._sides[found.new] = (change, found)
+        return found
+
+    def has_changes(self, table: str, after: int) -> bool:
+        """Whether rows of a table have changed since a position; a compaction alone changes none."""
+        change = SourceChange(table, after, self._positions[table])
+        if change not in self._found:
+            some = after != change.up_to
+            self._found[change] = some and self._engine.has_changes(self._lakes[table], after, change.up_to)
+        return self._found[change]
+
+    def bind(self, steps: Sequence[Step]) -> None:
+        """Reads the relations that steps name."""
+        named = {table.name for each in steps for table in each.query.find_all(exp.Table)}
+        for name in sorted(named - self._bound):
+            if name in self._states:
+                table, position = self._states[name]
+                self._engine.bind_state(name, self._lakes[table], position)
+                self._bound.add(name)
+            elif name in self._sides and name not in self._bound:
+                change, relations = self._sides[name]
+                lake = self._lakes[change.table]
+                self._engine.bind_changes(relations.old, relations.new, lake, change.after, change.up_to)
+                self._bound |= {relations.old, relations.new}
+
+
+def plain(name: str) -> str:
+    """A table's name as a part of a relation's."""
+    return "".join(each if each.isalnum() else "_" for each in name)

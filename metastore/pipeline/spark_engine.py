@@ -1,0 +1,181 @@
+"""Runs the steps of refreshes on Spark, in a session of their own."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
+from sqlglot import exp
+
+from metastore.client.keyed_writes import Action
+from metastore.client.lake import LakeTable
+from metastore.client.lake_types import Schema
+from metastore.keyed.changes import CHANGE_TYPE, ChangeType
+from metastore.pipeline.compiling import Compiled
+from metastore.pipeline.deltas import Step
+from metastore.pipeline.errors import BadQuery, first_line
+from metastore.spark.keyed_commits import KeyedWrite
+from metastore.spark.lake_reading import ADDED, CHANGE, REMOVED, read
+from metastore.spark.table_schema import columns_of, quoted
+
+DEFAULTS = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC"}
+"""Settings by which Spark's lines differ, and places; a project's configuration may set others."""
+
+_OLD = [str(ChangeType.DELETE), str(ChangeType.UPDATE_PREIMAGE)]
+_NEW = [str(ChangeType.INSERT), str(ChangeType.UPDATE_POSTIMAGE)]
+
+
+class _Range(NamedTuple):
+    """A table between two positions."""
+
+    table: str
+    after: int
+    up_to: int
+
+
+class SparkEngine:
+    """Relations and steps as temporary views."""
+
+    errors: tuple[type[Exception], ...] = (PySparkException,)
+
+    def __init__(self, spark: SparkSession, configuration: Mapping[str, str]) -> None:
+        """`configuration`: Spark's settings for queries. Those of the given session don't change."""
+        self._spark = spark.newSession()
+        for key, value in {**DEFAULTS, **configuration}.items():
+            if self._spark.conf.isModifiable(key):
+                self._spark.conf.set(key, value)
+        self._views: list[str] = []
+        self._kept: list[DataFrame] = []
+        self._changes: dict[_Range, DataFrame] = {}
+
+    # --- the analyser -----------------------------------------------------------------------------------------
+
+    def declare(self, relation: str, types: Mapping[str, str]) -> None:
+        """Makes an empty relation of some columns, by their types."""
+        columns = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in types.items())
+        self._bind(relation, self._spark.sql(f"SELECT {columns} WHERE false"))
+
+    def types(self, steps: Sequence[Step], relation: str) -> Mapping[str, str]:
+        """The types of a step's columns, by Spark's names. Raises BadQuery."""
+        try:
+            for each in steps:
+                self._bind(each.name, self._spark.sql(each.query.sql("spark")))
+        except PySparkException as error:
+            raise BadQuery(first_line(error)) from None
+        return _types(self._spark.table(relation).schema)
+
+    def types_of_query(self, query: exp.Query) -> Mapping[str, str]:
+        """The types of a query's columns. Raises BadQuery."""
+        try:
+            return _types(self._spark.sql(query.sql("spark")).schema)
+        except PySparkException as error:
+            raise BadQuery(first_line(error)) from None
+
+    # --- tables -----------------------------------------------------------------------------------------------
+
+    def columns(self, schema: Schema) -> Mapping[str, str]:
+        """A table's columns, with those of its partitions, in lower case; Spark's names of their types."""
+        found = columns_of(self._spark, schema)
+        return {**_types(found.data), **_types(found.keys)}
+
+    def create_table(self, made: Compiled, properties: Mapping[str, str]) -> None:
+        """Makes a layer's table, and its database, unless they are there."""
+        database, _, table = made.name.partition(".")
+        columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in made.types.items())
+        listed = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in properties.items())
+        partitions = ", ".join(map(quoted, made.node.partitions))
+        partitioned = f"PARTITIONED BY ({partitions})" if partitions else ""
+        comment = "" if made.node.comment is None else f"COMMENT {_text(made.node.comment)}"
+        self._spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(database)}")
+        self._spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {quoted(database)}.{quoted(table)} ({columns}) USING parquet {partitioned}"
+            f" {comment} TBLPROPERTIES ({listed})"
+        )
+
+    def bind_state(self, name: str, lake: LakeTable, position: int) -> None:
+        """Makes a table's rows at a position a relation."""
+        self._bind(name, _lower(read(self._spark, lake.full_name, as_of=position, include_uncommitted=True)))
+
+    def bind_changes(self, old: str, new: str, lake: LakeTable, after: int, up_to: int) -> None:
+        """Makes the rows of a table that changed between two positions relations, as they were and as they are."""
+        rows = self._changed(lake, after, up_to)
+        kind = sf.col(CHANGE_TYPE if CHANGE_TYPE in rows.columns else CHANGE)
+        self._bind(old, rows.where(kind.isin([*_OLD, REMOVED])))
+        self._bind(new, rows.where(kind.isin([*_NEW, ADDED])))
+
+    def has_changes(self, lake: LakeTable, after: int, up_to: int) -> bool:
+        """Whether rows of a table changed between two positions."""
+        return not self._changed(lake, after, up_to).isEmpty()
+
+    def _changed(self, lake: LakeTable, after: int, up_to: int) -> DataFrame:
+        key = _Range(lake.full_name, after, up_to)
+        if key not in self._changes:
+            is_keyed = lake.schema().keyed_table() is not None
+            rows = read(
+                self._spark,
+                lake.full_name,
+                incremental=(after, up_to),
+                changes=is_keyed,
+                with_removed=not is_keyed,
+                include_uncommitted=True,
+            )
+            self._changes[key] = self._keep(_lower(rows))
+        return self._changes[key]
+
+    # --- steps ------------------------------------------------------------------------------------------------
+
+    def run(self, steps: Sequence[Step]) -> None:
+        """Makes the results of steps relations. Nothing is computed before it is read."""
+        for each in steps:
+            rows = self._spark.sql(each.query.sql("spark"))
+            self._bind(each.name, self._keep(rows) if each.keep else rows)
+
+    def counted(self, changes: str) -> Mapping[str, int]:
+        """The number of rows of a relation of changes, by their `_change_type`."""
+        rows = self._spark.table(changes).groupBy(CHANGE_TYPE).agg(sf.count(sf.lit(1))).collect()
+        return {row[0]: row[1] for row in rows}
+
+    def values(self, relation: str) -> Mapping[str, int]:
+        """The one row of a relation."""
+        found: Mapping[str, int] = self._spark.table(relation).collect()[0].asDict()
+        return found
+
+    def action(self, changes: str, lake: LakeTable, position: int) -> Action:
+        """The instant that writes a relation of changes into a table that was read at a position."""
+        rows = self._spark.table(changes)
+        return KeyedWrite(rows, lake, lake.schema(), "merge", source="pipeline", based_on=position).action()
+
+    def close(self) -> None:
+        """Forgets all names, and what was kept."""
+        for name in self._views:
+            self._spark.catalog.dropTempView(name)
+        for kept in self._kept:
+            kept.unpersist()
+        self._views.clear()
+        self._kept.clear()
+        self._changes.clear()
+
+    def _bind(self, name: str, rows: DataFrame) -> None:
+        rows.createOrReplaceTempView(name)
+        self._views.append(name)
+
+    def _keep(self, rows: DataFrame) -> DataFrame:
+        kept = rows.persist()
+        self._kept.append(kept)
+        return kept
+
+
+def _lower(rows: DataFrame) -> DataFrame:
+    return rows.toDF(*(name.lower() for name in rows.columns))
+
+
+def _types(schema: StructType) -> dict[str, str]:
+    fields: Any = schema.fields
+    return {each.name.lower(): each.dataType.simpleString() for each in fields}
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,63 @@
+"""Runs in a process with Spark: refreshes layers, and compares them with what Spark itself makes of their queries.
+
+It needs nothing but PySpark and this package, so that each of Spark's lines can run it.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from metastore.pipeline import queries as reading
+from metastore.pipeline.definitions import Definitions, Project, View
+from metastore.pipeline.errors import Place
+from metastore.pipeline.graph import graph_of
+from metastore.pipeline.runner import Runner
+from metastore.pipeline.spark_engine import DEFAULTS, SparkEngine
+from metastore.spark import read
+from metastore.spark.session_client import lake_table
+
+
+class Layers:
+    """Layers by their queries, in one database."""
+
+    def __init__(self, spark: SparkSession, database: str, queries: Mapping[str, str]) -> None:
+        self.spark = spark
+        self.database = database
+        self.queries = queries
+        views = [View(name, text, Place(Path("layers.sql"), 1)) for name, text in queries.items()]
+        self.graph = graph_of(Project(Path(), database, database, {}, Definitions(views)))
+        self.runner = Runner(self.graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {}))
+
+    def refresh(self) -> dict[str, list[Any]]:
+        """Refreshes, compares, and says how each layer was refreshed, and how many rows changed."""
+        result = self.runner.refresh()
+        wrong = {name: found for name in self.queries if (found := self._difference(name))}
+        if wrong:
+            raise AssertionError(f"not what Spark answers: {wrong}")
+        return {each.layer.partition(".")[2]: [each.how, sum(each.changed.values())] for each in result.layers}
+
+    def _difference(self, name: str) -> str:
+        session = self.spark.newSession()
+        for key, value in DEFAULTS.items():
+            session.conf.set(key, value)
+        node = self.graph.node(name)
+        for table in node.reads:
+            rows = read(session, table, include_uncommitted=True)
+            rows.drop("_row_key").createOrReplaceTempView(f"seen_{table.partition('.')[2]}")
+        tree = reading.with_relations(reading.parsed(self.queries[name]), self.database, _seen)
+        expected = _bag(session.sql(tree.sql("spark")).collect())
+        found = _bag(read(session, f"{self.database}.{name}").drop("_row_key").collect())
+        if found == expected:
+            return ""
+        return f"{name} misses {list((expected - found).items())[:3]}, has {list((found - expected).items())[:3]}"
+
+
+def _seen(table: str) -> str:
+    return f"seen_{table.partition('.')[2]}"
+
+
+def _bag(rows: list[Any]) -> Counter[str]:
+    return Counter(repr(tuple(row)) for row in rows)

@@ -1,0 +1,212 @@
+"""Projects and their definitions: what is read, and what is refused with its file and line."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from metastore.pipeline.definitions import Expectation, Violation
+from metastore.pipeline.errors import BadDefinition
+from metastore.pipeline.graph import graph_of
+from metastore.pipeline.projects import read_project
+from tests.layers.projects import graph, write_project
+
+SQL = """
+-- the details
+CREATE OR REFRESH MATERIALIZED VIEW details (
+    CONSTRAINT positive EXPECT (amount >= 0 AND coalesce(city, ';') <> ')') ON VIOLATION DROP ROW,
+    CONSTRAINT known EXPECT (id IS NOT NULL)
+)
+  COMMENT 'orders; with cities'
+  TBLPROPERTIES ('bucket' = '2', refresh_policy = 'auto')
+  PARTITIONED BY (dt)
+AS WITH o AS (SELECT * FROM ods.orders) SELECT o.id, amount, city, dt FROM o JOIN named c ON o.cust = c.id;
+
+CREATE TEMPORARY VIEW named AS SELECT id, upper(city) AS city FROM Ods.Customers;
+
+CREATE STREAMING TABLE dim.customers;
+CREATE FLOW f AS AUTO CDC INTO dim.customers FROM STREAM(raw.changes) KEYS (id)
+  APPLY AS DELETE WHEN op = 'D' SEQUENCE BY nr COLUMNS * EXCEPT (op, nr) STORED AS SCD TYPE 2;
+"""
+PYTHON = """
+from pyspark import pipelines as dp
+
+@dp.materialized_view(name="dws.revenue", comment="by city", partition_cols=["city"])
+@dp.expect("some", "n > 0")
+@dp.expect_or_fail("few", "n < 1000")
+def revenue():
+    return spark.sql("SELECT city, count(*) AS n FROM details GROUP BY city")
+
+@dp.materialized_view
+def everything():
+    return spark.table("dws.revenue")
+"""
+
+
+def test_a_project(tmp_path: Path) -> None:
+    found = graph(tmp_path, a__sql=SQL, b__py=PYTHON)
+    nodes = {each.name: each for each in found.nodes}
+    assert [*nodes].index("shop.details") < [*nodes].index("dws.revenue") < [*nodes].index("shop.everything")
+    assert found.sources == ["ods.customers", "ods.orders", "raw.changes"]
+    details = nodes["shop.details"]
+    assert details.reads == {"ods.orders", "ods.customers"}
+    assert details.partitions == ("dt",)
+    assert details.properties == {"bucket": "2", "refresh_policy": "auto"}
+    assert details.comment == "orders; with cities"
+    assert details.expectations == (
+        Expectation("positive", "amount >= 0 AND coalesce(city, ';') <> ')'", Violation.DROP),
+        Expectation("known", "id IS NOT NULL", Violation.KEEP),
+    )
+    assert str(details.place) == "transformations/a.sql:3"
+    revenue = nodes["dws.revenue"]
+    assert [each.name for each in revenue.expectations] == ["some", "few"]
+    assert revenue.expectations[1].violation is Violation.FAIL
+    assert revenue.partitions == ("city",)
+    flow = nodes["dim.customers"].flow
+    assert flow is not None
+    assert (flow.keys, flow.sequence_by, flow.deletes, flow.except_columns, flow.scd_type) == (
+        ("id",),
+        "nr",
+        "op = 'D'",
+        ("op", "nr"),
+        2,
+    )
+
+
+def test_our_own_name_and_flows_in_python(tmp_path: Path) -> None:
+    text = """
+from metastore import pipeline as dp
+
+dp.create_streaming_table("dim", table_properties={"bucket": "3"})
+dp.create_auto_cdc_flow(target="dim", source="raw.c", keys=["ID"], sequence_by="nr", apply_as_deletes="op = 'D'")
+"""
+    [node] = graph(tmp_path, a__py=text).nodes
+    assert node.name == "shop.dim"
+    assert node.properties == {"bucket": "3"}
+    assert node.flow is not None
+    assert node.flow.keys == ("id",)
+
+
+MV = "CREATE MATERIALIZED VIEW {} AS {};\n"
+BAD_SQL = {
+    "twice": (MV.format("a", "SELECT 1 AS x") + "\n" + MV.format("A", "SELECT 2 AS x"), ":3: A is defined twice, at"),
+    "a cycle": (
+        MV.format("a", "SELECT * FROM b") + MV.format("b", "SELECT * FROM a"),
+        r":[12]: tables read each other: (shop.a -> shop.b -> shop.a|shop.b -> shop.a -> shop.b)",
+    ),
+    "itself": (MV.format("a", "SELECT * FROM shop.a"), ":1: tables read each other"),
+    "views in a circle": (
+        "CREATE TEMPORARY VIEW v AS SELECT * FROM w;CREATE TEMPORARY VIEW w AS SELECT * FROM v;"
+        + MV.format("a", "SELECT * FROM v"),
+        ":1: temporary views read each other",
+    ),
+    "now": ("\n\n" + MV.format("a", "SELECT now() AS t FROM x"), r":3: now\(\) has another value at each refresh"),
+    "current_date": (MV.format("a", "SELECT * FROM x WHERE d = current_date"), "current_date"),
+    "unix_timestamp": (MV.format("a", "SELECT unix_timestamp() AS t FROM x"), "current_timestamp"),
+    "rand": (MV.format("a", "SELECT rand() AS t FROM x"), r"rand\(\) has another value"),
+    "uuid": (MV.format("a", "SELECT uuid() AS t FROM x"), "uuid"),
+    "first": (MV.format("a", "SELECT first(x) AS t FROM x"), "takes any row of those that tie"),
+    "max_by": (MV.format("a", "SELECT max_by(x, y) AS t FROM x"), "takes any row of those that tie"),
+    "collect_list": (MV.format("a", "SELECT collect_list(x) AS t FROM x"), "sort them with sort_array"),
+    "sample": (MV.format("a", "SELECT * FROM x TABLESAMPLE (5 PERCENT)"), "TABLESAMPLE"),
+    "no SQL": ("CREATE MATERIALIZED VIEW a AS SELECT FROM WHERE (", ":1: the query can't be parsed"),
+    "no query": ("\nCREATE MATERIALIZED VIEW a AS INSERT INTO b VALUES (1)", ":2: expected one query"),
+    "an open text": ("SELECT 'abc", ":1: it can't be read as SQL"),
+    "another statement": ("SELECT 1", ":1: expected CREATE MATERIALIZED VIEW"),
+    "a table": ("CREATE TABLE a AS SELECT 1", ":1: expected MATERIALIZED VIEW"),
+    "columns": ("CREATE MATERIALIZED VIEW a (x INT) AS SELECT 1 AS x", "columns have the types of the query"),
+    "clusters": ("CREATE MATERIALIZED VIEW a CLUSTER BY (x) AS SELECT 1 AS x", "CLUSTER BY isn't supported here"),
+    "a format": ("CREATE MATERIALIZED VIEW a USING orc AS SELECT 1 AS x", "stored as Parquet"),
+    "a stream's query": ("CREATE STREAMING TABLE a AS SELECT 1", "for a query make it a MATERIALIZED VIEW"),
+    "no flow": ("CREATE STREAMING TABLE a", ":1: a has no flows"),
+    "no target": (
+        MV.format("a", "SELECT 1 AS x") + "CREATE FLOW f AS AUTO CDC INTO b FROM c KEYS (id) SEQUENCE BY n",
+        ":2: there is no streaming table b",
+    ),
+    "no sequence": (
+        "CREATE STREAMING TABLE a; CREATE FLOW f AS AUTO CDC INTO a FROM c KEYS (id)",
+        "SEQUENCE BY is missing",
+    ),
+    "an append flow": ("CREATE FLOW f AS INSERT INTO a SELECT 1", "expected AS AUTO CDC INTO"),
+    "another policy": ("CREATE MATERIALIZED VIEW a TBLPROPERTIES (refresh_policy = 'soon') AS SELECT 1 AS x", "soon"),
+    "another catalog": (MV.format("a", "SELECT * FROM other.shop.x"), "is of another catalog"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SQL)
+def test_sql_that_is_refused(tmp_path: Path, name: str) -> None:
+    text, message = BAD_SQL[name]
+    with pytest.raises(BadDefinition, match=rf"^transformations/a\.sql.*{message}"):
+        graph(tmp_path, a__sql=text)
+
+
+BAD_PYTHON = {
+    "syntax": ("\n\ndef (:", ":3: it isn't Python"),
+    "an error": ("\nraise ValueError('no')", ":2: ValueError: no"),
+    "a table": ("from pyspark import pipelines as dp\n\n@dp.table\ndef a():\n    pass", ":3: table isn't supported"),
+    "an append flow": ("from pyspark import pipelines as dp\ndp.append_flow(target='a')", ":2: append_flow isn't"),
+    "an argument": (
+        "from pyspark import pipelines as dp\n@dp.materialized_view(cluster_by=['a'])\ndef a(): pass",
+        r":2: materialized_view\(cluster_by=…\) isn't supported",
+    ),
+    "a DataFrame": (
+        "from pyspark import pipelines as dp\n@dp.materialized_view\ndef a():\n    return spark.range(3)",
+        ":4: spark.range isn't there",
+    ),
+    "its methods": (
+        "from pyspark import pipelines as dp\n@dp.materialized_view\ndef a():\n    return spark.table('x').where('y')",
+        ":4: a definition's query is SQL",
+    ),
+    "nothing": ("from pyspark import pipelines as dp\n@dp.materialized_view\ndef a():\n    pass", "a returns NoneType"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PYTHON)
+def test_python_that_is_refused(tmp_path: Path, name: str) -> None:
+    text, message = BAD_PYTHON[name]
+    with pytest.raises(
+        BadDefinition, match=rf"^transformations/a\.py{message if message[0] == ':' else '.*' + message}"
+    ):
+        graph(tmp_path, a__py=text)
+
+
+def test_sparks_own_module_is_there_again(tmp_path: Path) -> None:
+    pipelines = pytest.importorskip("pyspark.pipelines")
+    graph(tmp_path, b__py=PYTHON.replace("details", "x"))
+    from pyspark import pipelines as again
+
+    assert again is pipelines
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("", "expected `name: …`"),
+        ("name: [", "yml:1: it isn't YAML|yml:2: it isn't YAML"),
+        ("name: a\nnmae: b", "there is no field nmae"),
+        ("name: a\nstorage: x", "its libraries define no table"),
+        ("name: a\ncatalog: other", "catalog: layers are"),
+        ("name: a\nconfiguration: {a: 1}", "configuration: expected Spark's settings"),
+        ("name: a\nlibraries: [{glob: {include: ../**}}]", "within the project"),
+        ("name: a\nlibraries: [{file: a}]", "libraries: expected"),
+        ("name: a\nlibraries: [{glob: {include: spark-pipeline.yml}}]", "end with .sql or .py"),
+    ],
+    ids=["empty", "no YAML", "a field", "nothing", "catalog", "configuration", "elsewhere", "library", "file"],
+)
+def test_specs_that_are_refused(tmp_path: Path, spec: str, message: str) -> None:
+    (tmp_path / "spark-pipeline.yml").write_text(spec)
+    with pytest.raises(BadDefinition, match=message):
+        read_project(tmp_path)
+
+
+def test_a_directory_without_a_project(tmp_path: Path) -> None:
+    with pytest.raises(BadDefinition, match=re.escape(f"{tmp_path}: there is no spark-pipeline.yml")):
+        read_project(tmp_path)
+
+
+def test_names_of_layers_are_found_with_and_without_their_database(tmp_path: Path) -> None:
+    write_project(tmp_path, {"a.sql": MV.format("a", "SELECT 1 AS x")})
+    found = graph_of(read_project(tmp_path))
+    assert found.node("a") is found.node("SHOP.A")
+    with pytest.raises(BadDefinition, match="the project has no table b"):
+        found.node("b")

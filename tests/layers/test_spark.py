@@ -1,0 +1,147 @@
+"""Layers on Spark: refreshed by increments, they are what Spark makes of their queries as a whole."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.layers.constructs import QUERIES as CONSTRUCTS
+from tests.spark.conftest import spark_session
+from tests.spark.session import ROOT, SparkSession
+from tests.support.target import Target
+
+__all__ = ["spark_session"]
+
+pytestmark = pytest.mark.spark
+
+TABLES = """
+CREATE TABLE {0}.orders (id BIGINT, cust BIGINT, amount BIGINT, city STRING, price DECIMAL(10,2), at TIMESTAMP,
+ tags ARRAY<STRING>) USING parquet TBLPROPERTIES ('primary-key' = 'id', 'table-type' = 'merge-on-read');
+CREATE TABLE {0}.customers (id BIGINT, name STRING, city STRING) USING parquet TBLPROPERTIES ('primary-key' = 'id');
+CREATE TABLE {0}.items (ord BIGINT, nr BIGINT, price BIGINT) USING parquet TBLPROPERTIES ('primary-key' = 'ord,nr');
+CREATE TABLE {0}.visits (cust BIGINT, city STRING) USING parquet
+"""
+QUERIES: Mapping[str, str] = {
+    "wide": "SELECT o.id, o.city, o.price, o.at, c.name FROM orders o LEFT JOIN customers c ON o.cust = c.id",
+    "hours": (
+        "SELECT date_trunc('HOUR', at) AS hour, city, sum(price) AS revenue, avg(price) AS mean,"
+        " percentile(price, 0.5) AS median, sort_array(collect_list(name)) AS names FROM wide GROUP BY 1, city"
+    ),
+    "tags": (
+        "SELECT o.id, t.place, t.tag FROM orders o LATERAL VIEW OUTER posexplode(o.tags) t AS place, tag"
+        " WHERE o.amount IS NOT NULL"
+    ),
+    "towns": (
+        "SELECT v.city, count(*) AS n, sum(o.amount) AS s FROM visits v LEFT JOIN orders o USING (cust) GROUP BY v.city"
+    ),
+}
+
+ORDER = (
+    "SELECT CAST({} AS BIGINT) id, CAST({} AS BIGINT) cust, CAST({} AS BIGINT) amount, {} city,"
+    " CAST('{}' AS DECIMAL(10,2)) price, TIMESTAMP '2026-01-31 {}:15:00' at, {} tags"
+)
+
+
+def order(id: int, cust: int | None, amount: int | None, city: str | None, price: str, hour: int, *tags: str) -> str:
+    """A row of orders in SQL."""
+    values = ["NULL" if each is None else each for each in (cust, amount)]
+    listed = f"array({', '.join(repr(each) for each in tags)})" if tags else "CAST(NULL AS ARRAY<STRING>)"
+    return ORDER.format(id, *values, "CAST(NULL AS STRING)" if city is None else f"'{city}'", price, hour, listed)
+
+
+class Layers:
+    """Layers in a session of Spark's, over tables of a database of the test's own."""
+
+    def __init__(self, spark: SparkSession, database: str, queries: Mapping[str, str]) -> None:
+        self.spark, self.database, self.queries = spark, database, dict(queries)
+        spark.sql(f"CREATE DATABASE {database}")
+        for statement in TABLES.format(database).split(";"):
+            spark.sql(statement)
+        self.write("visits", "VALUES (1, 'Oslo'), (1, 'Oslo'), (9, NULL) AS t(cust, city)", "append")
+        self.write("customers", "VALUES (1, 'a', 'Oslo'), (2, 'b', 'Rome'), (3, 'a', NULL) AS t(id, name, city)")
+        self.write("items", "VALUES (1, 1, 5), (1, 2, 0), (2, 1, 3) AS t(ord, nr, price)")
+        rows = [
+            order(1, 1, 5, "Oslo", "1.10", 10, "x", "y"),
+            order(2, 1, None, "Oslo", "2.20", 10),
+            order(3, 2, 3, None, "3.30", 11, "z"),
+            order(4, None, 3, "Rome", "4.40", 11),
+        ]
+        self.write("orders", f"({' UNION ALL '.join(rows)}) AS t")
+
+    def write(self, table: str, rows: str, operation: str = "upsert") -> None:
+        """Writes what stands after FROM into a table."""
+        self._run(
+            "from metastore.spark import write\n"
+            f"write(spark.sql('''SELECT * FROM {rows}'''), '{self.database}.{table}', operation='{operation}')"
+        )
+
+    def refresh(self) -> dict[str, Any]:
+        """Refreshes and compares; returns by layer how, and how many rows changed."""
+        found: dict[str, Any] = self._run(
+            "from tests.layers.spark_check import Layers\n"
+            f"result = Layers(spark, {self.database!r}, {self.queries!r}).refresh()"
+        )
+        return found
+
+    def change(self) -> None:
+        """Changes rows of all tables."""
+        self.write("visits", "VALUES (2, 'Rome'), (1, 'Bonn') AS t(cust, city)", "append")
+        self.write("customers", "VALUES (1, 'A', 'Rome'), (4, 'd', 'Oslo') AS t(id, name, city)")
+        self.write("items", "VALUES (2, 1, 4), (3, 1, 1) AS t(ord, nr, price)")
+        rows = [order(2, 3, 7, None, "9.99", 12, "y"), order(5, 4, 0, "Oslo", "0.01", 10, "x")]
+        self.write("orders", f"({' UNION ALL '.join(rows)}) AS t")
+        self.write("orders", "VALUES (1) AS t(id)", "delete")
+
+    def _run(self, code: str) -> Any:
+        return self.spark.python(f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{code}")
+
+
+@pytest.fixture(params=["4", pytest.param("3.5", marks=pytest.mark.long)], ids=["spark-4", "spark-3.5"])
+def spark(request: pytest.FixtureRequest, spark_session: Callable[[str], SparkSession]) -> SparkSession:
+    return spark_session(request.param)
+
+
+@pytest.fixture
+def database(spark: SparkSession) -> Iterator[str]:
+    name = f"spark_layers_{spark.line.replace('.', '_')}"
+    yield name
+    spark.sql(f"DROP DATABASE IF EXISTS {name} CASCADE")
+
+
+def test_layers_on_spark(spark: SparkSession, database: str) -> None:
+    layers = Layers(spark, database, QUERIES)
+    assert {how for how, _ in layers.refresh().values()} == {"full"}
+    layers.change()
+    found = layers.refresh()
+    assert found["wide"] == ["incremental", 3], "one row updated, one inserted, one deleted"
+    assert {name: how for name, (how, _) in found.items()} == {
+        "wide": "incremental",
+        "hours": "by group",
+        "tags": "incremental",
+        "towns": "by group",
+    }
+
+
+@pytest.mark.long
+def test_all_constructs_on_spark(spark: SparkSession, database: str) -> None:
+    names = {name: f"q{number}" for number, name in enumerate(CONSTRUCTS)}
+    layers = Layers(spark, database, {names[name]: text for name, text in CONSTRUCTS.items()})
+    layers.refresh()
+    layers.change()
+    assert {how for how, _ in layers.refresh().values()} == {"incremental", "by group", "full"}
+
+
+@pytest.mark.long
+def test_the_example(target: Target) -> None:
+    command = [sys.executable, "examples/layers.py", "--uri", f"thrift://{target.host}:{target.port}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = done.stdout.splitlines()
+    changed = lines.index("a customer moves, another is deleted, an order is corrected:")
+    assert [line.split(" ", 2)[1] for line in lines[:changed] if "." in line.split(" ")[0]] == ["full"] * 4
+    after = {line.split(" ")[0]: " ".join(line.split(" ")[1:]) for line in lines[changed + 1 :] if line[:1].isalpha()}
+    assert after["dwd.orders"].startswith("incremental {'updated': 3}")
+    assert "| Bonn|   20.0|     1|" in done.stdout
+    assert "|unknown|    5.5|     1|" in done.stdout
