@@ -29,6 +29,8 @@ _SUBCOMMANDS = {
     "outlets": _Subcommand("metastore.cli.outlets:outlets", "Deliver events to streams, webhooks and listeners."),
     "hudi": _Subcommand("metastore.cli.hudi:hudi", "Import Hudi tables."),
     "spark-conf": _Subcommand("metastore.cli.spark:spark_conf", "Print Spark's settings as in spark-defaults.conf."),
+    "users": _Subcommand("metastore.cli.users:users", "Add, remove and list users with passwords."),
+    "tls": _Subcommand("metastore.cli.tls:tls", "Make a certificate for a first try of TLS."),
     "db": _Subcommand("metastore.cli.db:db", "Upgrade the database's schema; declare a restore."),
     "settings": _Subcommand("metastore.cli.settings:settings", "Show the settings, and where each comes from."),
     "completion": _Subcommand("metastore.cli.completion:completion", "Print the completion script for a shell."),

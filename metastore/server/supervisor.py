@@ -190,6 +190,8 @@ class Supervisor:
             found["http_port"] = self._http_listener.getsockname()[1]
         self._settings = settings = settings.model_copy(update=found)
         self._directory.describe_owner(self._uri)
+        if (exposure := settings.exposure) is not None:
+            log.warning("THE SERVER IS OPEN TO EVERYBODY", detail=exposure)
         _allow_open_files(settings.max_connections + _OTHER_FILES)
         if settings.database_url is None:
             url = self._start_postgres()
