@@ -553,6 +553,8 @@ class Settings(BaseSettings):
             and (self.password_file is None) == (self.password_hook is None),
             "authentication by jwt needs jwt_keys, jwt_issuer and jwt_audience": "jwt" in logins
             and None in (self.jwt_keys, self.jwt_issuer, self.jwt_audience),
+            "authentication by token needs another way by which tokens are fetched": "token" in logins
+            and logins <= {"token", "none", "header"},
             "authentication by plain or jwt needs tls_certificate (or credentials_without_tls)": bool(
                 logins & {"plain", "jwt"}
             )

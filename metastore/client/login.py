@@ -1,6 +1,9 @@
 """How clients log in to a metastore that asks who they are."""
 
+import base64
+import hmac
 import os
+import secrets
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +14,9 @@ from typing import Protocol, Self
 from thrift.Thrift import TException
 
 from metastore.errors import UserError
+from metastore.wire import delegation_token, digest_md5
+from metastore.wire.delegation_token import BadToken
+from metastore.wire.digest_md5 import BadDigest
 
 SYSTEM = "system"
 """In place of a file of authorities: those that the operating system trusts."""
@@ -32,6 +38,9 @@ class SaslMechanism(Protocol):
     def respond(self, challenge: bytes) -> bytes:
         """Answers a challenge; the first one is empty. Raises LoginRefused."""
 
+    def finish(self, last: bytes) -> None:
+        """Checks the server's last word, by which it may have to prove itself. Raises LoginRefused."""
+
 
 @dataclass(frozen=True)
 class Login:
@@ -39,7 +48,7 @@ class Login:
 
     `authorities`: a PEM file of those whom the server's certificate must come from, or `system`; with it the connection
     is encrypted. `certificate` and `key`: PEM files of the client's own certificate. `user` and `password`: for SASL
-    PLAIN. `token`: a JSON Web Token, sent over HTTP.
+    PLAIN. `token`: a JSON Web Token, sent over HTTP, or a delegation token of the metastore's.
 
     Raises BadLogin for what doesn't go together.
     """
@@ -98,10 +107,12 @@ class Login:
     @property
     def over_http(self) -> bool:
         """Whether calls go over HTTP: only there are bearer tokens sent."""
-        return self.token is not None
+        return self.token is not None and "." in self.token
 
     def sasl(self) -> SaslMechanism | None:
         """A new login by SASL, if it is one."""
+        if self.token is not None:
+            return None if self.over_http else _DigestMd5(self.token)
         if self.user is None:
             return None
         return _Plain(self.user, self.password or "")
@@ -115,6 +126,37 @@ class _Plain:
 
     def respond(self, challenge: bytes) -> bytes:
         return self._response
+
+    def finish(self, last: bytes) -> None:
+        """The certificate has proven who the server is."""
+
+
+class _DigestMd5:
+    name = "DIGEST-MD5"
+
+    def __init__(self, text: str) -> None:
+        try:
+            token = delegation_token.from_text(text)
+        except BadToken as error:
+            raise BadLogin(f"the token is neither a JSON Web Token nor a delegation token: {error}") from None
+        self._user = base64.b64encode(token.identifier).decode()
+        self._password = base64.b64encode(token.password).decode()
+        self._expected: bytes | None = None
+
+    def respond(self, challenge: bytes) -> bytes:
+        if not challenge:
+            return b""
+        try:
+            response, self._expected = digest_md5.response(
+                challenge, self._user, self._password, secrets.token_urlsafe(24)
+            )
+        except BadDigest as error:
+            raise LoginRefused(str(error)) from None
+        return response
+
+    def finish(self, last: bytes) -> None:
+        if self._expected is None or not hmac.compare_digest(last, self._expected):
+            raise LoginRefused("the server doesn't know the token's password: it is not the metastore")
 
 
 def _secret(environment: Mapping[str, str], name: str) -> str | None:

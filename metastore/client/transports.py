@@ -81,8 +81,7 @@ class SaslTransport(TTransportBase):  # type: ignore[misc]
                 text = answer.payload[:_MAX_TEXT].decode(errors="replace")
                 raise LoginRefused(f"the server refuses the login by {name}: {text}")
             if answer.status is Status.COMPLETE:
-                if answer.payload:
-                    self._mechanism.respond(answer.payload)  # the server proves itself
+                self._mechanism.finish(answer.payload)
                 return
             self._below.write(sasl.message(Status.OK, self._mechanism.respond(answer.payload)))
 

@@ -24,6 +24,7 @@ import structlog
 
 from metastore.errors import UserError
 from metastore.server import http, metrics, outlets
+from metastore.server.credentials import logins
 from metastore.server.data_directory import DataDirectory
 from metastore.server.embedded_postgres import EmbeddedPostgres, PostgresError
 from metastore.server.logging import name_process
@@ -180,6 +181,7 @@ class Supervisor:
     def _start(self) -> None:
         settings = self._settings
         metrics.start(self._directory.metrics)
+        logins.check_files(settings)
         self._listeners = [_listen(settings.host, settings.port)]
         found = {"port": self._listeners[0].getsockname()[1]}
         if settings.uncommitted_port is not None:

@@ -26,7 +26,7 @@ from metastore.server.connection.event_notifier import EventNotifier
 from metastore.server.connection.open_connections import Connections
 from metastore.server.credentials import certificates
 from metastore.server.credentials import logins as credentials
-from metastore.server.credentials.logins import Logins
+from metastore.server.credentials.logins import Logins, Tokens
 from metastore.server.dispatch import Dispatcher
 from metastore.server.foreign_clients import ForeignClients
 from metastore.server.leader_tasks import LeaderTask, LeaderTasks
@@ -85,6 +85,7 @@ def run(
             worker_id=worker_id,
             notices=notices,
             replies=_replies(metastore, settings),
+            tokens=metastore.issued_tokens,
         )
         worker.run(parent_alive, on_ready)
     finally:
@@ -143,8 +144,10 @@ class Worker:
         worker_id: int,
         notices: Notices | None = None,
         replies: Replies | None = None,
+        tokens: Tokens | None = None,
     ) -> None:
-        """`notices` reports new events, for which long polls wait; `replies` is the cache."""
+        """`notices` reports new events, for which long polls wait; `replies` is the cache; `tokens` issues tokens."""
+        self._tokens = tokens
         self._notices = notices
         self._replies = replies
         self._listeners = listeners
@@ -170,7 +173,7 @@ class Worker:
         loop = self._loop = asyncio.get_running_loop()
         loop.set_exception_handler(_log_unexpected)
         threads = ThreadPool(settings.threads)
-        logins = Logins(settings) if credentials.needed(settings) else None
+        logins = Logins(settings, self._tokens) if credentials.needed(settings) else None
         self._context = WorkerContext(
             loop=loop,
             dispatcher=self._dispatcher,

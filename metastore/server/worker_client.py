@@ -20,6 +20,9 @@ class _ServerProcess(Login):
     def respond(self, challenge: bytes) -> bytes:
         return logins.server_secret()
 
+    def finish(self, last: bytes) -> None:
+        """The workers have the same secret, and nobody else listens on the port."""
+
 
 def worker_client(settings: Settings, *, timeout: float) -> ThriftClient:
     """A connection to a worker of this server. `timeout` in seconds. Raises OSError, TException."""

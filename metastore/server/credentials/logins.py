@@ -12,6 +12,7 @@ from metastore.server.credentials.password_file import PasswordFile
 from metastore.server.credentials.password_hook import PasswordHook
 from metastore.server.threads import ThreadPool
 from metastore.settings import Settings
+from metastore.wire.delegation_token import Identifier
 
 HANDSHAKE_THREADS = 2
 CHECK_THREADS = 4
@@ -30,17 +31,36 @@ class Passwords(Protocol):
         """The groups of a user who has not logged in; empty if they aren't known."""
 
 
+class Tokens(Protocol):
+    """Whoever issues delegation tokens."""
+
+    def password(self, data: bytes) -> tuple[Identifier, bytes]:
+        """What a client must know to log in with the token of an identifier. Raises TokenRefused."""
+
+
 def needed(settings: Settings) -> bool:
     """Whether a server asks who comes in, or speaks more than plain Thrift."""
     return settings.authentication != ("none",) or settings.tls_certificate is not None
 
 
+def check_files(settings: Settings) -> None:
+    """Raises UserError if the files of logins can't be used: before any process of the server needs them."""
+    if settings.tls_certificate is not None:
+        CertificateFiles(settings)
+    if settings.password_file is not None and "plain" in settings.authentication:
+        PasswordFile(settings.password_file)
+
+
 class Logins:
     """What logins are checked with, by the settings, and the threads that do it."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Raises UserError for files and functions that can't be used. Starts no thread."""
+    def __init__(self, settings: Settings, tokens: Tokens | None = None) -> None:
+        """`tokens` issues delegation tokens, if it does. Starts no thread.
+
+        Raises UserError for files and functions that can't be used.
+        """
         self.settings = settings
+        self.tokens = tokens if "token" in settings.authentication else None
         self.allowed = frozenset(settings.authentication)
         self.tls = None if settings.tls_certificate is None else CertificateFiles(settings)
         self.passwords = _passwords(settings) if "plain" in self.allowed else None

@@ -5,6 +5,7 @@ import fcntl
 import hmac
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -46,6 +47,7 @@ class PasswordFile:
         self._users = read(path)
         self._verified: LRUCache[bytes, str] = LRUCache(_MOST_VERIFIED)
         self._key = os.urandom(32)
+        self._lock = threading.Lock()
 
     def check(self, user: str, password: str, peer: str) -> Identity:
         """Who has this name and password. Raises Denied, after as much time for a name that doesn't exist."""
@@ -57,11 +59,13 @@ class PasswordFile:
     def _matches(self, password: str, text: str) -> bool:
         """Whether a hash was made of the password. One that was right once is told at once the next time."""
         digest = hmac.digest(self._key, password.encode(), "sha256")
-        if hmac.compare_digest(self._verified.get(digest, ""), text):
-            return True
+        with self._lock:
+            if hmac.compare_digest(self._verified.get(digest, ""), text):
+                return True
         fits = passwords.matches(password, text)
         if fits:
-            self._verified[digest] = text
+            with self._lock:
+                self._verified[digest] = text
         return fits
 
     def groups(self, user: str) -> tuple[str, ...]:

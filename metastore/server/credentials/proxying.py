@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from metastore.server.credentials.identity import Denied, Identity
-
-ANYBODY = "*"
+from metastore.services.access.proxy_users import may_act_as
 
 
 def acting_as(
@@ -17,8 +16,7 @@ def acting_as(
     """
     if user in ("", identity.user):
         return identity
-    allowed = proxies.get(identity.user, ())
-    if ANYBODY not in allowed and user not in allowed:
+    if not may_act_as(proxies, identity.user, user):
         raise Denied(
             f"user {identity.user} may not act as {user[:60]!r}: the server's proxy_users doesn't say so",
         )
