@@ -118,15 +118,12 @@ def _url_or_file(value: str) -> str:
 
 
 def _proxies(value: object) -> object:
-    """A table of lists as it is, or `user=name|name` with commas between."""
+    """A table of lists as it is, or `user=name name` with commas between."""
     if isinstance(value, str):
         pairs = [part.partition("=") for part in value.split(",") if part.strip()]
         value = {user.strip(): whom for user, _, whom in pairs}
     if isinstance(value, Mapping):
-        return {
-            user: tuple(name.strip() for name in whom.split("|") if name.strip()) if isinstance(whom, str) else whom
-            for user, whom in value.items()
-        }
+        return {user: tuple(whom.split()) if isinstance(whom, str) else whom for user, whom in value.items()}
     return value
 
 
@@ -403,9 +400,11 @@ class Settings(BaseSettings):
         default=False,
         description="Whether passwords and bearer tokens are taken over connections that anybody on the way can read.",
     )
-    proxy_users: Annotated[dict[str, tuple[str, ...]], NoDecode, BeforeValidator(_proxies)] = Field(
+    proxy_users: Annotated[
+        dict[str, Annotated[tuple[str, ...], Field(min_length=1)]], NoDecode, BeforeValidator(_proxies)
+    ] = Field(
         default_factory=dict,
-        description="Users that may act as others, `user=name|name,…` (Hadoop's `hadoop.proxyuser.*`); `*` is anybody. "
+        description="Users that may act as others, `user=name name,…` (Hadoop's `hadoop.proxyuser.*`); `*` is anybody. "
         "In the settings file a table of lists.",
         json_schema_extra={"default_text": "nobody"},
     )
@@ -643,7 +642,7 @@ def displayed(name: str, value: object) -> str:
             for each in value
         )
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}={'|'.join(each)}" for key, each in value.items())
+        return ", ".join(f"{key}={' '.join(each)}" for key, each in value.items())
     if is_secret(name):
         return mask_password(str(value))
     if isinstance(value, ByteSize):

@@ -13,7 +13,9 @@ from eventbus import subscribe
 from metastore.client.lake import LakeClient
 from metastore.client.login import BadLogin, Login, LoginRefused
 from metastore.client.thrift_client import ThriftClient
-from metastore.spark.configuration import _server_warehouse
+from metastore.server.credentials import password_file
+from metastore.settings import SettingsError, load
+from metastore.spark.configuration import _server_warehouse, tls_settings
 from tests.support import builders
 from tests.support.certificates import Authority
 from tests.support.command import complaint, output, run
@@ -155,9 +157,16 @@ def test_users_are_added_changed_listed_and_removed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "a|b", "a,b", "#a", "a\nb"])
 def test_names_that_the_file_can_not_hold(tmp_path: Path, name: str) -> None:
-    result = run("users", "add", str(tmp_path / "users"), name, METASTORE_PASSWORD="secret")
-    assert result.returncode == 2
+    with pytest.raises(ValueError, match="can't be the name"):
+        password_file.add(tmp_path / "users", name, "secret", ())
+    with pytest.raises(ValueError, match="can't be the name"):
+        password_file.add(tmp_path / "users", "ann", "secret", (name,))
     assert not (tmp_path / "users").exists()
+
+
+def test_bad_names_and_passwords_are_usage_errors(tmp_path: Path) -> None:
+    for name, password in (("a|b", "secret"), ("ann", "x" * 2_000)):
+        assert run("users", "add", str(tmp_path / "users"), name, METASTORE_PASSWORD=password).returncode == 2
 
 
 def test_file_of_something_else_is_not_touched(tmp_path: Path) -> None:
@@ -174,14 +183,18 @@ def test_self_signed_certificate(tmp_path: Path) -> None:
     assert "hive.metastore.truststore.path" in said
     assert (directory / "key.pem").stat().st_mode & 0o777 == 0o600
     assert "exists already" in complaint("tls", "self-signed", str(directory))
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(directory / "certificate.pem", directory / "key.pem")
-    options = ("--tls-certificate", str(directory / "certificate.pem"), "--tls-key", str(directory / "key.pem"))
-    with MetastoreServer(tmp_path / "data", *options, "--workers", "1") as server:
-        found = json.loads(
-            output("status", "--uri", server.uri, "--tls-ca", str(directory / "certificate.pem"), "--json")
-        )
-        assert found["encryption"] == "TLS, not required"
+    server = context.wrap_bio(incoming, outgoing, server_side=True)
+    trusting = ssl.create_default_context(cafile=str(directory / "certificate.pem"))
+    client = trusting.wrap_bio(outgoing, incoming, server_hostname="localhost")
+    for side in (client, server):
+        with pytest.raises(ssl.SSLWantReadError):
+            side.do_handshake()
+    client.do_handshake()
+    server.do_handshake()
+    assert client.getpeercert()["subjectAltName"] == (("DNS", "localhost"), ("IP Address", "127.0.0.1"))  # type: ignore[index]
 
 
 def test_files_that_can_not_be_used_stop_the_start(tmp_path: Path) -> None:
@@ -193,19 +206,36 @@ def test_files_that_can_not_be_used_stop_the_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "text"),
+    ("given", "text"),
     [
-        (("--authentication", "plain"), "needs password_file or password_hook"),
-        (("--authentication", "jwt"), "needs jwt_keys, jwt_issuer and jwt_audience"),
-        (("--authentication", "certificate"), "needs tls_client_ca"),
-        (("--tls-required",), "tls_required needs tls_certificate"),
-        (("--tls-certificate", "x"), "need each other"),
-        (("--authentication", "plain", "--password-file", "x"), "or credentials_without_tls"),
-        (("--authentication", ""), "authentication"),
+        ({"authentication": "plain"}, "needs password_file or password_hook"),
+        ({"authentication": "jwt"}, "needs jwt_keys, jwt_issuer and jwt_audience"),
+        ({"authentication": "certificate"}, "needs tls_client_ca"),
+        ({"authentication": "token,none"}, "needs another way"),
+        ({"tls_required": True}, "tls_required needs tls_certificate"),
+        ({"tls_certificate": "x"}, "need each other"),
+        ({"authentication": "plain", "password_file": "x"}, "or credentials_without_tls"),
+        ({"authentication": ""}, "authentication"),
+        ({"proxy_users": "trino"}, "proxy_users"),
     ],
+    ids=["plain", "jwt", "certificate", "token", "required", "key", "without TLS", "nothing", "nobody"],
 )
-def test_settings_that_do_not_go_together(flags: tuple[str, ...], text: str) -> None:
-    assert text in run("settings", *flags).stderr
+def test_settings_that_do_not_go_together(given: dict[str, object], text: str) -> None:
+    with pytest.raises(SettingsError, match=text):
+        load(given)
+
+
+def test_settings_about_several_others_name_no_single_one() -> None:
+    complained = complaint("settings", "--authentication", "plain", code=2)
+    assert "authentication by plain needs password_file or password_hook" in complained
+
+
+def test_sparks_settings_of_tls() -> None:
+    assert tls_settings("trust.jks", "changeit") == {
+        "spark.hadoop.hive.metastore.use.SSL": "true",
+        "spark.hadoop.hive.metastore.truststore.path": "trust.jks",
+        "spark.hadoop.hive.metastore.truststore.password": "changeit",
+    }
 
 
 def test_password_of_a_key_has_no_flag() -> None:
@@ -213,6 +243,21 @@ def test_password_of_a_key_has_no_flag() -> None:
     assert "***" in output("settings", METASTORE_TLS_KEY_PASSWORD="secret")
 
 
+def test_who_is_exposed() -> None:
+    for host, authentication, exposed in (
+        ("127.0.0.1", "none", False),
+        ("::1", "none", False),
+        ("localhost", "none", False),
+        ("0.0.0.0", "none", True),
+        ("::", "none,header", True),
+        ("metastore.example", "none", True),
+        ("0.0.0.0", "header", False),
+    ):
+        settings, _ = load({"host": host, "authentication": authentication})
+        assert (settings.exposure is not None) == exposed, host
+
+
+@pytest.mark.long
 def test_server_that_is_open_to_everybody_says_so(tmp_path: Path) -> None:
     server = MetastoreServer(tmp_path / "data", "--workers", "1")
     server.host = "0.0.0.0"

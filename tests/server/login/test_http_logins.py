@@ -203,6 +203,7 @@ def test_keys_in_a_file(tmp_path: Path) -> None:
     keys.close()
 
 
+@pytest.mark.long
 def test_server_of_keys_that_does_not_answer(tmp_path: Path) -> None:
     keys = KeyServer()
     keys.add("a")
@@ -344,6 +345,7 @@ def test_request_that_never_ends(server: StandIn) -> None:
         assert server.end_of(connection)["reason"] == "receive_timeout"
 
 
+@pytest.mark.long
 def test_stop_while_a_request_is_answered(tmp_path: Path) -> None:
     with StandIn(tmp_path / "data", authentication="header") as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)

@@ -131,5 +131,5 @@ def test_hives_client_with_a_delegation_token(jvm: Any, token_server: MetastoreS
         client.get_delegation_token("ann", "hive")
     client.cancel_delegation_token(text)
     transport.close()
-    with pytest.raises(Exception, match="DIGEST-MD5|token is not valid"):
+    with pytest.raises(Exception, match=r"DIGEST-MD5|token is not valid"):
         bridge.createClientTransport(None, "127.0.0.1", "DIGEST", text, socket, properties).open()

@@ -163,6 +163,7 @@ def test_what_negotiation_is_refused_with(server: StandIn, sent: bytes, status: 
         assert connection.recv(1) == b""
 
 
+@pytest.mark.long
 def test_failed_logins_are_slowed(tmp_path: Path, keys: Keys) -> None:
     settings = {"authentication": "plain", "password_file": str(keys.users), "credentials_without_tls": True}
     with StandIn(tmp_path / "data", **settings) as server:
