@@ -5,15 +5,25 @@ the default below. Flags, the environment names and the table in the README are 
 """
 
 import difflib
+import ipaddress
 import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ByteSize,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -45,6 +55,13 @@ def _default_workers() -> int:
 
 def _absolute_path(path: Path) -> Path:
     return path.expanduser().absolute()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _directory_or_uri(value: str) -> str:
@@ -96,6 +113,20 @@ def _http_url(value: str) -> str:
     return value
 
 
+def _url_or_file(value: str) -> str:
+    return value if re.match(r"https?://[^/\s]+", value) else str(_absolute_path(Path(value)))
+
+
+def _proxies(value: object) -> object:
+    """A table of lists as it is, or `user=name name` with commas between."""
+    if isinstance(value, str):
+        pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+        value = {user.strip(): whom for user, _, whom in pairs}
+    if isinstance(value, Mapping):
+        return {user: tuple(whom.split()) if isinstance(whom, str) else whom for user, whom in value.items()}
+    return value
+
+
 def _listed(value: object) -> object:
     """A list as it is, or as people write it into a flag or a variable: with commas."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
@@ -131,6 +162,11 @@ def _event_types(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
+AbsolutePath = Annotated[Path, AfterValidator(_absolute_path)]
+LoginMechanism = Literal["none", "plain", "token", "jwt", "header", "certificate"]
+JwtAlgorithm = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "ES256K", "EdDSA"
+]
 DirectoryOrUri = Annotated[str, AfterValidator(_directory_or_uri)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PositiveInt = Annotated[int, Field(ge=1)]
@@ -303,6 +339,102 @@ class Settings(BaseSettings):
         "`hive.metastore.limit.partition.request`); who asks by name, or for names, is not bound by it.",
         json_schema_extra={"default_text": "any number"},
     )
+    authentication: Annotated[tuple[LoginMechanism, ...], NoDecode, BeforeValidator(_listed), Field(min_length=1)] = (
+        Field(
+            default=("none",),
+            description="How clients may prove who they are, with commas between: `plain` (password), `certificate`, "
+            "`jwt`, `header`, `token`; with `none` also who proves nothing may come in.",
+        )
+    )
+    tls_certificate: AbsolutePath | None = Field(
+        default=None,
+        description="PEM file with the server's certificate and those between it and the authority. With it, clients "
+        "may use TLS on every Thrift port. A renewed file is taken without a restart.",
+        json_schema_extra={"default_text": "no TLS"},
+    )
+    tls_key: AbsolutePath | None = Field(
+        default=None,
+        description="PEM file with the certificate's private key.",
+        json_schema_extra={"default_text": "none"},
+    )
+    tls_key_password: str | None = Field(
+        default=None,
+        repr=False,
+        min_length=1,
+        description="Password of `tls_key`, if it has one. It has no command-line flag.",
+        json_schema_extra={"default_text": "none", "hidden": True, "no_flag": True},
+    )
+    tls_required: bool = Field(
+        default=False, description="Whether connections without TLS are refused on the Thrift ports."
+    )
+    tls_client_ca: AbsolutePath | None = Field(
+        default=None,
+        description="PEM file with the authorities whose client certificates are accepted.",
+        json_schema_extra={"default_text": "none"},
+    )
+    certificate_user: Literal["cn", "subject", "dns", "email", "uri"] = Field(
+        default="cn",
+        description="What of a client's certificate is the user's name: the subject's common name, the whole subject, "
+        "or the only alternative name of a kind.",
+    )
+    login_timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = Field(
+        default=10, description="Time that a client has to log in, from its first byte; without `none`, from its start."
+    )
+    login_max_bytes: Annotated[ByteSize, Field(ge=1024)] = Field(
+        default=ByteSize(64 * 1024), description="Bytes that a client may send before it has logged in."
+    )
+    password_file: AbsolutePath | None = Field(
+        default=None,
+        description="File of users with their hashed passwords and groups, for `plain`; `metastore users` writes it.",
+        json_schema_extra={"default_text": "none"},
+    )
+    password_hook: Annotated[str, Field(pattern=r"^[\w.]+:[\w.]+$")] | None = Field(
+        default=None,
+        description="Function in Python that checks passwords for `plain`, `package.module:function`.",
+        json_schema_extra={"default_text": "none"},
+    )
+    password_hook_seconds: Annotated[float, Field(gt=0, le=60)] = Field(
+        default=5, description="Time that the function has to answer; no answer refuses the login."
+    )
+    credentials_without_tls: bool = Field(
+        default=False,
+        description="Whether passwords and bearer tokens are taken over connections that anybody on the way can read.",
+    )
+    proxy_users: Annotated[
+        dict[str, Annotated[tuple[str, ...], Field(min_length=1)]], NoDecode, BeforeValidator(_proxies)
+    ] = Field(
+        default_factory=dict,
+        description="Users that may act as others, `user=name name,…` (Hadoop's `hadoop.proxyuser.*`); `*` is anybody. "
+        "In the settings file a table of lists.",
+        json_schema_extra={"default_text": "nobody"},
+    )
+    jwt_keys: Annotated[str, AfterValidator(_url_or_file)] | None = Field(
+        default=None,
+        description="URL or file of the JSON Web Key Set with which bearer tokens are checked; needs the extra `jwt`.",
+        json_schema_extra={"default_text": "none"},
+    )
+    jwt_issuer: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The `iss` that a bearer token must have.",
+        json_schema_extra={"default_text": "none"},
+    )
+    jwt_audience: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The `aud` that a bearer token must have.",
+        json_schema_extra={"default_text": "none"},
+    )
+    jwt_algorithms: Annotated[tuple[JwtAlgorithm, ...], NoDecode, BeforeValidator(_listed), Field(min_length=1)] = (
+        Field(default=("RS256", "ES256"), description="Algorithms of signatures that are accepted.")
+    )
+    jwt_leeway_seconds: Annotated[float, Field(ge=0, le=3_600)] = Field(
+        default=30, description="By how much the clocks of issuer and server may differ."
+    )
+    jwt_user_claim: str = Field(default="sub", min_length=1, description="The claim that is the user's name.")
+    jwt_groups_claim: str = Field(
+        default="groups", min_length=1, description="The claim that lists the user's groups, if there is one."
+    )
     http_host: str = Field(default="127.0.0.1", description="Address of the HTTP port.")
     uncommitted_port: Port | None = Field(
         default=None,
@@ -407,6 +539,41 @@ class Settings(BaseSettings):
         default="text", description="Log lines for people or for machines (one JSON object each); on stderr."
     )
 
+    @model_validator(mode="after")
+    def _logins_are_complete(self) -> Self:
+        """What logins need beside one another. Raises ValueError."""
+        logins = set(self.authentication)
+        wrong = {
+            "tls_certificate and tls_key need each other": (self.tls_certificate is None) != (self.tls_key is None),
+            "tls_required needs tls_certificate": self.tls_required and self.tls_certificate is None,
+            "tls_client_ca needs tls_certificate": self.tls_client_ca is not None and self.tls_certificate is None,
+            "authentication by certificate needs tls_client_ca": "certificate" in logins and self.tls_client_ca is None,
+            "authentication by plain needs password_file or password_hook, and not both": "plain" in logins
+            and (self.password_file is None) == (self.password_hook is None),
+            "authentication by jwt needs jwt_keys, jwt_issuer and jwt_audience": "jwt" in logins
+            and None in (self.jwt_keys, self.jwt_issuer, self.jwt_audience),
+            "authentication by token needs another way by which tokens are fetched": "token" in logins
+            and logins <= {"token", "none", "header"},
+            "authentication by plain or jwt needs tls_certificate (or credentials_without_tls)": bool(
+                logins & {"plain", "jwt"}
+            )
+            and self.tls_certificate is None
+            and not self.credentials_without_tls,
+        }
+        if complaints := [complaint for complaint, holds in wrong.items() if holds]:
+            raise ValueError("; ".join(complaints))
+        return self
+
+    @property
+    def exposure(self) -> str | None:
+        """What an operator should know about who may come in; None if there is nothing to say."""
+        if "none" not in self.authentication or _is_loopback(self.host):
+            return None
+        return (
+            f"anybody who reaches {self.host} may read, change and delete everything: authentication is "
+            f"{', '.join(self.authentication)}. docs/security.md says how to let only those in who belong"
+        )
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -458,6 +625,11 @@ def is_secret(name: str) -> bool:
     return bool(extra.get("secret") or extra.get("hidden"))
 
 
+def has_flag(name: str) -> bool:
+    """Whether a setting may be given on the command line, where every user of the machine can read it."""
+    return not _extra(Settings.model_fields[name]).get("no_flag")
+
+
 def displayed(name: str, value: object) -> str:
     """A setting's value as people read it: sizes with their unit, passwords masked, nothing for None."""
     if value is None or value == {}:
@@ -469,6 +641,8 @@ def displayed(name: str, value: object) -> str:
             f"{each.name}={_without_secrets(each.url)}" if isinstance(each, WebhookSettings) else str(each)
             for each in value
         )
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={' '.join(each)}" for key, each in value.items())
     if is_secret(name):
         return mask_password(str(value))
     if isinstance(value, ByteSize):
@@ -523,6 +697,9 @@ def _suggestion(name: str) -> str:
 def _explain(error: ValidationError, values: Mapping[str, object], origins: Mapping[str, str]) -> str:
     complaints = []
     for detail in error.errors():
+        if not detail["loc"]:  # about several settings together
+            complaints.append(detail["msg"].removeprefix("Value error, "))
+            continue
         if detail["type"] == "default_factory_not_called":  # a consequence of another complaint
             continue
         name = str(detail["loc"][0])

@@ -12,8 +12,12 @@ a member has not acknowledged arrive again, even after a crash.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from eventbus.subscription.base import Start, Subscription
+
+if TYPE_CHECKING:
+    from metastore.client.login import Login
 
 
 def subscribe(
@@ -23,6 +27,7 @@ def subscribe(
     types: Sequence[str] = (),
     group: str | None = None,
     start: Start = "latest",
+    login: "Login | None" = None,
 ) -> Subscription:
     """Subscribes to events of some tables and types. Connects on first use.
 
@@ -33,6 +38,8 @@ def subscribe(
     `group`: stores acknowledged positions under this name; its members share the events by table.
     `start`: where a new group, or a subscription without a group, begins: after the `latest` event, at the `earliest`
     event in the log, after an event's number or a `bookmark`, or at a time.
+    `login`: who the client is, by default what the environment says (`metastore.client.login.Login`); for Redis it is
+    in the URL.
 
     Raises BadFilter, and ValueError for an invalid `start`.
     """
@@ -45,7 +52,7 @@ def subscribe(
     if group is not None:
         from eventbus.subscription.thrift_group import ThriftMember
 
-        return ThriftMember(uris, patterns, types, group, start)
+        return ThriftMember(uris, patterns, types, group, start, login)
     from eventbus.subscription.thrift import ThriftSubscription
 
-    return ThriftSubscription(uris, patterns, types, start)
+    return ThriftSubscription(uris, patterns, types, start, login)

@@ -6,6 +6,7 @@ from eventbus.log.filters import Filter
 from eventbus.log.types import Event
 from eventbus.subscription.base import Start, Subscription
 from eventbus.subscription.thrift_calls import ThriftCalls, event_of, first_position
+from metastore.client.login import Login
 from metastore.wire.lake import ReadEventsRequest, ReadEventsResponse
 
 
@@ -15,12 +16,14 @@ class ThriftSubscription(Subscription):
     Reading raises InvalidOperationException for a position that doesn't exist.
     """
 
-    def __init__(self, uris: Sequence[str], tables: Sequence[str], types: Sequence[str], start: Start) -> None:
+    def __init__(
+        self, uris: Sequence[str], tables: Sequence[str], types: Sequence[str], start: Start, login: Login | None = None
+    ) -> None:
         """See `eventbus.subscribe`."""
         super().__init__(start)
         Filter.parse(tables, types)
         self._tables, self._types = list(tables), [str(type) for type in types]
-        self._calls = ThriftCalls(uris)
+        self._calls = ThriftCalls(uris, login)
 
     def acknowledge(self, event: Event | int | None = None) -> None:
         raise ValueError("acknowledging needs a group: subscribe(..., group=...)")

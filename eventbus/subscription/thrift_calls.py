@@ -11,6 +11,7 @@ from thrift.Thrift import TException
 
 from eventbus.log.types import Event, EventType, Origin
 from eventbus.subscription.base import ANSWER_SECONDS, SourceUnavailable, Start
+from metastore.client.login import Login, LoginRefused
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import InvalidOperationException
 from metastore.wire.lake import EventPositions, EventRecord, EventsGone
@@ -19,7 +20,7 @@ Ask = Callable[[ThriftClient], Any]
 
 _RETRY_SECONDS = 1.0
 _FAULTS = (TException, OSError, EOFError)
-_ANSWERS = (EventsGone, InvalidOperationException)
+_ANSWERS = (EventsGone, InvalidOperationException, LoginRefused)
 
 log = structlog.get_logger(__name__)
 
@@ -27,8 +28,10 @@ log = structlog.get_logger(__name__)
 class ThriftCalls:
     """One connection, to the first of several servers that answers."""
 
-    def __init__(self, uris: Sequence[str]) -> None:
+    def __init__(self, uris: Sequence[str], login: Login | None = None) -> None:
+        """`login`: by default what the environment says."""
         self._uris = list(uris)
+        self._login = login
         self._client: ThriftClient | None = None
 
     def call(self, ask: Ask, *, wait: float = 0.0, patience: float = 0.0) -> Any:
@@ -74,7 +77,8 @@ class ThriftCalls:
     def _ask(self, ask: Ask, attempt: int, wait: float) -> Any:
         try:
             if self._client is None:
-                self._client = ThriftClient.from_uri(self._uris[attempt % len(self._uris)], timeout=ANSWER_SECONDS)
+                uri = self._uris[attempt % len(self._uris)]
+                self._client = ThriftClient.from_uri(uri, timeout=ANSWER_SECONDS, login=self._login)
             self._client.set_timeout(wait + ANSWER_SECONDS)
             return ask(self._client)
         except _ANSWERS:

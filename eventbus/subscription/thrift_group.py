@@ -19,6 +19,7 @@ from eventbus.log.filters import Filter
 from eventbus.log.types import Event
 from eventbus.subscription.base import PATIENCE_SECONDS, Start, Subscription
 from eventbus.subscription.thrift_calls import Ask, ThriftCalls, event_of, first_position
+from metastore.client.login import Login
 from metastore.wire.lake import EventsGone, ReadGroupEventsRequest, ReadGroupEventsResponse, ShardPosition
 
 _SIGN_SECONDS = LEASE_SECONDS / 4
@@ -46,7 +47,13 @@ class ThriftMember(Subscription):
     """Like `ThriftSubscription`, as a member of a group. A thread gives signs of life between polls."""
 
     def __init__(
-        self, uris: Sequence[str], tables: Sequence[str], types: Sequence[str], group: str, start: Start
+        self,
+        uris: Sequence[str],
+        tables: Sequence[str],
+        types: Sequence[str],
+        group: str,
+        start: Start,
+        login: Login | None = None,
     ) -> None:
         """See `eventbus.subscribe`."""
         super().__init__(start)
@@ -59,7 +66,7 @@ class ThriftMember(Subscription):
         self._shards: dict[int, _Shard] = {}
         self._origins: dict[int, tuple[int, int]] = {}  # by number of the last events: shard and generation
         self._gone: EventsGone | None = None
-        self._calls = ThriftCalls(uris)
+        self._calls = ThriftCalls(uris, login)
         self._calling = threading.Lock()
         self._called = time.monotonic()
         self._kept_by_server: frozenset[tuple[int, int]] | None = None  # shards, by the last sign of life's response

@@ -12,7 +12,10 @@ INCLUDE_UNCOMMITTED = "includeUnCommit"
 
 @answers("set_ugi")
 def set_ugi(call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
+    """Who the client says it is. Where that was proven it changes nothing, and the answer is that of Hive's server."""
     check_identity(user_name, group_names or ())
+    if call.session.mechanism != "none":
+        return [*(group_names or ()), user_name or ""]
     call.session.user = user_name
     call.session.groups = tuple(group_names or ())
     return list(call.session.groups)

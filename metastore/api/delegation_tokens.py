@@ -1,24 +1,31 @@
-"""Delegation tokens and master keys. Without Kerberos Hive's metastore keeps them for others, but issues none."""
+"""Delegation tokens: those that this metastore issues, and those with their keys that it keeps for other servers."""
 
 from metastore.api.registry import Call, answers
+from metastore.services.access.issued_tokens import IssuedTokenService
 from metastore.wire.hive import MetaException
 
-_NOT_ISSUED = "delegation tokens are issued, renewed and cancelled with Kerberos only, which is not in use here"
+_NOT_ISSUED = "delegation tokens are issued where `authentication` lists `token`, which it doesn't here"
 
 
 @answers("get_delegation_token")
 def get_delegation_token(call: Call, owner: str | None, renewer: str | None) -> str:
-    raise MetaException(_NOT_ISSUED)
+    return _tokens(call).issue(call.session.caller, owner, renewer)
 
 
 @answers("renew_delegation_token")
 def renew_delegation_token(call: Call, token: str | None) -> int:
-    raise MetaException(_NOT_ISSUED)
+    return _tokens(call).renew(call.session.caller, token)
 
 
 @answers("cancel_delegation_token")
 def cancel_delegation_token(call: Call, token: str | None) -> None:
-    raise MetaException(_NOT_ISSUED)
+    _tokens(call).cancel(call.session.caller, token)
+
+
+def _tokens(call: Call) -> IssuedTokenService:
+    if not call.metastore.issued_tokens.enabled:
+        raise MetaException(_NOT_ISSUED)
+    return call.metastore.issued_tokens
 
 
 @answers("add_token")

@@ -30,6 +30,8 @@ _SUBCOMMANDS = {
     "pipeline": _Subcommand("metastore.cli.pipeline:pipeline", "Compute layers of tables from what has changed."),
     "hudi": _Subcommand("metastore.cli.hudi:hudi", "Import Hudi tables."),
     "spark-conf": _Subcommand("metastore.cli.spark:spark_conf", "Print Spark's settings as in spark-defaults.conf."),
+    "users": _Subcommand("metastore.cli.users:users", "Add, remove and list users with passwords."),
+    "tls": _Subcommand("metastore.cli.tls:tls", "Make a certificate for a first try of TLS."),
     "db": _Subcommand("metastore.cli.db:db", "Upgrade the database's schema; declare a restore."),
     "settings": _Subcommand("metastore.cli.settings:settings", "Show the settings, and where each comes from."),
     "completion": _Subcommand("metastore.cli.completion:completion", "Print the completion script for a shell."),

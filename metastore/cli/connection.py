@@ -1,5 +1,6 @@
 """How commands reach a running server."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,8 +17,27 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 TIMEOUT_SECONDS = 30.0
 
 
+_LOGIN_OPTIONS = {
+    "--user": ("METASTORE_USER", "NAME", "Log in by password, which METASTORE_PASSWORD or a file holds."),
+    "--password-file": ("METASTORE_PASSWORD_FILE", "FILE", "File with the password."),
+    "--token-file": ("METASTORE_TOKEN_FILE", "FILE", "Log in with the token in this file."),
+    "--tls-ca": ("METASTORE_TLS_CA", "FILE", "Encrypt; the server's authorities in PEM, or `system`."),
+}
+
+
 def uri_option(command: Command) -> Command:
-    """Give a command `--uri`, the server it talks to; it gets `uri`."""
+    """Give a command `--uri`, the server it talks to, and how it logs in; it gets `uri`.
+
+    The rest is put where every client of the command looks for it: into the environment.
+    """
+    for flag, (variable, metavar, text) in reversed(_LOGIN_OPTIONS.items()):
+        command = click.option(
+            flag,
+            metavar=metavar,
+            expose_value=False,
+            callback=_remember(variable),
+            help=f"{text} [env: {variable}]",
+        )(command)
     return click.option(
         "--uri",
         envvar="METASTORE_URI",
@@ -26,6 +46,24 @@ def uri_option(command: Command) -> Command:
         show_default=True,
         help="The server. [env: METASTORE_URI]",
     )(command)
+
+
+def _remember(variable: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+    def remember(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+        if value is None:
+            return
+        before = os.environ.get(variable)
+        os.environ[variable] = value
+        context.call_on_close(lambda: _restore(variable, before))
+
+    return remember
+
+
+def _restore(variable: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(variable, None)
+    else:
+        os.environ[variable] = value
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import click
 from pydantic import ByteSize
 from pydantic.fields import FieldInfo
 
-from metastore.settings import Settings, default_text, flag_name, load
+from metastore.settings import Settings, default_text, flag_name, has_flag, load
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -22,7 +22,8 @@ def settings_options(*names: str) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         for name in reversed(names or tuple(Settings.model_fields)):
-            command = _option(name, Settings.model_fields[name])(command)
+            if has_flag(name):
+                command = _option(name, Settings.model_fields[name])(command)
         return click.option(
             "--config",
             envvar="METASTORE_CONFIG",

@@ -15,7 +15,7 @@ def status(uri: str, as_json: bool) -> None:
     """Show the state of a running server.
 
     Prints its version, the revision of the schema, and the numbers of objects and connections. `leader` is the server
-    that runs the leader tasks for all servers on the database.
+    that runs the leader tasks for all servers on the database. A warning says if anybody may come in from elsewhere.
 
     Exits with 1 if no server answers.
 
@@ -31,9 +31,14 @@ def status(uri: str, as_json: bool) -> None:
             "version": client.call("getOption", "version"),  # getVersion is fb303's, the same for every server
             "schema": client.call("getOption", "schema.revision"),
             "leader": client.call("getOption", "leader"),
+            "authentication": client.call("getOption", "authentication"),
+            "encryption": client.call("getOption", "encryption"),
             "started": datetime.fromtimestamp(client.call("aliveSince"), UTC).isoformat(),
             **dict(sorted(counters.items())),
         }
+        exposure = client.call("getOption", "exposure")
+    if exposure:
+        click.secho(f"warning: {exposure}", fg="red", bold=True, err=True)
     if as_json:
         print_json(report)
         return

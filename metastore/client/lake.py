@@ -46,6 +46,7 @@ from metastore.client.lake_types import (
     Schema,
     to_millis,
 )
+from metastore.client.login import Login
 from metastore.client.reconnecting import Connect, ReconnectingClient, connect_to
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire import lake as wire
@@ -72,12 +73,13 @@ Value = TypeVar("Value")
 class LakeClient(Closing):
     """A connection to the metastore, for any number of tables. May be used from several threads, one at a time."""
 
-    def __init__(self, connect: str | Connect, *, retry_seconds: float = 300.0) -> None:
+    def __init__(self, connect: str | Connect, *, retry_seconds: float = 300.0, login: Login | None = None) -> None:
         """`connect` is a URI `thrift://host:port` (several with commas) or makes a client; it is used when needed.
 
-        `retry_seconds` is how long a call is repeated that gets no answer.
+        `retry_seconds` is how long a call is repeated that gets no answer. `login`: who the client is, by default what
+        the environment says.
         """
-        self.connect = connect_to(connect) if isinstance(connect, str) else connect
+        self.connect = connect_to(connect, login=login) if isinstance(connect, str) else connect
         self._client = ReconnectingClient(self.connect, retry_seconds=retry_seconds)
         self._lock = threading.Lock()
         self._tables: dict[tuple[str, str, str], LakeTable] = {}

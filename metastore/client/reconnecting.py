@@ -10,6 +10,7 @@ from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
 from metastore.client.closing import Closing
+from metastore.client.login import Login
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import MetaException
 from metastore.wire.struct import ExceptionStruct
@@ -23,13 +24,13 @@ Result = TypeVar("Result")
 _PASSING = "try again"
 
 
-def connect_to(uris: str, *, timeout: float | None = 60.0) -> Connect:
+def connect_to(uris: str, *, timeout: float | None = 60.0, login: Login | None = None) -> Connect:
     """A function that connects to `thrift://host:port`, or to the next of several with commas between them.
 
-    `timeout` is `ThriftClient`'s. Raises ValueError, when connecting, if a URI is not of that form.
+    `timeout` and `login` are `ThriftClient`'s. Raises ValueError, when connecting, if a URI is not of that form.
     """
     turns = itertools.cycle(uri.strip() for uri in uris.split(","))
-    return lambda: ThriftClient.from_uri(next(turns), timeout=timeout)
+    return lambda: ThriftClient.from_uri(next(turns), timeout=timeout, login=login)
 
 
 class ReconnectingClient(Closing):

@@ -11,6 +11,8 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
 from metastore.client.closing import Closing
+from metastore.client.login import Login
+from metastore.client.transports import transport
 from metastore.wire.services import METHODS
 from metastore.wire.struct import ExceptionStruct
 
@@ -28,9 +30,20 @@ class ThriftClient(Closing):
     a `thrift.Thrift.TApplicationException`; a broken connection a `TTransportException`. Not thread-safe.
     """
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 9083, *, timeout: float | None = 60.0) -> None:
-        """Connects; `timeout` in seconds bounds connecting and each wait for bytes (None: no bound)."""
-        self._socket = TSocket(host, port)
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 9083,
+        *,
+        timeout: float | None = 60.0,
+        login: Login | None = None,
+    ) -> None:
+        """Connects; `timeout` in seconds bounds connecting and each wait for bytes (None: no bound).
+
+        `login`: who the client is, by default what the environment says (`Login.from_environment`). Raises BadLogin,
+        LoginRefused.
+        """
+        self._socket = transport(host, port, Login.from_environment() if login is None else login)
         self.set_timeout(timeout)
         self._transport = TBufferedTransport(self._socket, 1 << 16)
         # Thrift's own limit of a text is 16 MB; an event or a table may be longer, and would stop who reads it.
@@ -45,12 +58,12 @@ class ThriftClient(Closing):
         self._socket.setTimeout(timeout and timeout * 1000)
 
     @classmethod
-    def from_uri(cls, uri: str, *, timeout: float | None = 60.0) -> Self:
+    def from_uri(cls, uri: str, *, timeout: float | None = 60.0, login: Login | None = None) -> Self:
         """Connects to `thrift://host:port`. Raises ValueError if the URI is not of that form."""
         parts = urlsplit(uri)
         if parts.scheme != "thrift" or not parts.hostname:
             raise ValueError(f"{uri!r} is not of the form thrift://host:port")
-        return cls(parts.hostname, parts.port or 9083, timeout=timeout)
+        return cls(parts.hostname, parts.port or 9083, timeout=timeout, login=login)
 
     def call(self, name: str, *args: Any, **named: Any) -> Any:
         """Calls a method by its Thrift name and returns its value (None for void)."""

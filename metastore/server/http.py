@@ -21,8 +21,8 @@ from typing import Any
 
 from thrift.Thrift import TException
 
-from metastore.client.thrift_client import ThriftClient
 from metastore.server import hudi_callback, metrics
+from metastore.server.worker_client import worker_client
 from metastore.settings import Settings
 from metastore.wire.generated.fb303_types import fb_status
 from metastore.wire.lake import EventGroup
@@ -98,7 +98,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif int(length) > hudi_callback.MAX_BYTES:
             self._say(413, f"at most {hudi_callback.MAX_BYTES:,} bytes are read")
         else:
-            self._say(*hudi_callback.answer(self.rfile.read(int(length)), _worker(self._settings)))
+            self._say(*hudi_callback.answer(self.rfile.read(int(length)), self._settings))
 
     def _report(self, trouble: str | None) -> None:
         report = {"status": "failing", "reason": trouble} if trouble else {"status": "ok"}
@@ -124,7 +124,7 @@ def _trouble(settings: Settings, *, with_database: bool) -> str | None:
     """Why the server can't serve; None if a worker, and the database if asked for, answers."""
     doing = "no worker answers"
     try:
-        with ThriftClient(*_worker(settings), timeout=_PROBE_SECONDS) as client:
+        with worker_client(settings, timeout=_PROBE_SECONDS) as client:
             if (status := client.call("getStatus")) != fb_status.ALIVE:
                 return f"the worker's status is {status}"
             if with_database:
@@ -149,14 +149,9 @@ class _EventGroups:
         with self._lock:
             if time.monotonic() >= self._until:
                 try:
-                    with ThriftClient(*_worker(self._settings), timeout=_GROUPS_SECONDS) as client:
+                    with worker_client(self._settings, timeout=_GROUPS_SECONDS) as client:
                         self._known = client.call("lake_event_groups")
                 except (OSError, TException):
                     self._known = None
                 self._until = time.monotonic() + _GROUPS_SECONDS
             return self._known
-
-
-def _worker(settings: Settings) -> tuple[str, int]:
-    """Where this server's workers answer."""
-    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(settings.host, settings.host), settings.port

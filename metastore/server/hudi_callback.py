@@ -10,7 +10,8 @@ import json
 
 from thrift.Thrift import TException
 
-from metastore.client.thrift_client import ThriftClient
+from metastore.server.worker_client import worker_client
+from metastore.settings import Settings
 from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
 
 PATH = "/hudi/commits"
@@ -27,8 +28,8 @@ def is_key(given: str | None, key: str) -> bool:
     return given is not None and hmac.compare_digest(given.encode(), key.encode())
 
 
-def answer(body: bytes, worker: tuple[str, int]) -> tuple[int, str]:
-    """Has a worker, at a host and port, look at the table that a message is of; the HTTP status and a line of text."""
+def answer(body: bytes, settings: Settings) -> tuple[int, str]:
+    """Has a worker of the server look at the table that a message is of; the HTTP status and a line of text."""
     try:
         message = json.loads(body)
         place, name = message["basePath"], message["tableName"]
@@ -38,7 +39,7 @@ def answer(body: bytes, worker: tuple[str, int]) -> tuple[int, str]:
     except (ValueError, LookupError, TypeError, RecursionError):
         return 400, "that is no message of Hudi's: it has a basePath and a tableName"
     try:
-        with ThriftClient(*worker, timeout=_SECONDS) as client:
+        with worker_client(settings, timeout=_SECONDS) as client:
             answer = client.lake_refresh_hudi(place, name)
     except NoSuchObjectException as error:
         return 404, str(error.message)

@@ -94,6 +94,12 @@ class _Metrics:
             ["reason"],
             registry=self.registry,
         )
+        self.logins = Counter(
+            "metastore_logins",
+            "Logins by mechanism and outcome. unavailable: what they are checked with didn't answer.",
+            ["mechanism", "outcome"],
+            registry=self.registry,
+        )
         self.connections = Gauge(
             "metastore_connections",
             "Open client connections.",
@@ -183,6 +189,11 @@ def message_rejected(reason: str) -> None:
     """Count a message that was refused unread, most often with its connection; `reason` is one of a few fixed
     words."""
     _metrics().rejected.labels(reason).inc()
+
+
+def login(mechanism: str, outcome: Literal["ok", "denied", "unavailable"]) -> None:
+    """Count a login, successful or not."""
+    _metrics().logins.labels(mechanism, outcome).inc()
 
 
 def connection_opened() -> None:

@@ -24,6 +24,7 @@ import structlog
 
 from metastore.errors import UserError
 from metastore.server import http, metrics, outlets
+from metastore.server.credentials import logins
 from metastore.server.data_directory import DataDirectory
 from metastore.server.embedded_postgres import EmbeddedPostgres, PostgresError
 from metastore.server.logging import name_process
@@ -180,6 +181,7 @@ class Supervisor:
     def _start(self) -> None:
         settings = self._settings
         metrics.start(self._directory.metrics)
+        logins.check_files(settings)
         self._listeners = [_listen(settings.host, settings.port)]
         found = {"port": self._listeners[0].getsockname()[1]}
         if settings.uncommitted_port is not None:
@@ -190,6 +192,8 @@ class Supervisor:
             found["http_port"] = self._http_listener.getsockname()[1]
         self._settings = settings = settings.model_copy(update=found)
         self._directory.describe_owner(self._uri)
+        if (exposure := settings.exposure) is not None:
+            log.warning("THE SERVER IS OPEN TO EVERYBODY", detail=exposure)
         _allow_open_files(settings.max_connections + _OTHER_FILES)
         if settings.database_url is None:
             url = self._start_postgres()

@@ -24,10 +24,13 @@ from metastore.server.connection.connection import Connection
 from metastore.server.connection.context import Timeouts, WorkerContext
 from metastore.server.connection.event_notifier import EventNotifier
 from metastore.server.connection.open_connections import Connections
-from metastore.server.connection.receiving import open_connection
+from metastore.server.credentials import certificates
+from metastore.server.credentials import logins as credentials
+from metastore.server.credentials.logins import Logins, Tokens
 from metastore.server.dispatch import Dispatcher
 from metastore.server.foreign_clients import ForeignClients
 from metastore.server.leader_tasks import LeaderTask, LeaderTasks
+from metastore.server.login.detecting import open_connection
 from metastore.server.memory_budget import MemoryBudget
 from metastore.server.replies import Replies
 from metastore.server.threads import ThreadPool
@@ -82,6 +85,7 @@ def run(
             worker_id=worker_id,
             notices=notices,
             replies=_replies(metastore, settings),
+            tokens=metastore.issued_tokens,
         )
         worker.run(parent_alive, on_ready)
     finally:
@@ -140,8 +144,10 @@ class Worker:
         worker_id: int,
         notices: Notices | None = None,
         replies: Replies | None = None,
+        tokens: Tokens | None = None,
     ) -> None:
-        """`notices` reports new events, for which long polls wait; `replies` is the cache."""
+        """`notices` reports new events, for which long polls wait; `replies` is the cache; `tokens` issues tokens."""
+        self._tokens = tokens
         self._notices = notices
         self._replies = replies
         self._listeners = listeners
@@ -167,6 +173,7 @@ class Worker:
         loop = self._loop = asyncio.get_running_loop()
         loop.set_exception_handler(_log_unexpected)
         threads = ThreadPool(settings.threads)
+        logins = Logins(settings, self._tokens) if credentials.needed(settings) else None
         self._context = WorkerContext(
             loop=loop,
             dispatcher=self._dispatcher,
@@ -188,7 +195,11 @@ class Worker:
             memory=MemoryBudget(settings.max_request_memory),
             foreign_clients=ForeignClients(),
             replies=self._replies,
+            logins=logins,
         )
+        if logins is not None:
+            logins.start()
+            self._look_at_certificates(logins)
         if self._replies is not None:
             self._replies.start(threads)
         if self._notices is not None:
@@ -221,6 +232,11 @@ class Worker:
         for connection in self._connections:
             connection.close_if_idle(self._loop.time() - seconds)
         self._loop.call_later(max(seconds / 10, 0.1), self._close_idle, seconds)
+
+    def _look_at_certificates(self, logins: Logins) -> None:
+        if logins.tls is not None:
+            logins.handshakes.submit(logins.tls.look)
+            self._loop.call_later(certificates.LOOK_SECONDS, self._look_at_certificates, logins)
 
     def _count_queued(self) -> None:
         metrics.requests_queued(for_thread=self._context.threads.waiting, for_memory=self._context.memory.waiting)

@@ -8,6 +8,7 @@ from typing import NamedTuple, Self, TypedDict
 from eventbus.log.sequencer import Sequencer
 from eventbus.outlets.pre_events import PreEvents
 from metastore.services.access.delegation_tokens import DelegationTokenService
+from metastore.services.access.issued_tokens import IssuedTokenService
 from metastore.services.access.privileges import PrivilegeService
 from metastore.services.access.roles import RoleService
 from metastore.services.catalog.catalogs import CatalogService
@@ -69,6 +70,7 @@ class _Access(TypedDict):
     privileges: PrivilegeService
     roles: RoleService
     delegation_tokens: DelegationTokenService
+    issued_tokens: IssuedTokenService
 
 
 class _Catalog(TypedDict):
@@ -172,6 +174,7 @@ class Metastore:
     data_connectors: DataConnectorService
     procedures: ProcedureService
     delegation_tokens: DelegationTokenService
+    issued_tokens: IssuedTokenService
     resource_plans: ResourcePlanService
     scheduled_queries: ScheduledQueryService
     engine_reports: EngineReports
@@ -199,6 +202,7 @@ class Metastore:
         clients are connected. `pool_waited`: called with the seconds that a transaction waited for a connection.
         """
         parts = _parts(settings, pool_waited)
+        access = _access(parts)
         catalog = _catalog(parts)
         table = _table(parts)
         partition = _partition(parts, table)
@@ -212,10 +216,10 @@ class Metastore:
             sequencer=parts.sequencer,
             statistics=StatisticsService(parts.database, parts.events),
             change_notes=change_notes,
-            housekeeping=_housekeeping(parts, timeline, transactions, registry, change_notes),
+            housekeeping=_housekeeping(parts, access, timeline, transactions, registry, change_notes),
             pending_work=PendingWork(parts.database),
             server_info=ServerInfo(parts.database, settings, open_connections),
-            **_access(parts),
+            **access,
             **catalog,
             **table,
             **partition,
@@ -275,6 +279,11 @@ def _access(parts: _Parts) -> _Access:
         privileges=PrivilegeService(parts.database),
         roles=RoleService(parts.database),
         delegation_tokens=DelegationTokenService(parts.database),
+        issued_tokens=IssuedTokenService(
+            parts.database,
+            parts.settings.proxy_users,
+            enabled="token" in parts.settings.authentication,
+        ),
     )
 
 
@@ -401,6 +410,7 @@ def _registry(parts: _Parts) -> _Registry:
 
 def _housekeeping(
     parts: _Parts,
+    access: _Access,
     timeline: _Timeline,
     transactions: _Transactions,
     registry: _Registry,
@@ -422,5 +432,6 @@ def _housekeeping(
         registry["engine_reports"].sweep,
         timeline["file_deletions"].run,
         change_notes.sweep,
+        access["issued_tokens"].sweep,
     )
     return Housekeeping(parts.database, parts.deletable, timeline["timeline_sweeper"], retention, sweeps)

@@ -28,19 +28,24 @@ def configure(
     *,
     warehouse_dir: str | None = None,
     keep_listings: bool = False,
+    trust_store: str | None = None,
+    trust_store_password: str | None = None,
 ) -> SparkSession.Builder:
     """Makes `builder` build sessions on the metastore at `uri`, with the hint `includeUnCommit`; returns it.
 
     `uri` is `thrift://host:port`, or several with commas. `warehouse_dir` is where Spark puts new databases; by default
     that of the builder, else that of the server. With `keep_listings` Spark keeps lists of partitions' files until
-    REFRESH TABLE, which is quicker and doesn't see what other writers add (see docs/spark.md). `settings` lists what
-    is set; other settings of the builder stay.
+    REFRESH TABLE, which is quicker and doesn't see what other writers add (see docs/spark.md). With `trust_store`, a
+    keystore of Java's with the server's authority, Spark encrypts its calls; this module's own calls log in as the
+    environment says (see docs/security.md). `settings` lists what is set; other settings of the builder stay.
 
     Raises SessionRunning if a session is running without the extension, ExtensionNotBuilt if there is no jar and none
     can be built, UserError if the server doesn't answer.
     """
     given: dict[str, Any] = builder._options
     wanted = settings(uri, extension_jar(), keep_listings=keep_listings)
+    if trust_store is not None:
+        wanted |= tls_settings(trust_store, trust_store_password)
     _use_running_jvm(wanted["spark.jars"])
     for key, value in wanted.items():
         if key in _LISTS:
@@ -66,6 +71,17 @@ def settings(uri: str, jar: Path | str, *, keep_listings: bool = False) -> dict[
     }
     if not keep_listings:
         chosen["spark.sql.hive.filesourcePartitionFileCacheSize"] = "0"
+    return chosen
+
+
+def tls_settings(trust_store: str, password: str | None) -> dict[str, str]:
+    """Spark's settings to encrypt its calls to the metastore. `trust_store`: a keystore of Java's."""
+    chosen = {
+        "spark.hadoop.hive.metastore.use.SSL": "true",
+        "spark.hadoop.hive.metastore.truststore.path": trust_store,
+    }
+    if password is not None:
+        chosen["spark.hadoop.hive.metastore.truststore.password"] = password
     return chosen
 
 

@@ -1,12 +1,15 @@
-"""Detects clients of other protocols by their first bytes, and answers them in their own protocol.
+"""Detects TLS, HTTP and SASL by their first bytes, and refuses them in their own protocol where they aren't taken.
 
-Hive's metastore may be configured with TLS, HTTP or SASL. If the server only closed the connection, such a client would
-retry, and its user would suspect the network.
+If the server only closed the connection, such a client would retry, and its user would suspect the network.
 """
 
 import re
+from typing import Literal
 
 from metastore.wire.scanner import Rejected
+
+Kind = Literal["tls", "http", "sasl"]
+"""What may carry Thrift."""
 
 SPOKEN = "this port speaks plain Thrift: the binary or compact protocol, framed or not"
 
@@ -17,8 +20,9 @@ _TLS_ALERT = bytes((0x15, 3, 1, 0, 2, 2, 40))  # a record of an alert: fatal, ha
 _SASL_STATES = (1, 2)  # START and OK of Thrift's negotiation
 _SASL_BAD = 3
 _MECHANISM = re.compile(rb"[A-Z]")
+_THRIFT_IN_A_FRAME = (0x80, 0x82, 0x00)  # the first byte of a message whose frame has a length like SASL's first bytes
 
-_TLS_ADVICE = "switch TLS off in the client (Hive, Spark: hive.metastore.use.SSL=false)"
+_TLS_ADVICE = "switch TLS off in the client (Hive, Spark: hive.metastore.use.SSL=false) or on in the server"
 _HTTP_ADVICE = (
     "set the client's transport to binary (Hive, Spark: hive.metastore.client.thrift.transport.mode=binary) and its "
     "address to thrift://host:port; /metrics, /health and /ready are on the server's http_port"
@@ -37,23 +41,40 @@ class Foreign(Rejected):
         self.answer = answer
 
 
-def recognised(data: bytes | bytearray) -> Foreign | None:
-    """What a connection speaks that began with these bytes, if it is one of the protocols that are known here."""
-    if data[0] == _TLS_HANDSHAKE and data[1:2] == bytes((_TLS_MAJOR,)):
-        return Foreign("tls", f"the client speaks TLS; {SPOKEN}: {_TLS_ADVICE}", _TLS_ALERT)
-    if (method := _HTTP.match(data)) is not None:
-        detail = f"the client speaks HTTP; {SPOKEN}: {_HTTP_ADVICE}"
-        return Foreign("http", detail, _http_answer(method[1], detail))
-    if data[0] in _SASL_STATES and data[1:4] == b"\0\0\0" and (len(data) == 5 or _MECHANISM.match(data, 5)):
-        detail = f"the client begins with SASL; {SPOKEN}: {_SASL_ADVICE}"
-        text = detail.encode()
-        return Foreign("sasl", detail, bytes((_SASL_BAD,)) + len(text).to_bytes(4) + text)
+def kind_of(data: bytes | bytearray) -> Kind | None:
+    """What a connection speaks that began with these bytes; None for anything else, or too few bytes to tell."""
+    if data[:1] == bytes((_TLS_HANDSHAKE,)) and data[1:2] == bytes((_TLS_MAJOR,)):
+        return "tls"
+    if _HTTP.match(data):
+        return "http"
+    if len(data) < 5 or data[0] not in _SASL_STATES or data[1:4] != b"\0\0\0" or data[4] in _THRIFT_IN_A_FRAME:
+        return None
+    return "sasl" if len(data) == 5 or _MECHANISM.match(data, 5) else None
+
+
+def recognised(data: bytes | bytearray, spoken: str = SPOKEN) -> Foreign | None:
+    """The refusal of what a connection speaks that began with these bytes, if it is a kind.
+
+    `spoken` says what this port speaks.
+    """
+    match kind_of(data):
+        case "tls":
+            return Foreign("tls", f"the client speaks TLS; {spoken}: {_TLS_ADVICE}", _TLS_ALERT)
+        case "http":
+            detail = f"the client speaks HTTP; {spoken}: {_HTTP_ADVICE}"
+            return Foreign("http", detail, _http_answer(bytes(data).partition(b" ")[0], detail))
+        case "sasl":
+            detail = f"the client begins with SASL; {spoken}: {_SASL_ADVICE}"
+            text = detail.encode()
+            return Foreign("sasl", detail, bytes((_SASL_BAD,)) + len(text).to_bytes(4) + text)
     return None
 
 
 def may_become(data: bytes | bytearray) -> bool:
-    """Whether more bytes could make `recognised` of what isn't yet."""
+    """Whether more bytes could make one of the kinds of what isn't yet."""
     if len(data) == 1 and data[0] == _TLS_HANDSHAKE:
+        return True
+    if len(data) < 5 and data[0] in _SASL_STATES and b"\0\0\0".startswith(data[1:4]):
         return True
     return any(b"%s " % method != data and (b"%s " % method).startswith(data) for method in _HTTP_METHODS)
 

@@ -33,6 +33,7 @@ SMALL_BYTES = 16 << 10
 """Of a message that takes no memory worth reckoning."""
 
 _FRAME_HEADER = 4
+_BEGINNING = 16
 _LONGEST_FRAME = (1 << 31) - 1
 _NAME = re.compile(rb"[A-Za-z_]")
 
@@ -122,6 +123,17 @@ class Inbox:
 
     def add(self, data: bytes) -> None:
         self._buffer += data
+
+    @property
+    def beginning(self) -> bytes:
+        """The first bytes that were not taken yet: enough to tell what a connection speaks."""
+        return bytes(self._buffer[:_BEGINNING])
+
+    def pour(self) -> bytes:
+        """Takes all bytes as they are: they are no Thrift, but what carries it."""
+        data = bytes(self._buffer)
+        self._buffer = bytearray()
+        return data
 
     def clear(self) -> None:
         self._scanner = self._exceeded = None

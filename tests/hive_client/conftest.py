@@ -41,10 +41,13 @@ class JavaFailure(Exception):
 class HiveClient:
     """A HiveMetaStoreClient. Every other attribute is a method of it."""
 
-    def __init__(self, jvm: Any, host: str, port: int) -> None:
+    def __init__(self, jvm: Any, host: str, port: int, settings: Mapping[str, str] | None = None) -> None:
+        """`settings`: further ones of the client's."""
         self.jvm = jvm
         configuration = jvm.org.apache.hadoop.hive.conf.HiveConf()
         configuration.set("hive.metastore.uris", f"thrift://{host}:{port}")
+        for name, value in (settings or {}).items():
+            configuration.set(name, value)
         self._client = jvm.org.apache.hadoop.hive.metastore.HiveMetaStoreClient(configuration)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:

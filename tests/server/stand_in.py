@@ -18,6 +18,7 @@ from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TFramedTransport
 
+from metastore.client.login import Login
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire import binary
 from metastore.wire.services import METHODS
@@ -27,7 +28,7 @@ from tests.support.waiting import wait_until
 class StandIn:
     """`tests.server.stand_in_metastore` with some settings; one worker unless they say otherwise."""
 
-    def __init__(self, directory: Path, **settings: Any) -> None:
+    def __init__(self, directory: Path, environment: dict[str, str] | None = None, **settings: Any) -> None:
         self.log = directory.with_name(directory.name + ".log")
         values = {"port": 0, "data_dir": str(directory), "workers": 1, "threads": 4, "log_format": "json"}
         with self.log.open("wb") as log:
@@ -36,6 +37,7 @@ class StandIn:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                env=environment,
             )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -48,8 +50,8 @@ class StandIn:
         [worker] = self.workers
         return worker
 
-    def client(self) -> ThriftClient:
-        return ThriftClient("127.0.0.1", self.port, timeout=30)
+    def client(self, login: Login | None = None) -> ThriftClient:
+        return ThriftClient("127.0.0.1", self.port, timeout=30, login=login)
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=30)

@@ -69,6 +69,12 @@ def get_all_functions(call: Call) -> None:
     raise NoSuchObjectException(message="no function")
 
 
+def get_config_value(call: Call, name: str, default: str) -> str:
+    """Who the caller is, as JSON."""
+    caller = call.session.caller
+    return json.dumps([caller.user, list(caller.groups), caller.mechanism, caller.real_user])
+
+
 def get_name(call: Call) -> str:
     return str(os.getpid())
 
@@ -149,6 +155,7 @@ HANDLERS = {
     "getVersion": Handler(get_version, stores=False),
     "get_database": Handler(get_database, stores=False),
     "get_all_functions": Handler(get_all_functions, stores=False),
+    "get_config_value": Handler(get_config_value, stores=False),
     "getName": Handler(get_name, stores=False),
     "getStatusDetails": Handler(get_status_details, stores=False),
     "getMetaConf": Handler(get_metaconf, stores=False),

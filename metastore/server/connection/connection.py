@@ -4,14 +4,16 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import structlog
 
 from metastore.api.session import Session
 from metastore.server import metrics
 from metastore.server.connection.context import WorkerContext
-from metastore.wire.protocols import Inbox, Protocol
+from metastore.server.credentials.identity import Identity
+from metastore.wire import protocols
+from metastore.wire.protocols import Inbox
 
 CROWDED_SECONDS = 5.0
 """How long a client that doesn't read its reply may keep a thread for which other requests wait."""
@@ -20,6 +22,24 @@ CROWDED_SECONDS = 5.0
 _KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 log = structlog.get_logger(__name__)
+
+
+class Channel(Protocol):
+    """Where a connection sends its bytes: asyncio's transport, or a layer upon it."""
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None: ...
+
+    def write(self, data: bytes | bytearray | memoryview) -> None: ...
+
+    def write_eof(self) -> None: ...
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
 
 
 class State:
@@ -92,12 +112,21 @@ class Connection(asyncio.Protocol):
         context: WorkerContext,
         receiving: "Callable[[Connection], State]",
         *,
+        first: "Callable[[Connection], State] | None" = None,
         include_uncommitted: bool = False,
     ) -> None:
-        """`receiving` makes the state that waits for a message: the first one, and the next after each reply."""
+        """`receiving` makes the state that waits for a message, or for the rest of one.
+
+        `first` makes the state in which the connection begins, if it is another one.
+        """
         self.context = context
         self.inbox = Inbox(context.limits)
-        self.state = receiving(self)
+        self.receiving = self.after_reply = receiving
+        self.state = (first or receiving)(self)
+        self.session: Session  # from `connection_made` on
+        self.transport: Channel
+        self.identity: Identity | None = None
+        """Who has logged in; None: nobody."""
         self.unsent = False
         """Whether the transport holds bytes that the operating system hasn't taken yet."""
         self.eof = False
@@ -107,7 +136,6 @@ class Connection(asyncio.Protocol):
         """Whether the connection has ended. May be read from any thread."""
         self.close_reported = False
         """Whether the log has the line about the end of this connection, or needs none."""
-        self._receiving = receiving
         self._id = connection_id
         self._include_uncommitted = include_uncommitted
         self._reading_paused = False
@@ -115,7 +143,7 @@ class Connection(asyncio.Protocol):
         self._reader_timer: asyncio.TimerHandle | None = None  # while `unsent`
 
     @property
-    def protocol(self) -> Protocol:
+    def protocol(self) -> protocols.Protocol:
         """What the client speaks. Known once it has sent a message."""
         protocol = self.inbox.protocol
         assert protocol is not None
@@ -128,21 +156,30 @@ class Connection(asyncio.Protocol):
         state.enter()
 
     def receive(self) -> None:
-        """Waits for the next message."""
-        self.become(self._receiving(self))
+        """Waits for the next message: the last one is answered."""
+        self.become(self.after_reply(self))
+
+    def logged_in(self, identity: Identity | None) -> None:
+        """Somebody has proven who they are, or leaves the connection to nobody: a session of their own begins."""
+        self.identity = identity
+        self.session = self._new_session(self.session.peer)
+        if identity is not None:
+            session = self.session
+            session.user, session.groups = identity.user, identity.groups
+            session.mechanism, session.real_user = identity.mechanism, identity.real_user
 
     # -- called by asyncio ------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
-        self.transport.set_write_buffer_limits(high=0)  # so `pause_writing` means: not all is sent
+        below = cast(asyncio.Transport, transport)
+        below.set_write_buffer_limits(high=0)  # so `pause_writing` means: not all is sent
+        self.transport = below
         _keep_alive(transport.get_extra_info("socket"))
-        self.session = Session(
-            self._id,
-            _address(transport.get_extra_info("peername")),
-            include_uncommitted=self._include_uncommitted,
-        )
+        self.session = self._new_session(_address(transport.get_extra_info("peername")))
         self.state.enter()
+
+    def _new_session(self, peer: str) -> Session:
+        return Session(self._id, peer, include_uncommitted=self._include_uncommitted)
 
     def data_received(self, data: bytes) -> None:
         metrics.bytes_received(len(data))

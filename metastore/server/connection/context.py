@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from metastore.server.connection.event_notifier import EventNotifier
 from metastore.server.connection.open_connections import Connections
+from metastore.server.credentials.logins import Logins
 from metastore.server.dispatch import Dispatcher
 from metastore.server.foreign_clients import ForeignClients
 from metastore.server.memory_budget import MemoryBudget
@@ -28,7 +29,10 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What the connections of a worker share. `replies` is the cache, None if it is switched off."""
+    """What the connections of a worker share. `replies` is the cache, None if it is switched off.
+
+    `logins` is None where everybody may come in, and nothing but plain Thrift is spoken.
+    """
 
     loop: asyncio.AbstractEventLoop
     dispatcher: Dispatcher
@@ -40,3 +44,4 @@ class WorkerContext:
     memory: MemoryBudget
     foreign_clients: ForeignClients
     replies: Replies | None = None
+    logins: Logins | None = None

@@ -3,7 +3,6 @@
 import asyncio
 
 from metastore.server.connection.connection import Connection, State
-from metastore.server.connection.context import WorkerContext
 from metastore.server.connection.looking_up import answer
 from metastore.server.connection.replying import refuse, reject_foreign
 from metastore.wire import protocols
@@ -18,11 +17,6 @@ _NO_MEMORY = (
     "the requests that are being answered take all the memory there is for them: "
     "try again later, send less at a time, or raise the server's max_request_memory"
 )
-
-
-def open_connection(connection_id: str, context: WorkerContext, *, include_uncommitted: bool) -> Connection:
-    """A connection that receives its first message once asyncio has opened it."""
-    return Connection(connection_id, context, Receiving, include_uncommitted=include_uncommitted)
 
 
 class Receiving(State):
@@ -121,7 +115,7 @@ class WaitingForMemory(State):
         if self._message is not None:
             answer(self.connection, self._message)
         else:
-            self.connection.become(Receiving(self.connection))
+            self.connection.become(self.connection.receiving(self.connection))
 
     def drain(self) -> None:
         self.connection.close_reported = True

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Mechanism = Literal["none", "plain", "kerberos", "token", "certificate", "jwt", "header"]
-"""How a user was proven. "none": not at all, the name is what the client says (`set_ugi`)."""
+Mechanism = Literal["none", "plain", "kerberos", "token", "certificate", "jwt", "header", "server"]
+"""How a user was proven. "none": not at all, the name is what the client says (`set_ugi`). "server": a process of the
+server itself, such as the one that answers probes."""
 
 
 @dataclass(frozen=True, slots=True)

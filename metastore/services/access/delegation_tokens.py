@@ -1,6 +1,6 @@
 """Delegation tokens and their signing keys, stored for servers that use this metastore as their token store.
 
-The metastore itself issues no tokens, like Hive's without Kerberos.
+Clients may read and change all of them, as in Hive. The metastore's own tokens are elsewhere: `issued_tokens`.
 """
 
 from metastore.store import Conflict, Database

@@ -90,7 +90,10 @@ class ServerInfo:
             }
 
     def options(self) -> dict[str, str]:
-        """Facts about the server, by name. `leader`: the server that runs the leader tasks."""
+        """Facts about the server, by name.
+
+        `leader`: the server that runs the leader tasks. `exposure`: a warning about who may come in.
+        """
         with self._database.read() as tx:
             leader = leader_lock.holder(tx)
         return {
@@ -98,7 +101,16 @@ class ServerInfo:
             "schema.revision": current(self._database.url.render_as_string(hide_password=False)) or "",
             "warehouse": self._settings.warehouse_dir,
             "leader": leader or "",
+            "authentication": ", ".join(self._settings.authentication),
+            "encryption": self._encryption,
+            "exposure": self._settings.exposure or "",
         }
+
+    @property
+    def _encryption(self) -> str:
+        if self._settings.tls_certificate is None:
+            return "none"
+        return "TLS" if self._settings.tls_required else "TLS, not required"
 
     def config_value(self, name: str | None, default: str | None) -> str | None:
         """A configuration value as Hive's clients ask for it.

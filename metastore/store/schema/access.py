@@ -8,6 +8,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    LargeBinary,
     SmallInteger,
     Table,
     Text,
@@ -72,4 +73,26 @@ master_keys = Table(
     Column("id", Integer, Identity(always=True), primary_key=True),
     Column("key", Text, nullable=False),
     comment="with which delegation tokens are signed",
+)
+
+
+token_keys = Table(
+    "token_keys",
+    metadata,
+    Column("id", Integer, Identity(always=True), primary_key=True),
+    Column("key", LargeBinary, nullable=False),
+    Column("made", BigInteger, nullable=False, comment="milliseconds since 1970"),
+    comment="with which this metastore signs the tokens that it issues; no client sees them",
+)
+
+
+issued_tokens = Table(
+    "issued_tokens",
+    metadata,
+    Column("sequence", Integer, Identity(always=True), primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("renew_until", BigInteger, nullable=False, comment="milliseconds since 1970"),
+    Column("max_date", BigInteger, nullable=False, comment="milliseconds since 1970"),
+    Index(None, "owner"),
+    comment="delegation tokens that are neither cancelled nor too old",
 )

@@ -1,0 +1,41 @@
+"""Who has logged in, and what is said to those who have not."""
+
+from dataclasses import dataclass
+
+from metastore.services.access.caller import Mechanism
+from metastore.services.model.client_texts import check_identity
+from metastore.wire.hive import MetaException
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A user whose name was proven, and how. `real_user` is who logged in to act as `user`, else None."""
+
+    user: str
+    mechanism: Mechanism
+    groups: tuple[str, ...] = ()
+    real_user: str | None = None
+
+
+class Denied(Exception):
+    """A login is refused. The text is for the client; `cause` is for the server's log alone."""
+
+    def __init__(self, text: str, cause: str | None = None) -> None:
+        super().__init__(text)
+        self.cause = cause or text
+
+
+class Unavailable(Denied):
+    """What a login is checked with doesn't answer: it isn't the client's fault."""
+
+
+def checked(identity: Identity) -> Identity:
+    """The identity, unless its names can't be stored with what it does. Raises Denied."""
+    try:
+        check_identity(identity.user, identity.groups)
+    except MetaException as error:
+        raise Denied("the name can't be used here", error.message) from None
+    names = (identity.user, *identity.groups)
+    if not all(name and name.isprintable() for name in names):
+        raise Denied("the name can't be used here", f"empty or unprintable: {names!r}"[:500])
+    return identity

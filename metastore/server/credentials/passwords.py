@@ -1,0 +1,66 @@
+"""Hashes of passwords, as the password file holds them: scrypt (RFC 7914) with the parameters in the text."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+import re
+
+MAX_PASSWORD_BYTES = 1024
+"""Longer passwords are refused unread."""
+
+_LOG_N, _R, _P = 15, 8, 1  # 32 MB and some 80 ms for each guess
+_SALT_BYTES = _KEY_BYTES = 16
+_HASH = re.compile(r"scrypt:(\d{1,2}):(\d{1,2}):(\d{1,2}):([A-Za-z0-9_-]{8,64}):([A-Za-z0-9_-]{16,128})")
+_MOST_MEMORY = 256 << 20
+
+
+class BadHash(ValueError):
+    """A text is no hash of a password, or one that costs too much to check."""
+
+
+def hashed(password: str) -> str:
+    """The text to keep of a password: `scrypt:log2(N):r:p:salt:key`. Raises ValueError for an empty or too long one."""
+    secret = password.encode()
+    if not 0 < len(secret) <= MAX_PASSWORD_BYTES:
+        raise ValueError(f"a password has 1 to {MAX_PASSWORD_BYTES} bytes")
+    salt = os.urandom(_SALT_BYTES)
+    key = hashlib.scrypt(secret, salt=salt, n=1 << _LOG_N, r=_R, p=_P, maxmem=_MOST_MEMORY, dklen=_KEY_BYTES)
+    return f"scrypt:{_LOG_N}:{_R}:{_P}:{_text(salt)}:{_text(key)}"
+
+
+def check_hash(text: str) -> None:
+    """Raises BadHash."""
+    _parted(text)
+
+
+def matches(password: str, text: str) -> bool:
+    """Whether a hash was made of the password. Takes as long for every password. Raises BadHash."""
+    log_n, r, p, salt, key = _parted(text)
+    secret = password.encode()
+    if not 0 < len(secret) <= MAX_PASSWORD_BYTES:
+        return False
+    found = hashlib.scrypt(secret, salt=salt, n=1 << log_n, r=r, p=p, maxmem=_MOST_MEMORY, dklen=len(key))
+    return hmac.compare_digest(found, key)
+
+
+def _parted(text: str) -> tuple[int, int, int, bytes, bytes]:
+    found = _HASH.fullmatch(text)
+    if found is None:
+        raise BadHash("expected scrypt:N:r:p:salt:key, as `metastore users add` writes it")
+    log_n, r, p = (int(each) for each in found.groups()[:3])
+    if not (10 <= log_n <= 20 and 1 <= r <= 16 and 1 <= p <= 16 and (128 * r << log_n) * p < _MOST_MEMORY):
+        raise BadHash(f"the parameters of scrypt, {log_n}:{r}:{p}, are weaker or dearer than what is taken")
+    try:
+        return log_n, r, p, _bytes(found[4]), _bytes(found[5])
+    except binascii.Error:
+        raise BadHash("salt or key is no base64") from None
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _bytes(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

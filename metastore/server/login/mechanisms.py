@@ -1,0 +1,124 @@
+"""The mechanisms of SASL, from the server's side."""
+
+import base64
+import secrets
+from typing import NamedTuple, Protocol
+
+from metastore.server.credentials import logins as credentials
+from metastore.server.credentials.identity import Denied, Identity, Unavailable, checked
+from metastore.server.credentials.logins import Logins
+from metastore.server.credentials.proxying import acting_as
+from metastore.services.access.issued_tokens import TokenRefused
+from metastore.wire import digest_md5, sasl
+from metastore.wire.delegation_token import Identifier
+
+SERVER_MECHANISM = "METASTORE-PROCESS"
+"""How a process of this server logs in to its workers: the secret that the supervisor gave both."""
+
+
+class Step(NamedTuple):
+    """What follows a client's response: a challenge, and the identity once the login is done."""
+
+    challenge: bytes
+    identity: Identity | None = None
+
+
+class Mechanism(Protocol):
+    """One login. Its methods run in a thread, one at a time."""
+
+    name: str
+    """The name for the log and the metrics."""
+    user: str | None
+    """Who the client says it is, once it has said so."""
+
+    def step(self, response: bytes) -> Step:
+        """Answers what the client sent. Raises Denied."""
+
+
+class Plain:
+    """PLAIN (RFC 4616): a name and a password, and perhaps somebody else as whom the client acts."""
+
+    name = "plain"
+
+    def __init__(self, logins: Logins, peer: str) -> None:
+        self.user: str | None = None
+        self._logins = logins
+        self._peer = peer
+
+    def step(self, response: bytes) -> Step:
+        if not response:
+            return Step(b"")  # the client waits for a challenge before it says anything
+        try:
+            sent = sasl.plain_response(response)
+        except ValueError as error:
+            raise Denied(str(error)) from None
+        self.user = sent.user
+        passwords = self._logins.passwords
+        if passwords is None:
+            raise Unavailable("passwords can't be checked", "there is nothing to check them with")
+        identity = passwords.check(sent.user, sent.password, self._peer)
+        proxies = self._logins.settings.proxy_users
+        return Step(b"", acting_as(identity, sent.authorization, proxies, passwords.groups(sent.authorization)))
+
+
+class DigestMd5:
+    """DIGEST-MD5 (RFC 2831): the client proves that it has a delegation token, without sending it."""
+
+    name = "token"
+
+    def __init__(self, logins: Logins) -> None:
+        self.user: str | None = None
+        self._logins = logins
+        self._nonce: str | None = None
+
+    def step(self, response: bytes) -> Step:
+        if self._nonce is None:
+            self._nonce = secrets.token_urlsafe(24)  # what the client says first means nothing
+            return Step(digest_md5.challenge(self._nonce))
+        try:
+            sent = digest_md5.directives(response)
+            data = base64.b64decode(sent.get("username", ""), validate=True)
+            identifier, password = self._password(data)
+            self.user = identifier.owner
+            if sent.get("authzid", sent["username"]) != sent["username"]:
+                raise Denied("a token is for its owner alone", "another authzid")
+            proof = digest_md5.check_response(sent, base64.b64encode(password).decode(), self._nonce)
+        except (ValueError, TokenRefused) as error:
+            raise Denied("the delegation token is not valid", str(error)) from None
+        passwords = self._logins.passwords
+        groups = passwords.groups(identifier.owner) if passwords is not None else ()
+        return Step(proof, checked(Identity(identifier.owner, "token", groups, identifier.real_user or None)))
+
+    def _password(self, data: bytes) -> tuple[Identifier, bytes]:
+        if self._logins.tokens is None:
+            raise Unavailable("tokens can't be checked", "there is nothing to check them with")
+        return self._logins.tokens.password(data)
+
+
+class ServerProcess:
+    """A process of this server, such as the one that answers probes."""
+
+    name = "server"
+
+    def __init__(self) -> None:
+        self.user: str | None = None
+
+    def step(self, response: bytes) -> Step:
+        if not credentials.is_server_secret(response):
+            raise Denied("wrong secret")
+        return Step(b"", Identity("metastore", "server"))
+
+
+def begin(name: str, logins: Logins, peer: str, *, encrypted: bool) -> Mechanism:
+    """The mechanism that a client asks for. Raises Denied if there is none of that name, or it may not be used."""
+    if name == SERVER_MECHANISM:
+        return ServerProcess()
+    if logins.settings.tls_required and not encrypted:
+        raise Denied("this server takes encrypted connections only (tls_required): switch TLS on in the client")
+    if name == "PLAIN" and logins.passwords is not None:
+        if not encrypted and not logins.settings.credentials_without_tls:
+            raise Denied("this server takes passwords within TLS only: switch TLS on in the client")
+        return Plain(logins, peer)
+    if name == "DIGEST-MD5" and logins.tokens is not None:
+        return DigestMd5(logins)
+    raise Denied(f"Unsupported mechanism type {name}", f"mechanism {name!r} is not configured")

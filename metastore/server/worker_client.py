@@ -1,0 +1,31 @@
+"""How other processes of a server ask its workers."""
+
+from metastore.client.login import Login
+from metastore.client.thrift_client import ThriftClient
+from metastore.server.credentials import logins
+from metastore.server.login.mechanisms import SERVER_MECHANISM
+from metastore.settings import Settings
+
+_EVERY_INTERFACE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+
+
+class _ServerProcess(Login):
+    """Proves that the client was forked by the supervisor that forked the workers."""
+
+    name = SERVER_MECHANISM
+
+    def sasl(self) -> "_ServerProcess":
+        return self
+
+    def respond(self, challenge: bytes) -> bytes:
+        return logins.server_secret()
+
+    def finish(self, last: bytes) -> None:
+        """The workers have the same secret, and nobody else listens on the port."""
+
+
+def worker_client(settings: Settings, *, timeout: float) -> ThriftClient:
+    """A connection to a worker of this server. `timeout` in seconds. Raises OSError, TException."""
+    host = _EVERY_INTERFACE.get(settings.host, settings.host)
+    login = _ServerProcess() if logins.needed(settings) else Login()
+    return ThriftClient(host, settings.port, timeout=timeout, login=login)
