@@ -86,6 +86,10 @@ def made(method: str, name: Name) -> Made:
             setattr(arguments, entry[2], _filled(entry[1], entry[3], entry[2], 4))
     for kind, position, path, label in _named(rule):
         _put(arguments, path, _value(kind, position, label, name))
+    for request in (arguments, getattr(arguments, "req", None)):
+        for field in ("tbl_names", "tblNames"):
+            if hasattr(request, field):
+                setattr(request, field, [name.table])
     return Made(method, arguments)
 
 

@@ -16,7 +16,10 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServe
     """A server that decides by grants, and believes what users say of themselves."""
     directory = tmp_path_factory.mktemp("guarded")
     audit = ("--audit-log", str(directory / "audit.log"))
-    with MetastoreServer(directory / "data", *OPTIONS, *audit, "--workers", "1", "--log-level", "warning") as server:
+    roots = f"{directory}/all,database:rooted=file:{directory}/one,role:rooters={directory}/etl"
+    with MetastoreServer(
+        directory / "data", *OPTIONS, *audit, "--allowed-locations", roots, "--workers", "1", "--log-level", "warning"
+    ) as server:
         yield server
 
 

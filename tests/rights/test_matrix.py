@@ -135,7 +135,52 @@ def test_what_names_no_object_tells_nothing(users: Users, root: ThriftClient, us
 
 
 TELLING = {
+    "fetch_partition_names_req",
     "getTable",
+    "get_all_functions",
+    "get_all_tables",
+    "get_database",
+    "get_database_req",
+    "get_databases_req",
+    "get_fields",
+    "get_fields_req",
+    "get_fields_with_environment_context",
+    "get_functions",
+    "get_functions_req",
+    "get_next_notification",
+    "get_part_specs_by_filter",
+    "get_partition",
+    "get_partition_by_name",
+    "get_partition_names",
+    "get_partition_req",
+    "get_partition_with_auth",
+    "get_partitions",
+    "get_partitions_by_filter",
+    "get_partitions_by_filter_req",
+    "get_partitions_by_names",
+    "get_partitions_by_names_req",
+    "get_partitions_ps",
+    "get_partitions_ps_with_auth",
+    "get_partitions_ps_with_auth_req",
+    "get_partitions_pspec",
+    "get_partitions_req",
+    "get_partitions_with_auth",
+    "get_partitions_with_specs",
+    "get_primary_keys",
+    "get_schema",
+    "get_schema_req",
+    "get_schema_with_environment_context",
+    "get_table",
+    "get_table_meta",
+    "get_table_objects_by_name",
+    "get_table_req",
+    "get_tables",
+    "get_tables_by_type",
+    "lake_get_watermark",
+    "lake_list_partitions",
+    "lake_read_events",
+    "lake_read_group_events",
+    "list_privileges",
 }
 
 
@@ -148,7 +193,7 @@ def test_the_calls_find_what_is_hidden(users: Users) -> None:
         for name in (calls.Name(HIDDEN, HIDDEN_TABLE), calls.Name(OPEN, HIDDEN_TABLE), calls.Name("*", "*")):
             if SECRET.encode() in users.reply("root", calls.made(method, name)):
                 telling.add(method)
-    assert sorted(telling) == []
+    assert telling >= TELLING, TELLING - telling
 
 
 def test_readers_read(users: Users) -> None:

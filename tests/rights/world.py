@@ -75,6 +75,7 @@ def _table(root: ThriftClient, where: str, name: str, owner: str, word: str) -> 
         )
     )
     root.add_partition(builders.partition(where, name, "1", parameters={word: word, "commit": "true"}))
+    root.add_partition(builders.partition(where, name, f"v_{word}", parameters={word: word}))
     root.add_partition(builders.partition(where, name, f"late_{word}", parameters={word: word, "commit": "false"}))
     numbers = ColumnStatisticsData(longStats=LongColumnStatsData(numNulls=1, numDVs=2))
     for level, part in ((True, None), (False, "dt=1")):

@@ -236,8 +236,8 @@ class SqlStandard:
                 if _owner(owned, Table) in acting.principals:
                     seen[owned.name] = ALL
             for grant in store.granted_tables(tx, name, acting.principals):
-                assert grant.table is not None
-                seen[grant.table] = seen.get(grant.table, Privilege(0)) | privilege_of(grant.privilege)
+                if grant.table is not None and (privilege := privilege_of(grant.privilege)):
+                    seen[grant.table] = seen.get(grant.table, Privilege(0)) | privilege
             return seen
 
         return ("seen", name, acting.principals), read
@@ -247,7 +247,9 @@ class SqlStandard:
         if not names:
             return frozenset()
         with self._database.read() as tx:
-            return frozenset(store.databases_with_some(tx, names, _owners(acting), acting.principals))
+            likely = store.databases_with_some(tx, names, _owners(acting), acting.principals)
+        # A role may have the name of a user: what is owned is looked at again, with the owner's type.
+        return frozenset(name for name in likely if self._facts.get(*self._seen_key(acting, name)))
 
     def _is_visible(
         self,
