@@ -17,9 +17,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServe
     directory = tmp_path_factory.mktemp("guarded")
     audit = ("--audit-log", str(directory / "audit.log"))
     roots = f"{directory}/all,database:rooted=file:{directory}/one,role:rooters={directory}/etl"
-    with MetastoreServer(
-        directory / "data", *OPTIONS, *audit, "--allowed-locations", roots, "--workers", "1", "--log-level", "warning"
-    ) as server:
+    others = ("--allowed-locations", roots, "--workers", "1", "--log-level", "warning")
+    with MetastoreServer(directory / "data", *OPTIONS, *audit, *others) as server:
         yield server
 
 

@@ -72,6 +72,8 @@ def _grant(asked: Asked, privilege: Any) -> Iterator[Requirement]:
     objects = list(of_ref(ref)) or [EVERYTHING]
     for object in objects:
         yield Action.GRANT, object._replace(granting=granting)
+    if info is not None and info.grantor is None:
+        info.grantor, info.grantorType = asked.caller.user, PrincipalType.USER
     if info is not None and info.grantor is not None:
         names = asked.roles if info.grantorType == PrincipalType.ROLE else {asked.caller.user}
         if info.grantor not in names:
