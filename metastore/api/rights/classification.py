@@ -65,7 +65,8 @@ class Need:
     def within(self) -> tuple[str, ...] | None:
         """The list through which the paths go."""
         found = {each.within for each in (*self.paths, *self.named.values()) if each.within is not None}
-        assert len(found) <= 1, f"paths through several lists: {found}"
+        if len(found) > 1:
+            raise ValueError(f"a need goes through one list, not through {found}")
         return next(iter(found), None)
 
 
@@ -114,7 +115,8 @@ def _rules(table: str, *, changes: bool) -> dict[str, Rule]:
         needs, _, extra = rest.partition("|")
         words = extra.split()
         parsed = () if needs.strip() == "-" else tuple(_need(each) for each in needs.split(";"))
-        assert name not in rules, name
+        if name in rules:
+            raise ValueError(f"{name} is classified twice")
         word = words[0] if words else None
         rules[name] = Rule(changes, parsed, word, tuple(Path.parse(each) for each in words[1:]))
     return rules

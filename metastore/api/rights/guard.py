@@ -74,7 +74,8 @@ class Guard:
             if rule.extra != "matching_tables":
                 raise
             return _empty(method)  # as for a database of which the caller sees nothing
-        assert not isinstance(value, Encoded), f"{method.name} can't be filtered"
+        if isinstance(value, Encoded):
+            raise TypeError(f"{method.name} has an encoded answer, which can't be filtered")
         return filter_named(rule.extra)(view, value)
 
     def requirements(self, name: str, arguments: Struct, *, uncommitted: bool) -> tuple[Requirement, ...] | None:

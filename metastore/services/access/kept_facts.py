@@ -8,8 +8,6 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, cast
 
-from cachetools import LRUCache
-
 from metastore.cache.changes import Changes
 from metastore.cache.entry import Object
 from metastore.cache.stamp import Stamp
@@ -58,7 +56,7 @@ class KeptFacts:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._changes = Changes()
-        self._facts: LRUCache[Hashable, Fact] = LRUCache(MAX_FACTS)
+        self._facts: dict[Hashable, Fact] = {}
         self._lock = threading.Lock()
         self._polling = threading.Lock()
         self._begun = self._done = 0  # polls of this object's, counted
@@ -96,6 +94,9 @@ class KeptFacts:
         with recording() as read_set, self._database.read() as tx:
             value = read(tx)
         with self._lock:
+            self._facts.pop(key, None)
+            while len(self._facts) >= MAX_FACTS:
+                del self._facts[next(iter(self._facts))]  # the one that was read first
             self._facts[key] = Fact(value, read_set)
         return value
 
@@ -104,8 +105,7 @@ class KeptFacts:
 
         Raises LookupError otherwise.
         """
-        with self._lock:
-            fact = self._facts.get(key)
+        fact = self._facts.get(key)  # without the lock, for which the event loop would wait
         if fact is None or fact.in_loop is None or not holds(fact.in_loop):
             raise LookupError
         return fact.value

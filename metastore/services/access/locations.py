@@ -21,7 +21,6 @@ class AllowedRoot(NamedTuple):
     def parse(cls, text: str) -> Self:
         """From `root`, `database:NAME=root` or `role:NAME=root`. Raises ValueError."""
         found = _FORM.fullmatch(text)
-        assert found is not None or not text
         if found is None:
             raise ValueError("expected a directory, database:NAME=DIRECTORY or role:NAME=DIRECTORY")
         kind, name = found["kind"], found["name"]

@@ -90,6 +90,7 @@ class Action(Enum):
     def __init__(self, name: str, allowed_by: Privilege) -> None:
         self.privilege = name
         self.allowed_by = allowed_by
+        self.mask = int(allowed_by)  # operations of flags take ten times as long as those of numbers
 
 
 class Kind(Enum):

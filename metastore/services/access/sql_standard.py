@@ -6,6 +6,8 @@ database also with its tables. Only the role `public` is no such owner: Hive mak
 which everybody sees for that reason.
 """
 
+import functools
+import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -43,19 +45,20 @@ _USER, _ROLE, _GROUP = PrincipalType.USER, PrincipalType.ROLE, PrincipalType.GRO
 
 
 class _Held(NamedTuple):
-    """Privileges, and those of them that may be passed on."""
+    """Privileges, and those of them that may be passed on, as the numbers of `Privilege`."""
 
-    privileges: Privilege = Privilege(0)
-    grantable: Privilege = Privilege(0)
+    privileges: int = 0
+    grantable: int = 0
 
     def plus(self, other: "_Held") -> "_Held":
         return _Held(self.privileges | other.privileges, self.grantable | other.grantable)
 
     def covering(self) -> "_Held":
-        return _Held(self.privileges & COVERING, self.grantable & COVERING)
+        return _Held(self.privileges & _COVERING, self.grantable & _COVERING)
 
 
-_OWNER = _Held(ALL, ALL)
+_ALL, _COVERING = int(ALL), int(COVERING)
+_OWNER = _Held(_ALL, _ALL)
 _NOTHING = _Held()
 _Grants = Mapping[Principal, Mapping[Part, _Held]]
 
@@ -73,13 +76,22 @@ class _Everywhere(NamedTuple):
     roles: Mapping[Principal, frozenset[str]]
     passable: Mapping[Principal, frozenset[str]]
     grants: _Grants
+    acting: "dict[_Identity, _Acting]"
+
+
+_Identity = tuple[str | None, tuple[str, ...]]
+"""A user and groups."""
+
+_MAX_ACTING = 10_000
+"""Callers of whom the roles are kept."""
 
 
 class _Acting(NamedTuple):
-    """A caller with all that it acts as."""
+    """A caller with all that it acts as. `held`: on everything."""
 
     principals: frozenset[Principal]
     roles: frozenset[str]
+    held: _Held
 
 
 Get = Callable[[Hashable, Callable[[Transaction], Any]], Any]
@@ -115,7 +127,7 @@ class SqlStandard:
         if any(action in _ANYWHERE for action, _ in wanted):
             return None
         try:
-            return all(self._decide(get, caller, action, object).allowed for action, object in wanted)
+            return all(self._allowed(get, caller, action, object) for action, object in wanted)
         except LookupError:
             return None
 
@@ -124,16 +136,28 @@ class SqlStandard:
         self._facts.refresh()
         everywhere = self._everywhere(self._facts.get)
         acting = _acting(caller, everywhere)
-        held = _held(everywhere.grants, acting).privileges & action.allowed_by
-        if ADMIN in acting.roles or held & COVERING:
+        held = acting.held.privileges & action.mask
+        if ADMIN in acting.roles or held & _COVERING:
             return [True] * len(objects)
         if held:  # on databases alone
             return [each.kind is Kind.DATABASE or self.visible(caller, [each], action)[0] for each in objects]
-        seen: dict[DatabaseName, frozenset[str] | None] = {}
-        for name in {each.of_database for each in objects if each.kind is Kind.TABLE}:
-            seen[name] = self._seen_tables(acting, action, name)
-        entered = self._entered(acting, [each.of_database for each in objects if each.kind is Kind.DATABASE])
-        return [self._is_visible(acting, action, each, seen, entered) for each in objects]
+        of_table, of_database = Kind.TABLE, Kind.DATABASE
+        entered = self._entered(acting, [each.of_database for each in objects if each[0] is of_database])
+        seen: dict[tuple[str, ...], frozenset[str] | None] = {}
+        place: tuple[str, ...] = ()
+        tables: frozenset[str] | None = None
+        visible: list[bool] = []
+        for each in objects:
+            if each[0] is not of_table:
+                visible.append(self._is_visible(acting, action, each, entered))
+                continue
+            if each[1:3] != place:  # lists mostly go through one database after another
+                place = each[1:3]
+                if place not in seen:
+                    seen[place] = self._seen_tables(acting, action, DatabaseName(*place))
+                tables = seen[place]
+            visible.append(tables is None or each[3] in tables)
+        return visible
 
     def held_anywhere(self, caller: Caller) -> tuple[Privilege, bool]:
         """The privileges that a caller has on any object, and whether it owns something. Raises DatabaseUnavailable."""
@@ -142,10 +166,7 @@ class SqlStandard:
         acting = _acting(caller, everywhere)
         with self._database.read() as tx:
             names, owns = store.held_anywhere(tx, acting.principals, _owners(acting))
-        privileges = Privilege(0)
-        for name in names:
-            privileges |= privilege_of(name)
-        return privileges, owns
+        return functools.reduce(operator.or_, map(privilege_of, names), Privilege(0)), owns
 
     def principals(self, caller: Caller) -> frozenset[Principal]:
         """The user, the groups and the roles as which a caller acts. Raises DatabaseUnavailable."""
@@ -165,18 +186,32 @@ class SqlStandard:
             return _decide_role(acting, everywhere, action, object)
         if action in _ANYWHERE:
             return self._decide_anywhere(caller, action)
-        held = _held(everywhere.grants, acting)
-        if object.kind in (Kind.DATABASE, Kind.TABLE):
-            held = held.plus(self._held_on_database(get, acting, object.of_database))
-        if object.kind is Kind.TABLE:
-            held = held.covering().plus(self._held_on_table(get, acting, object, whole=action is not Action.SEE))
+        held = self._held_on(get, acting, action, object)
         if _allows(held, action, object):
-            return Decision(True, f"{_named(held.privileges & (action.allowed_by or ALL))} on {object}")
+            return Decision(True, f"{_named(held.privileges & (action.mask or _ALL))} on {object}")
         if action is Action.SEE and object.kind is Kind.DATABASE and self._enters(get, acting, object.of_database):
             return Decision(True, f"something in {object}")
         if action is Action.SEE and object.kind is Kind.CATALOG:
             return Decision(True, "catalogs are no secret")
         return Decision(False, f"no {action.privilege} on {object} for {caller.user or ANONYMOUS}")
+
+    def _allowed(self, get: Get, caller: Caller, action: Action, object: Securable) -> bool:
+        """As `_decide`, without the reason."""
+        if object.kind is not Kind.TABLE or action is Action.ADMIN:
+            return self._decide(get, caller, action, object).allowed
+        acting = _acting(caller, self._everywhere(get))
+        return ADMIN in acting.roles or _allows(self._held_on(get, acting, action, object), action, object)
+
+    def _held_on(self, get: Get, acting: _Acting, action: Action, object: Securable) -> _Held:
+        """What is held on an object, also by what covers it."""
+        held = acting.held
+        if object.kind in (Kind.DATABASE, Kind.TABLE):
+            held = held.plus(self._held_on_database(get, acting, object.of_database))
+        if object.kind is Kind.TABLE:
+            held = held.covering()
+            if action is Action.GRANT or not held.privileges & action.mask:
+                held = held.plus(self._held_on_table(get, acting, object, whole=action is not Action.SEE))
+        return held
 
     def _decide_anywhere(self, caller: Caller, action: Action) -> Decision:
         """Whether the caller has a privilege on anything at all that allows the action."""
@@ -191,7 +226,7 @@ class SqlStandard:
             return _NOTHING
         if facts.owner in acting.principals and facts.owner != _PUBLIC:
             return _OWNER
-        return _held(facts.grants, acting)
+        return _held(facts.grants, acting.principals)
 
     def _held_on_table(self, get: Get, acting: _Acting, object: Securable, *, whole: bool) -> _Held:
         """What is held on a table. `whole`: not what is held on other partitions or columns than the object's."""
@@ -201,8 +236,11 @@ class SqlStandard:
         if facts.owner in acting.principals:
             return _OWNER
         held = _NOTHING
-        parts = {_WHOLE, (object.partition, None), (None, object.column), (object.partition, object.column)}
-        for principal in acting.principals & facts.grants.keys():
+        partition, column = object.partition, object.column
+        parts = {_WHOLE}
+        if partition is not None or column is not None:
+            parts = {_WHOLE, (partition, None), (None, column), (partition, column)}
+        for principal in facts.grants.keys() & acting.principals:
             for part, some in facts.grants[principal].items():
                 if not whole or part in parts:
                     held = held.plus(some)
@@ -220,24 +258,24 @@ class SqlStandard:
     def _seen_tables(self, acting: _Acting, action: Action, name: DatabaseName) -> frozenset[str] | None:
         """The tables of a database on which the action is allowed; None for all of them."""
         held = self._held_on_database(self._facts.get, acting, name).covering()
-        if held.privileges & action.allowed_by:
+        if held.privileges & action.mask:
             return None
-        seen: Mapping[str, Privilege] = self._facts.get(*self._seen_key(acting, name))
-        return frozenset(table for table, privileges in seen.items() if privileges & action.allowed_by)
+        seen: Mapping[str, int] = self._facts.get(*self._seen_key(acting, name))
+        return frozenset(table for table, privileges in seen.items() if privileges & action.mask)
 
     def _seen_key(
         self, acting: _Acting, name: DatabaseName
-    ) -> tuple[Hashable, Callable[[Transaction], dict[str, Privilege]]]:
+    ) -> tuple[Hashable, Callable[[Transaction], dict[str, int]]]:
         """What is held on the tables of a database, by their names, as the arguments of `KeptFacts.get`."""
 
-        def read(tx: Transaction) -> dict[str, Privilege]:
-            seen: dict[str, Privilege] = {}
+        def read(tx: Transaction) -> dict[str, int]:
+            seen: dict[str, int] = {}
             for owned in store.owned_tables(tx, name, _owners(acting)):
                 if _owner(owned, Table) in acting.principals:
-                    seen[owned.name] = ALL
+                    seen[owned.name] = _ALL
             for grant in store.granted_tables(tx, name, acting.principals):
-                if grant.table is not None and (privilege := privilege_of(grant.privilege)):
-                    seen[grant.table] = seen.get(grant.table, Privilege(0)) | privilege
+                if grant.table is not None and (privilege := _number_of(grant.privilege)):
+                    seen[grant.table] = seen.get(grant.table, 0) | privilege
             return seen
 
         return ("seen", name, acting.principals), read
@@ -256,14 +294,10 @@ class SqlStandard:
         acting: _Acting,
         action: Action,
         object: Securable,
-        seen: Mapping[DatabaseName, frozenset[str] | None],
         entered: frozenset[DatabaseName],
     ) -> bool:
-        if object.kind is Kind.TABLE:
-            tables = seen[object.of_database]
-            return tables is None or object.table in tables
         if object.kind is Kind.DATABASE:
-            if self._held_on_database(self._facts.get, acting, object.of_database).privileges & action.allowed_by:
+            if self._held_on_database(self._facts.get, acting, object.of_database).privileges & action.mask:
                 return True
             facts = self._database_facts(self._facts.get, object.of_database)
             is_public = facts is not None and facts.owner == _PUBLIC
@@ -313,15 +347,25 @@ def _decide_role(acting: _Acting, everywhere: _Everywhere, action: Action, objec
 
 def _allows(held: _Held, action: Action, object: Securable) -> bool:
     if action is not Action.GRANT:
-        return bool(held.privileges & action.allowed_by)
-    wanted = Privilege(0)
+        return bool(held.privileges & action.mask)
+    wanted = 0
     for name in object.granting.split(","):
-        wanted |= privilege_of(name) or ALL  # who gives what has no meaning here needs everything
+        wanted |= _number_of(name) or _ALL  # who gives what has no meaning here needs everything
     return held.grantable & wanted == wanted
 
 
 def _acting(caller: Caller, everywhere: _Everywhere) -> _Acting:
     """A caller with its groups and all its roles, also by way of other roles."""
+    identity = caller.user, caller.groups
+    known = everywhere.acting.get(identity)
+    if known is None:
+        if len(everywhere.acting) >= _MAX_ACTING:
+            everywhere.acting.clear()
+        known = everywhere.acting[identity] = _reached(caller, everywhere)
+    return known
+
+
+def _reached(caller: Caller, everywhere: _Everywhere) -> _Acting:
     reached = {_PUBLIC, *(Principal(_GROUP, name) for name in caller.groups)}
     if caller.user is not None:
         reached.add(Principal(_USER, caller.user))
@@ -332,16 +376,18 @@ def _acting(caller: Caller, everywhere: _Everywhere) -> _Acting:
             if principal not in reached:
                 reached.add(principal)
                 waiting.append(principal)
-    return _Acting(frozenset(reached), frozenset(each.name for each in reached if each.type == _ROLE))
+    principals = frozenset(reached)
+    roles = frozenset(each.name for each in reached if each.type == _ROLE)
+    return _Acting(principals, roles, _held(everywhere.grants, principals))
 
 
 def _owners(acting: _Acting) -> list[str]:
     return [each.name for each in acting.principals if each != _PUBLIC]
 
 
-def _held(grants: _Grants, acting: _Acting) -> _Held:
+def _held(grants: _Grants, principals: frozenset[Principal]) -> _Held:
     held = _NOTHING
-    for principal in acting.principals & grants.keys():
+    for principal in grants.keys() & principals:
         held = held.plus(grants[principal].get(_WHOLE, _NOTHING))
     return held
 
@@ -357,8 +403,8 @@ def _owner(owned: Owned, struct: type[Struct]) -> Principal | None:
 def _by_principal(grants: Iterable[Granted]) -> dict[Principal, dict[Part, _Held]]:
     found: dict[Principal, dict[Part, _Held]] = {}
     for grant in grants:
-        privilege = privilege_of(grant.privilege)
-        held = _Held(privilege, privilege if grant.grant_option else Privilege(0))
+        privilege = _number_of(grant.privilege)
+        held = _Held(privilege, privilege if grant.grant_option else 0)
         parts = found.setdefault(grant.principal, {})
         part = grant.partition_values, grant.column
         parts[part] = parts.get(part, _NOTHING).plus(held)
@@ -372,12 +418,21 @@ def _read_everywhere(tx: Transaction) -> _Everywhere:
         members.setdefault(principal, set()).add(role)
         if option:
             passable.setdefault(principal, set()).add(role)
-    return _Everywhere(_frozen(members), _frozen(passable), _by_principal(store.grants_on_everything(tx)))
+    return _Everywhere(_frozen(members), _frozen(passable), _by_principal(store.grants_on_everything(tx)), {})
 
 
 def _frozen(sets: Mapping[Principal, set[str]]) -> dict[Principal, frozenset[str]]:
     return {principal: frozenset(names) for principal, names in sets.items()}
 
 
-def _named(privileges: Privilege) -> str:
-    return "ALL" if privileges == ALL else "|".join(str(each.name) for each in Privilege if each in privileges)
+@functools.lru_cache(maxsize=1_000)
+def _number_of(name: str) -> int:
+    return int(privilege_of(name[:_LONGEST]))
+
+
+_LONGEST = 64  # of a privilege's name: longer ones have no meaning
+
+
+@functools.lru_cache(maxsize=1_000)
+def _named(privileges: int) -> str:
+    return "ALL" if privileges == _ALL else "|".join(str(each.name) for each in Privilege if each & privileges)
