@@ -18,6 +18,7 @@ BENCHMARKS = {
     "events": "the event log: writing beside it, its latency and its throughput",
     "costs": "what calls of each kind cost Postgres, and what it keeps of them",
     "timeline": "timelines: commits and reads in tables of a few files and of a million",
+    "rights": "decisions about access, filters of names, the audit log (a minute)",
     "lake": "keyed tables beside Hudi's, on the same Spark 3.5 (forty minutes; `--rows 200000` ten)",
 }
 """What there is, by the module's name; each has a function `run(options)` that returns a Report."""

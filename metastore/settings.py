@@ -146,6 +146,14 @@ def _distinct(hooks: "tuple[WebhookSettings, ...]") -> "tuple[WebhookSettings, .
     return hooks
 
 
+def _allowed_roots(values: tuple[str, ...]) -> tuple[str, ...]:
+    from metastore.services.access.locations import AllowedRoot
+
+    for each in values:
+        AllowedRoot.parse(each)
+    return values
+
+
 def _event_filter(values: tuple[str, ...], kind: Literal["tables", "types"]) -> tuple[str, ...]:
     from eventbus.log.filters import Filter
 
@@ -531,6 +539,43 @@ class Settings(BaseSettings):
     )
     pre_event_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
         default=5, description="Time such a listener has to answer; no answer is a veto."
+    )
+    authorization: Annotated[str, Field(pattern=r"^(none|sql-standard|python:[\w.]+:[\w.]+)$")] = Field(
+        default="none",
+        description="Who decides what callers may do: `none`, everybody may do everything; `sql-standard`, Hive's "
+        "grants and roles; `python:package.module:factory`, an authorizer of yours.",
+    )
+    authorization_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default=5, description="Time an authorizer in Python has to decide; no answer is a refusal."
+    )
+    admins: Names = Field(
+        default=(),
+        description="Users who may do anything, whatever grants or an authorizer say, with commas between; "
+        "`group:NAME` for all of a group.",
+        json_schema_extra={"default_text": "none"},
+    )
+    trust_unproven_users: bool = Field(
+        default=False,
+        description="Whether rights go by the names that clients merely claim. Without it a caller who has not "
+        "logged in has the rights of the role `public`.",
+    )
+    allowed_locations: Annotated[
+        tuple[str, ...], NoDecode, BeforeValidator(_listed), AfterValidator(_allowed_roots)
+    ] = Field(
+        default=(),
+        description="Directories below which callers may place tables without the privilege LOCATION, with commas "
+        "between: a directory, `database:NAME=DIRECTORY` or `role:NAME=DIRECTORY`.",
+        json_schema_extra={"default_text": "none"},
+    )
+    audit: Literal["off", "changes", "all"] | None = Field(
+        default=None,
+        description="Which calls get a line in the audit log: `off`, `changes` or `all`.",
+        json_schema_extra={"default_text": "`changes` with an authorization, else `off`"},
+    )
+    audit_log: Annotated[Path, AfterValidator(_absolute_path)] | None = Field(
+        default=None,
+        description="File of the audit log, one JSON object in a line. It is opened anew when it was moved away.",
+        json_schema_extra={"default_text": "the server's log"},
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least severe messages that are logged."

@@ -1,12 +1,23 @@
 """The committed changes that a worker knows, and whether a reply still holds."""
 
 from collections.abc import Iterable
+from typing import Protocol
 
-from metastore.cache.entry import Entry, Object
+from metastore.cache.entry import Object
 from metastore.cache.stamp import Stamp
 
 MAX_KNOWN = 200_000
 """Changes that are kept. With more, all are dropped, and earlier entries no longer hold."""
+
+
+class Kept(Protocol):
+    """What `Changes` judges: see `metastore.cache.entry.Entry`."""
+
+    stamp: Stamp
+    proved: int
+
+    @property
+    def objects(self) -> Iterable[Object]: ...
 
 
 class Changes:
@@ -53,7 +64,7 @@ class Changes:
             self._base = kept
             self._trim(floor)
 
-    def holds(self, entry: Entry) -> bool:
+    def holds(self, entry: Kept) -> bool:
         """Whether no object of an entry has changed after the entry was read, as of the last poll's snapshot.
 
         The rule: the entry's own snapshot sees every known change of its objects, and every change that is not known.

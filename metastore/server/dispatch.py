@@ -5,7 +5,7 @@ import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import structlog
@@ -13,8 +13,10 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException
 
 from metastore.api.registry import Call, Encoded, Handler, NotYet
+from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
 from metastore.server import metrics
+from metastore.server.audit import AuditLog
 from metastore.services.events.recorder import acting
 from metastore.services.wiring import Metastore
 from metastore.store import DatabaseUnavailable, Unstorable
@@ -94,14 +96,24 @@ class _Answer(NamedTuple):
     outcome: str
     label: metrics.Outcome
     arguments: Struct | None = None
+    verdict: Verdict | None = None
 
 
 class Dispatcher:
     """Answers requests with the functions of a handler table. Thread-safe."""
 
-    def __init__(self, handlers: Mapping[str, Handler], metastore: Metastore) -> None:
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        metastore: Metastore,
+        guard: Guard | None = None,
+        audit: AuditLog | None = None,
+    ) -> None:
+        """`guard`: decides who may do what; None: everybody may do everything. `audit`: None: there is no audit log."""
         self._handlers = handlers
         self._metastore = metastore
+        self._audit = audit
+        self.guard = guard
 
     def serve(
         self, session: Session, request: Request, write: Write, *, may_wait: bool = False, copy: Copy | None = None
@@ -131,6 +143,8 @@ class Dispatcher:
             outcome = answer.outcome if complete else "reply not delivered"
             known = name if name in self._handlers else "unknown"  # else clients could fill the memory with names
             metrics.request_finished(known, answer.label if complete else "failure", seconds)
+            if self._audit is not None:
+                self._audit.record(name, session.caller, partial(described, answer.arguments), outcome, answer.verdict)
             (log.warning if seconds > SLOW_SECONDS else log.info)(
                 "call",
                 method=name,
@@ -147,6 +161,8 @@ class Dispatcher:
         name = method.decode()
         metrics.request_finished(name, "ok", time.perf_counter() - since)
         metrics.bytes_sent(sent)
+        if self._audit is not None:
+            self._audit.record(name, session.caller, _no_object, "cached", None)
         log.debug("call", method=name, user=session.user, peer=session.peer, outcome="cached", bytes=sent)
 
     def _answer(self, session: Session, name: str, request: Request, may_wait: bool) -> _Answer:
@@ -174,15 +190,34 @@ class Dispatcher:
                 return _protocol_error(f"the argument '{argument}' of {name} is missing")
 
         call = Call(session, self._metastore, may_wait)
+        verdict = None
         try:
             with acting(session.user, session.connection_id):
-                value = handler.function(call, *[getattr(arguments, each) for each in method.argument_names])
+                if self.guard is None:
+                    value = handler.function(call, *[getattr(arguments, each) for each in method.argument_names])
+                else:
+                    verdict = Verdict()
+                    value = self._guarded(self.guard, call, method, handler, arguments, verdict)
             body, outcome = _body(method, value)
         except NotYet:
             raise
         except Exception as error:
-            return _raised(method, error, session)._replace(arguments=arguments)
-        return _Answer(REPLY, body, outcome, "ok", arguments)
+            return _raised(method, error, session)._replace(arguments=arguments, verdict=verdict)
+        return _Answer(REPLY, body, outcome, "ok", arguments, verdict)
+
+    @staticmethod
+    def _guarded(
+        guard: Guard, call: Call, method: Method, handler: Handler, arguments: Struct, verdict: Verdict
+    ) -> Any:
+        def answer() -> Any:  # the guard may have changed an argument
+            return handler.function(call, *[getattr(arguments, each) for each in method.argument_names])
+
+        return guard.answer(call, method, arguments, answer, verdict)
+
+
+def _no_object() -> str:
+    """A reply from the cache: nobody has decoded the arguments."""
+    return ""
 
 
 def wants_answer(request: Request) -> bool:

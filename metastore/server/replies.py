@@ -18,7 +18,7 @@ import structlog
 
 from metastore.api.registry import HANDLERS
 from metastore.api.session import Session
-from metastore.cache.changes import Changes
+from metastore.cache.changes import Changes, Kept
 from metastore.cache.entry import Entry
 from metastore.cache.memory import Memory
 from metastore.cache.shared import SharedLevel
@@ -96,6 +96,10 @@ class Replies:
         if len(arguments) > _LONG_KEY:
             arguments = hashlib.sha256(arguments).digest()
         return b"%s %d%d " % (method, session.hive4, session.include_uncommitted) + arguments
+
+    def holds(self, kept: Kept) -> bool:
+        """Whether something that was read from the database still holds, as of the last poll."""
+        return self._changes.holds(kept)
 
     def ask(self, waiter: Waiter, key: bytes) -> None:
         """Calls the waiter's `give` with a valid cached reply, or `work`: sooner or later, perhaps at once."""

@@ -18,8 +18,9 @@ from eventbus.log import sequencer
 from eventbus.log.listener import Notices
 from metastore import api
 from metastore.api.registry import HANDLERS
+from metastore.api.rights.guard import Guard
 from metastore.cache.shared import SharedLevel
-from metastore.server import metrics
+from metastore.server import audit, metrics
 from metastore.server.connection.connection import Connection
 from metastore.server.connection.context import Timeouts, WorkerContext
 from metastore.server.connection.event_notifier import EventNotifier
@@ -74,7 +75,9 @@ def run(
         leader_tasks.start()
     metastore.sequencer.start()
     try:
-        dispatcher = Dispatcher(HANDLERS, metastore)
+        control = metastore.access_control
+        guard = None if control is None else Guard(control)
+        dispatcher = Dispatcher(HANDLERS, metastore, guard, audit.audit_log(settings))
         assert settings.database_url is not None
         notices = Notices(settings.database_url)
         worker = Worker(

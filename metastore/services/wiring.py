@@ -7,10 +7,16 @@ from typing import NamedTuple, Self, TypedDict
 
 from eventbus.log.sequencer import Sequencer
 from eventbus.outlets.pre_events import PreEvents
+from metastore.services.access.control import AccessControl
 from metastore.services.access.delegation_tokens import DelegationTokenService
 from metastore.services.access.issued_tokens import IssuedTokenService
+from metastore.services.access.locations import AllowedLocations, AllowedRoot
+from metastore.services.access.places import Places
 from metastore.services.access.privileges import PrivilegeService
+from metastore.services.access.python_authorizer import PythonAuthorizer
+from metastore.services.access.rights import Authorizer
 from metastore.services.access.roles import RoleService
+from metastore.services.access.sql_standard import SqlStandard
 from metastore.services.catalog.catalogs import CatalogService
 from metastore.services.catalog.data_connectors import DataConnectorService
 from metastore.services.catalog.databases import DatabaseService
@@ -67,6 +73,7 @@ from metastore.warehouse import Warehouse
 
 
 class _Access(TypedDict):
+    access_control: AccessControl | None
     privileges: PrivilegeService
     roles: RoleService
     delegation_tokens: DelegationTokenService
@@ -161,6 +168,7 @@ class Metastore:
     statistics: StatisticsService
     functions: FunctionService
     constraints: ConstraintService
+    access_control: AccessControl | None
     privileges: PrivilegeService
     roles: RoleService
     transactions: TransactionService
@@ -276,6 +284,7 @@ def _parts(settings: Settings, pool_waited: Callable[[float], None] | None) -> _
 
 def _access(parts: _Parts) -> _Access:
     return _Access(
+        access_control=_access_control(parts),
         privileges=PrivilegeService(parts.database),
         roles=RoleService(parts.database),
         delegation_tokens=DelegationTokenService(parts.database),
@@ -285,6 +294,22 @@ def _access(parts: _Parts) -> _Access:
             enabled="token" in parts.settings.authentication,
         ),
     )
+
+
+def _access_control(parts: _Parts) -> AccessControl | None:
+    """None if everybody may do everything. Raises UsageError for an authorizer that can't be made."""
+    settings = parts.settings
+    if settings.authorization == "none":
+        return None
+    authorizer: Authorizer
+    if settings.authorization == "sql-standard":
+        authorizer = SqlStandard(parts.database)
+    else:
+        place = settings.authorization.removeprefix("python:")
+        authorizer = PythonAuthorizer(place, settings.authorization_seconds)
+    allowed = AllowedLocations([AllowedRoot.parse(each) for each in settings.allowed_locations])
+    places = Places(parts.warehouse, allowed)
+    return AccessControl(authorizer, places, frozenset(settings.admins), settings.trust_unproven_users)
 
 
 def _catalog(parts: _Parts) -> _Catalog:

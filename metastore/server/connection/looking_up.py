@@ -1,26 +1,41 @@
 """The state in which the cache is asked for a reply."""
 
 import time
+from collections.abc import Sequence
 
+from metastore.api.rights.guard import Guard
+from metastore.api.rights.naming import Requirement
 from metastore.server.connection.answering import Answering
 from metastore.server.connection.connection import Connection, State
 from metastore.server.connection.replying import PIECE_BYTES, finish
 from metastore.wire import binary, protocols
+from metastore.wire.services import METHODS
+
+LONGEST_DECODED = 4096
+"""Bytes of the longest message that the event loop decodes to decide about rights. Longer ones are not kept."""
 
 
 class LookingUp(State):
     """The cache is asked for the reply. It calls `give` or `work` (`metastore.server.replies.Waiter`)."""
 
-    __slots__ = ("_arguments", "_key", "_message", "_started")
+    __slots__ = ("_arguments", "_key", "_message", "_needs", "_started")
 
     owes_reply = True
 
-    def __init__(self, connection: Connection, message: bytes, arguments: int, key: bytes) -> None:
-        """`arguments`: where they begin in the message. `key`: the cache's."""
+    def __init__(
+        self,
+        connection: Connection,
+        message: bytes,
+        arguments: int,
+        key: bytes,
+        needs: Sequence[Requirement] = (),
+    ) -> None:
+        """`arguments`: where they begin in the message. `key`: the cache's. `needs`: the rights that a caller needs."""
         self.connection = connection
         self._message = message
         self._arguments = arguments
         self._key = key
+        self._needs = needs
         self._started = time.perf_counter()
 
     @classmethod
@@ -34,7 +49,13 @@ class LookingUp(State):
             return None
         method, arguments = call
         key = replies.key_of(method, message[arguments:], connection.session)
-        return None if key is None else cls(connection, message, arguments, key)
+        if key is None:
+            return None
+        guard = connection.context.dispatcher.guard
+        if guard is None:
+            return cls(connection, message, arguments, key)
+        needs = _needs(guard, method.decode(), message, arguments, connection)
+        return None if needs is None else cls(connection, message, arguments, key, needs)
 
     def enter(self) -> None:
         replies = self.connection.context.replies
@@ -50,6 +71,9 @@ class LookingUp(State):
         connection.release_memory()
         if connection.gone:
             return
+        if not self._allowed():  # or not by what is in memory: a thread decides, and answers from the database
+            connection.become(Answering(connection, self._message))
+            return
         header = protocols.kept_reply(connection.protocol, self._message, self._arguments, body)
         at_once = len(body) <= PIECE_BYTES
         connection.transport.write(header + body if at_once else header)
@@ -61,6 +85,14 @@ class LookingUp(State):
         else:
             finish(connection, memoryview(body))
 
+    def _allowed(self) -> bool:
+        """Whether the caller may have the reply. The last poll began after the request had come."""
+        context = self.connection.context
+        guard, replies = context.dispatcher.guard, context.replies
+        if guard is None or replies is None:
+            return guard is None
+        return guard.allows_now(self.connection.session, self._needs, replies.holds)
+
     def work(self) -> None:
         """Answers from the database."""
         answering = Answering(self.connection, self._message, key=self._key)
@@ -68,6 +100,19 @@ class LookingUp(State):
             answering.enter()  # other requests wait for what this one reads
         else:
             self.connection.become(answering)
+
+
+def _needs(
+    guard: Guard, method: str, message: bytes, arguments: int, connection: Connection
+) -> Sequence[Requirement] | None:
+    """What a call needs rights to; None if its reply can't be kept for others, or that takes too long to find out."""
+    if len(message) > LONGEST_DECODED:
+        return None
+    try:
+        decoded = binary.decode_strict(METHODS[method].args, message, arguments)
+    except Exception:  # the thread that answers says what is wrong
+        return None
+    return guard.requirements(method, decoded, uncommitted=connection.session.include_uncommitted)
 
 
 def answer(connection: Connection, message: bytes) -> None:

@@ -104,10 +104,10 @@ class ProcedureService:
                 named_objects.remove(tx, row.id)
 
     def _names(self, kind: Kind, catalog: str | None, database: str | None) -> list[str]:
-        own = None if database is None else given.database_name(database).database
+        own = None if database is None else given.database_name(database, catalog)
+        where = given.normalized(catalog or given.DEFAULT_CATALOG) if own is None else own.catalog
         with self._database.read() as tx:
-            where = given.normalized(catalog or given.DEFAULT_CATALOG)
-            return named_objects.names_in_catalog(tx, kind, where, own)
+            return named_objects.names_in_catalog(tx, kind, where, own and own.database)
 
 
 def _word(kind: Kind) -> str:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
+from metastore.store.engine.prepared import Prepared
 from metastore.store.engine.read_set import INCARNATION
 
 KEEP_SECONDS = 300
@@ -31,6 +32,14 @@ FROM cache_state LEFT JOIN LATERAL (
 ) AS changed ON true
 """
 POLL = "EXECUTE cache_round(%s, %s::bigint[])"
+_POLL = Prepared(
+    text(
+        f"SELECT pg_current_snapshot()::text AS snapshot, {INCARNATION} AS incarnation, floor,"
+        " changed.xid, changed.kind, changed.id"
+        " FROM cache_state LEFT JOIN LATERAL (SELECT xid, kind, id FROM cache_changes"
+        f" WHERE xid >= :begun OR xid = ANY (CAST(:open AS bigint[])) LIMIT {MAX_CHANGES}) AS changed ON true"
+    )
+)
 
 
 class Poll(NamedTuple):
@@ -53,6 +62,11 @@ def poll_of(rows: Sequence[Sequence[Any]]) -> Poll | None:
     snapshot, incarnation, floor, *_ = rows[0]
     changes = [(xid, kind, number) for _, _, _, xid, kind, number in rows if xid is not None]
     return Poll(snapshot, incarnation, floor, changes, len(changes) < MAX_CHANGES)
+
+
+def poll(tx: Connection, begun: int, open_: Sequence[int]) -> Poll | None:
+    """A poll within a transaction: `begun` and `open_` are those of the last poll's snapshot. None as in `poll_of`."""
+    return poll_of(_POLL.all(tx, {"begun": begun, "open": list(open_)}))
 
 
 def begin(tx: Connection) -> None:

@@ -31,6 +31,11 @@ class Kind(StrEnum):
     """The column statistics of a table and its partitions. The number is the table's id."""
     TIMELINE = "l"
     """The instants and files of a table. The number is the table's id."""
+    ACCESS = "a"
+    """The privileges on a database and what is in it, and the owners of its tables. The number is the database's id.
+
+    Number 0: the roles, their members, and the privileges on everything.
+    """
 
 
 class ReadSet:

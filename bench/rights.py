@@ -1,0 +1,161 @@
+"""Rights: what a decision takes, what it takes to filter names, and what the audit log costs."""
+
+import logging
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import structlog
+from sqlalchemy import NullPool, create_engine, text
+
+from bench.figures import Figure, Report
+from bench.options import Options
+from metastore.api.rights.guard import Verdict
+from metastore.cache.changes import Changes
+from metastore.cache.stamp import Stamp
+from metastore.server.audit import AuditLog
+from metastore.services.access.caller import Caller
+from metastore.services.access.rights import Action, Kind, Securable
+from metastore.services.access.sql_standard import SqlStandard
+from metastore.services.wiring import Metastore
+from metastore.settings import Settings
+from metastore.store.cache import cache_changes
+from metastore.store.migrations import upgrade
+from metastore.wire.hive import (
+    HiveObjectPrivilege,
+    HiveObjectRef,
+    HiveObjectType,
+    PrincipalType,
+    PrivilegeBag,
+    PrivilegeGrantInfo,
+)
+from tests.support import builders
+from tests.support.postgres import Postgres
+
+FULL, QUICK = 100_000, 1_000
+AT_ONCE = 1_000
+"""Decisions of one measurement."""
+
+CALLER = Caller("reader", ("staff",), "jwt")
+
+
+def run(options: Options) -> Report:
+    """A database with many tables, every second of which is granted, on a Postgres of its own."""
+    report = Report("rights")
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    tables = QUICK if options.quick else FULL
+    rounds = options.rounds or (3 if options.quick else 20)
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        postgres = Postgres(home / "postgres")
+        stack.callback(postgres.close)
+        url = stack.enter_context(postgres.fresh_database())
+        upgrade(url)
+        metastore = Metastore.open(Settings(database_url=url, warehouse_dir=str(home / "warehouse")))
+        stack.callback(metastore.close)
+        _fill(metastore, url, tables)
+        _decisions(metastore, report, rounds)
+        _filters(metastore, report, tables, rounds)
+        _audit(home, report, rounds)
+    return report
+
+
+def _fill(metastore: Metastore, url: str, count: int) -> None:
+    """One table made by the service; the others are copies of its row. Privileges are granted on every second one."""
+    metastore.databases.create(builders.database("bench", ownerName="somebody"))
+    metastore.tables.create(builders.table("bench", "t", owner="somebody"), {})
+    info = PrivilegeGrantInfo("SELECT", 0, "root", PrincipalType.USER, False)
+    ref = HiveObjectRef(HiveObjectType.TABLE, "bench", "t")
+    metastore.privileges.grant(PrivilegeBag([HiveObjectPrivilege(ref, "reader", PrincipalType.USER, info)]))
+    columns = "database_id, type, owner, last_access_time, storage_descriptor_id, parameters, body"
+    granted = "object_type, principal_type, principal_name, privilege, grant_time, grant_option"
+    with create_engine(url, poolclass=NullPool).begin() as tx:
+        tx.execute(
+            text(
+                f"INSERT INTO tables (name, {columns}) SELECT 't' || number, {columns}"
+                " FROM tables, generate_series(1, :count) AS number WHERE name = 't'"
+            ),
+            {"count": count},
+        )
+        tx.execute(
+            text(
+                f"INSERT INTO privileges (table_id, {granted}) SELECT tables.id, {granted}"
+                " FROM privileges, tables WHERE tables.name <> 't' AND tables.id % 2 = 0"
+                " AND principal_name = 'reader'"
+            )
+        )
+
+
+def _decisions(metastore: Metastore, report: Report, rounds: int) -> None:
+    section = report.section("A decision", f"About a table, in microseconds; the mean of {AT_ONCE:,} at a time.")
+    authorizer = SqlStandard(metastore.database)
+    wanted = [(Action.LIST, _table("t"))]
+    authorizer.decide_all(CALLER, wanted)
+    loop = Changes()
+    with metastore.database.read() as tx:
+        found = cache_changes.poll(tx, 0, [])
+    assert found is not None
+    loop.add(Stamp.of(found.incarnation, found.snapshot), found.floor, found.changes, complete=True)
+
+    def from_memory() -> None:
+        for _ in range(AT_ONCE):
+            authorizer.allowed_now(CALLER, wanted, loop.holds)
+
+    def with_a_poll() -> None:
+        for _ in range(AT_ONCE):
+            authorizer.decide_all(CALLER, wanted)
+
+    for name, action, clock in (
+        ("for a kept reply, in memory: processor", from_memory, time.thread_time),
+        ("for other calls, with a poll", with_a_poll, time.perf_counter),
+    ):
+        values = [_seconds(action, clock) * 1e6 / AT_ONCE for _ in range(rounds)]
+        section.figures.append(Figure.of(name, "µs", values))
+
+
+def _filters(metastore: Metastore, report: Report, tables: int, rounds: int) -> None:
+    section = report.section(
+        f"Filtering {tables:,} names of tables", "Every second one is visible to the caller, by a privilege of its own."
+    )
+    authorizer = SqlStandard(metastore.database)
+    names = [_table(f"t{number}") for number in range(1, tables + 1)]
+
+    def cold() -> None:
+        SqlStandard(metastore.database).visible(CALLER, names)
+
+    def warm() -> None:
+        authorizer.visible(CALLER, names)
+
+    warm()
+    for name, action, clock in (
+        ("what is granted is known: processor", warm, time.thread_time),
+        ("what is granted is read first", cold, time.perf_counter),
+    ):
+        section.figures.append(Figure.of(name, "ms", [_seconds(action, clock) * 1000 for _ in range(rounds)]))
+
+
+def _audit(home: Path, report: Report, rounds: int) -> None:
+    section = report.section(
+        "The audit log", f"A record in a file, in microseconds; the mean of {AT_ONCE:,} at a time."
+    )
+    log = AuditLog("changes", home / "audit.log")
+    verdict = Verdict(True, "SELECT on bench.t")
+
+    def record() -> None:
+        for _ in range(AT_ONCE):
+            log.record("drop_table", CALLER, lambda: "bench.t", "ok", verdict)
+
+    values = [_seconds(record) * 1e6 / AT_ONCE for _ in range(rounds)]
+    section.figures.append(Figure.of("a record", "µs", values))
+
+
+def _table(name: str) -> Securable:
+    return Securable(Kind.TABLE, "hive", "bench", name)
+
+
+def _seconds(action: Callable[[], None], clock: Callable[[], float] = time.perf_counter) -> float:
+    began = clock()
+    action()
+    return clock() - began

@@ -1,0 +1,81 @@
+"""What new and changed objects need beside the right to make or alter them: their places, and their owners.
+
+Each check takes the value that a rule names, and yields what else is needed. `claim` makes the caller a new object's
+owner.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from metastore.api.rights.naming import Requirement
+from metastore.api.rights.special import Asked, locations_of
+from metastore.services.access.rights import EVERYTHING, Action, database
+from metastore.services.model import names as given
+from metastore.wire.hive import Database, NoSuchObjectException, PrincipalType, StorageDescriptor
+
+Check = Callable[[Asked, Any, Any], Iterator[Requirement]]
+
+
+def new_database(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
+    """A database in another place than the usual one needs the right to it."""
+    name = given.database_name(getattr(value, "name", None) or getattr(value, "databaseName", None), value.catalogName)
+    usual = asked.places.of_database(name.database)
+    yield from asked.location(EVERYTHING, [value.locationUri, value.managedLocationUri], *usual)
+
+
+def database_change(asked: Asked, value: Any, arguments: Any) -> Iterator[Requirement]:
+    """Another place, or another owner, of a database is a right of its own."""
+    request = getattr(arguments, "alterDbReq", None)
+    name = given.database_name(arguments.dbname if request is None else request.oldDbName)
+    old = _database(asked, name.database, name.catalog)
+    if old is None or value is None:
+        return
+    object = database(name)
+    yield from asked.location(
+        object, [value.locationUri, value.managedLocationUri], old.locationUri, old.managedLocationUri
+    )
+    if (value.ownerName, value.ownerType or 1) != (old.ownerName, old.ownerType or 1):
+        yield Action.GRANT, object._replace(granting="ALL")
+
+
+def new_table(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
+    """A table in another place than the usual one of its database needs the right to it."""
+    name = given.table_name(value.dbName, value.tableName, getattr(value, "catName", None))
+    home = _database(asked, name.database, name.catalog) or Database()
+    usual = asked.places.of_table([home.locationUri, home.managedLocationUri], name.database, name.table)
+    descriptor = getattr(value, "sd", None) or StorageDescriptor(location=getattr(value, "location", None))
+    yield from asked.location(database(name.of_database), locations_of(descriptor), *usual)
+
+
+def new_function(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
+    """The files of a function are code that engines run: naming one needs the right to its place."""
+    object = database(given.database_name(value.dbName, value.catName))
+    yield from asked.location(object, [each.uri for each in value.resourceUris or ()])
+
+
+def claim(asked: Asked, value: Any) -> None:
+    """Makes the caller the owner of a new object, unless it names one of its own roles or groups."""
+    of_table = hasattr(value, "owner")
+    owner = value.owner if of_table else getattr(value, "ownerName", None)
+    kind = getattr(value, "ownerType", None) or PrincipalType.USER
+    own = {PrincipalType.ROLE: asked.roles, PrincipalType.GROUP: asked.caller.groups}.get(kind, (asked.caller.user,))
+    if owner is not None and owner in own:
+        return
+    if of_table:
+        value.owner = asked.caller.user
+    elif hasattr(value, "ownerName"):
+        value.ownerName = asked.caller.user
+    if hasattr(value, "ownerType"):
+        value.ownerType = PrincipalType.USER
+
+
+def _database(asked: Asked, name: str, catalog: str) -> Database | None:
+    try:
+        return asked.call.metastore.databases.get(name, catalog)
+    except NoSuchObjectException:
+        return None
+
+
+CHECKS: dict[str, Check] = {each.__name__: each for each in (new_database, database_change, new_table, new_function)}
+OWNED = frozenset({"new_database", "new_table", "new_function"})
+"""The checks whose value is a new object, which gets the caller as its owner."""

@@ -1,0 +1,287 @@
+"""What of an answer a caller gets to see: each filter takes what is hidden from the caller out of it."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from metastore.api.rights.classification import Rule, value_at
+from metastore.api.rights.naming import of_ref
+from metastore.services.access.caller import Caller
+from metastore.services.access.rights import (
+    EVERYTHING,
+    Action,
+    Authorizer,
+    Kind,
+    Securable,
+    database,
+    table,
+)
+from metastore.services.model import names as given
+from metastore.store.engine.names import DatabaseName, TableName
+from metastore.wire.hive import NotificationEvent, PrincipalType, SQLForeignKey
+
+T = TypeVar("T")
+Names = tuple[str | None, str | None, str | None]
+"""Catalog, database and table of something; None where it has none."""
+
+HIDDEN_EVENT = "HIDDEN"
+"""The type of a notification that a caller may not read. Hive's clients stop at a gap in the numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Whose answer is filtered, of which call."""
+
+    caller: Caller
+    authorizer: Authorizer
+    rule: Rule
+    arguments: Any
+
+    def argument(self, index: int = 0) -> Any:
+        """The argument that the rule names at that place."""
+        path = self.rule.extra_paths[index]
+        return value_at(self.arguments, path.names)
+
+    def seen(self, items: Sequence[T], objects: Sequence[Securable], action: Action = Action.SEE) -> list[T]:
+        """Those items whose objects the caller may see."""
+        visible = self.authorizer.visible(self.caller, objects, action)
+        return [item for item, sees in zip(items, visible, strict=True) if sees]
+
+    def may(self, action: Action, object: Securable) -> bool:
+        return self.authorizer.decide(self.caller, action, object).allowed
+
+
+Filter = Callable[[View, Any], Any]
+_FILTERS: dict[str, Filter] = {}
+
+
+def filter_named(name: str) -> Filter:
+    """The filter of that name. Raises KeyError."""
+    return _FILTERS[name]
+
+
+def _filter(function: Filter) -> Filter:
+    _FILTERS[function.__name__] = function
+    return function
+
+
+def _object(catalog: str | None, database_name: str, name: str | None = None) -> Securable:
+    where = given.database_name(database_name, catalog)
+    if name is None:
+        return database(where)
+    return table(TableName(where.catalog, where.database, given.plain_table(name)))
+
+
+# -- lists of names and objects --------------------------------------------------------------------------------
+
+
+@_filter
+def databases(view: View, found: list[str]) -> list[str]:
+    """Names of databases, in the catalog of the pattern, if there is one."""
+    pattern = view.argument() if hasattr(view.arguments, "pattern") else None
+    catalog = given.normalized(given.split_database(pattern)[0] or given.DEFAULT_CATALOG)
+    return view.seen(found, [database(DatabaseName(catalog, name)) for name in found])
+
+
+@_filter
+def database_structs(view: View, found: Any) -> Any:
+    values = found.databases or []
+    found.databases = view.seen(values, [_object(each.catalogName, each.name) for each in values])
+    return found
+
+
+@_filter
+def tables(view: View, found: list[str]) -> list[str]:
+    """Names of a database's tables."""
+    where = given.database_name(view.argument())
+    return view.seen(found, [table(TableName(where.catalog, where.database, name)) for name in found])
+
+
+@_filter
+def table_structs(view: View, found: Any) -> Any:
+    """Tables, or what is known of each, as a list."""
+    return view.seen(found, [_object(each.catName, each.dbName, each.tableName) for each in found])
+
+
+@_filter
+def matching_tables(view: View, found: Any) -> Any:
+    found.tables = table_structs(view, found.tables or [])
+    return found
+
+
+@_filter
+def extended_tables(view: View, found: list[Any]) -> list[Any]:
+    request = view.arguments.req
+    return view.seen(found, [_object(request.catalog, request.database, each.tblName) for each in found])
+
+
+@_filter
+def functions(view: View, found: Any) -> Any:
+    values = found.functions or []
+    found.functions = view.seen(values, [_object(each.catName, each.dbName) for each in values])
+    return found
+
+
+@_filter
+def schema_versions(view: View, found: Any) -> Any:
+    values = [each for each in found.schemaVersions or [] if each.schema is not None]
+    found.schemaVersions = view.seen(values, [_object(each.schema.catName, each.schema.dbName) for each in values])
+    return found
+
+
+@_filter
+def foreign_keys(view: View, found: Any) -> Any:
+    """A foreign key names two tables: who may not see both doesn't see the key."""
+    holder = found.allTableConstraints if hasattr(found, "allTableConstraints") else found
+    values: list[SQLForeignKey] = holder.foreignKeys or []
+    parents = [_object(each.catName, each.pktable_db or "", each.pktable_name) for each in values]
+    children = [_object(each.catName, each.fktable_db or "", each.fktable_name) for each in values]
+    visible = view.authorizer.visible(view.caller, [*parents, *children])
+    pairs = zip(visible[: len(values)], visible[len(values) :], strict=True)
+    holder.foreignKeys = [each for each, (parent, child) in zip(values, pairs, strict=True) if parent and child]
+    return found
+
+
+# -- rights ----------------------------------------------------------------------------------------------------
+
+
+@_filter
+def roles(view: View, found: list[str]) -> list[str]:
+    return view.seen(found, [Securable(Kind.ROLE, database=name) for name in found])
+
+
+@_filter
+def privileges(view: View, found: list[Any]) -> list[Any]:
+    """Of privileges on an object everybody sees their own; all of them who may give them."""
+    if view.may(Action.ADMIN, EVERYTHING):
+        return found
+    mine = [each for each in found if _is_own(view, each)]
+    own = {id(each) for each in mine}
+    others = [each for each in found if id(each) not in own]
+    granted = [object._replace(granting="ALL") for each in others for object in of_ref(each.hiveObject)]
+    decided = view.authorizer.decide_all(view.caller, [(Action.GRANT, each) for each in dict.fromkeys(granted)])
+    grantable = {each for each, made in zip(dict.fromkeys(granted), decided, strict=True) if made.allowed}
+    shown = {id(each) for each in others for o in of_ref(each.hiveObject) if o._replace(granting="ALL") in grantable}
+    return [each for each in found if id(each) in own or id(each) in shown]
+
+
+def _is_own(view: View, privilege: Any) -> bool:
+    if privilege.principalType == PrincipalType.USER:
+        return bool(privilege.principalName == view.caller.user)
+    if privilege.principalType == PrincipalType.GROUP:
+        return privilege.principalName in view.caller.groups
+    return view.may(Action.SEE, Securable(Kind.ROLE, database=privilege.principalName))
+
+
+# -- locks, compactions ----------------------------------------------------------------------------------------
+
+
+@_filter
+def locks(view: View, found: Any) -> Any:
+    values = found.locks or []
+    found.locks = view.seen(values, [_object(None, each.dbname, each.tablename) for each in values])
+    return found
+
+
+@_filter
+def compactions(view: View, found: Any) -> Any:
+    values = found.compacts or []
+    found.compacts = view.seen(values, [_object(None, each.dbname, each.tablename) for each in values])
+    return found
+
+
+# -- events ----------------------------------------------------------------------------------------------------
+
+
+@_filter
+def events(view: View, found: Any) -> Any:
+    """Events about objects that the caller may read or subscribe to."""
+    records = found.events or []
+    shown = _subscribed(view, [(each.catalog, each.database, each.table) for each in records])
+    kept = [each for each, sees in zip(records, shown, strict=True) if sees]
+    found.events = [each for each in kept if not _names_another(view, each)]
+    return found
+
+
+@_filter
+def notifications(view: View, found: Any) -> Any:
+    """Hive's notifications: of those that the caller may not read only numbers and times are left."""
+    values: list[NotificationEvent] = found.events or []
+    shown = _subscribed(view, [(each.catName, each.dbName, each.tableName) for each in values])
+    found.events = [
+        each
+        if sees and not _names_another(view, each)
+        else NotificationEvent(
+            eventId=each.eventId,
+            eventTime=each.eventTime,
+            eventType=HIDDEN_EVENT,
+            message="{}",
+            messageFormat=each.messageFormat,
+        )
+        for each, sees in zip(values, shown, strict=True)
+    ]
+    return found
+
+
+def _subscribed(view: View, names: Sequence[Names]) -> list[bool]:
+    """Whether the caller may read events about each of these."""
+    objects = list(dict.fromkeys(map(_event_object, names)))
+    decided = view.authorizer.decide_all(view.caller, [(Action.SUBSCRIBE, each) for each in objects])
+    allowed = {each for each, made in zip(objects, decided, strict=True) if made.allowed}
+    return [_event_object(each) in allowed for each in names]
+
+
+def _event_object(names: Names) -> Securable:
+    """What an event is about: an event without a database is everybody's who may read all."""
+    catalog, where, name = names
+    if not where:
+        return EVERYTHING
+    return _object(catalog, where, name or None)
+
+
+_RENAMES = ("ALTER_TABLE", "ALTER_FUNCTION")
+_KEYS = ("ADD_CONSTRAINTS", "ADD_FOREIGNKEY")
+
+
+def _names_another(view: View, event: Any) -> bool:
+    """Whether an event names a table that the caller doesn't see: a rename, or a foreign key, names two.
+
+    The earlier name of a table in its own database is not one of another.
+    """
+    kind = getattr(event, "type", None) or getattr(event, "eventType", "")
+    if kind not in _RENAMES and kind not in _KEYS:
+        return False
+    payload = json.loads(getattr(event, "payload", None) or getattr(event, "message", None) or "{}")
+    named = _of_payload(payload) | _of_message(payload)
+    if kind in _RENAMES:
+        own = getattr(event, "database", None) or getattr(event, "dbName", None)
+        named = {(where, name) for where, name in named if where != own}
+    catalog = getattr(event, "catalog", None) or getattr(event, "catName", None)
+    objects = [_object(catalog, where, name) for where, name in named]
+    return not all(view.authorizer.visible(view.caller, objects, Action.SUBSCRIBE))
+
+
+def _of_payload(payload: Any) -> set[tuple[str, str]]:
+    """The tables, as database and name, that an event of ours names beside its own."""
+    keys = payload.get("constraints", {}).get("foreignKeys", ())
+    values = [(payload[each], "dbName", "tableName") for each in ("before", "after") if each in payload]
+    values += [(each, f"{side}table_db", f"{side}table_name") for each in keys for side in ("pk", "fk")]
+    return {(each[where], each.get(name) or "") for each, where, name in values if each.get(where)}
+
+
+# Hive's messages have structs as texts, in which numbers stand for fields: where the names of tables are.
+_TABLES = ("tableObjBeforeJson", "tableObjAfterJson")
+_FIELDS = {"table": (("2", "1"),), "key": (("1", "2"), ("4", "5"))}
+
+
+def _of_message(message: Any) -> set[tuple[str, str]]:
+    """The tables, as database and name, that a message of Hive's names."""
+    values = [(json.loads(message[each]), "table") for each in _TABLES if each in message]
+    values += [(json.loads(each), "key") for each in message.get("foreignKeyListJson", ())]
+    return {
+        (each[where]["str"], each[name]["str"])
+        for each, kind in values
+        for where, name in _FIELDS[kind]
+        if where in each and name in each
+    }

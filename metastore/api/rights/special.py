@@ -1,0 +1,295 @@
+"""The needs of calls whose rights follow from more than names: what is granted, which instant, what changes."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from metastore.api.registry import Call
+from metastore.api.rights.classification import Need
+from metastore.api.rights.naming import Requirement, Row, of_ref, rows, table_object
+from metastore.services.access.caller import Caller
+from metastore.services.access.places import Places
+from metastore.services.access.rights import EVERYTHING, Action, Kind, Securable
+from metastore.services.access.rights import database as database_object
+from metastore.services.model.names import database_name
+from metastore.services.model.visibility import Scope
+from metastore.wire.hive import LockType, NoSuchObjectException, Partition, PrincipalType, StorageDescriptor, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call whose needs are looked for. `roles`: of the caller."""
+
+    call: Call
+    caller: Caller
+    roles: frozenset[str]
+    places: Places
+
+    def location(self, object: Securable, locations: Iterable[str | None], *usual: str | None) -> Iterator[Requirement]:
+        """The right to places of an object that are none of its usual ones."""
+        for each in locations:
+            if self.places.needs_right(each, object, self.roles, usual):
+                yield Action.LOCATION, object
+
+
+Special = Callable[[Asked, Need, Any], Iterator[Requirement]]
+
+
+def principal(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """What a principal has is told to itself, and of its roles to their members."""
+    for row in rows(need, arguments):
+        name, *kind = row.values
+        groups = set(row.get("groups") or ())
+        kind_of = kind[0] if kind else PrincipalType.USER
+        own = {
+            PrincipalType.USER: name in (None, asked.caller.user),
+            PrincipalType.GROUP: name in asked.caller.groups,
+            PrincipalType.ROLE: name in asked.roles,
+        }
+        if not own.get(kind_of, False) or not groups <= set(asked.caller.groups):
+            yield Action.ADMIN, EVERYTHING
+
+
+def grants(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """Who gives a privilege needs it with its grant option; nobody gives one in another's name."""
+    for row in rows(need, arguments):
+        for each in row.values:
+            yield from _grant(asked, each)
+
+
+def refreshed_grants(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """All privileges of an object are replaced."""
+    for object in of_ref(row.values[0]) if (row := next(rows(need, arguments), None)) else ():
+        yield Action.GRANT, object._replace(granting="ALL")
+    request = arguments.grantRequest
+    for each in (request and request.privileges and request.privileges.privileges) or ():
+        yield from _grant(asked, each)
+
+
+def _grant(asked: Asked, privilege: Any) -> Iterator[Requirement]:
+    info, ref = privilege.grantInfo, privilege.hiveObject
+    granting = (info and info.privilege) or "ALL"
+    objects = list(of_ref(ref)) or [EVERYTHING]
+    for object in objects:
+        yield Action.GRANT, object._replace(granting=granting)
+    if info is not None and info.grantor is None:
+        info.grantor, info.grantorType = asked.caller.user, PrincipalType.USER
+    if info is not None and info.grantor is not None:
+        names = asked.roles if info.grantorType == PrincipalType.ROLE else {asked.caller.user}
+        if info.grantor not in names:
+            yield Action.ADMIN, EVERYTHING
+
+
+def locks(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """A lock that readers take needs a right to read or write, another one the right to change something."""
+    for row in rows(need, arguments):
+        part = row.values[0]
+        shared = part.type == LockType.SHARED_READ
+        if part.tablename is None:
+            where = database_object(database_name(part.dbname))
+            yield (Action.SEE if shared else Action.ALTER), where
+        else:
+            yield (Action.LIST if shared else Action.LOCK), table_object(part.dbname, part.tablename)
+
+
+_INSTANTS = {
+    "compaction": Action.TABLE_SERVICE,
+    "logcompaction": Action.TABLE_SERVICE,
+    "clustering": Action.TABLE_SERVICE,
+    "indexing": Action.TABLE_SERVICE,
+    "publish": Action.TABLE_SERVICE,
+    "clean": Action.CLEAN,
+    "rollback": Action.ROLLBACK,
+    "restore": Action.ROLLBACK,
+    "savepoint": Action.ROLLBACK,
+}
+
+
+def instant(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """The right depends on what an instant does."""
+    for row in rows(need, arguments):
+        reference = row.values[0]
+        object = table_object(reference.database, reference.table, reference.catalog)
+        yield _INSTANTS.get((row.get("action") or "").lower(), Action.RECORD), object
+
+
+def hudi_import(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """An import writes the timeline of a table that there is, else it adds one at a location."""
+    for row in rows(need, arguments):
+        reference = row.values[0]
+        object = table_object(reference.database, reference.table, reference.catalog)
+        where = object._replace(kind=Kind.DATABASE, table="")
+        yield Action.CREATE, where
+        if _table(asked, object) is not None:
+            yield Action.RECORD, object
+        else:
+            yield from asked.location(where, [row.get("location")])
+
+
+# -- tables and partitions that change -------------------------------------------------------------------------
+
+
+def table_change(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """What an altered table needs: its location, its owner and its name are rights of their own.
+
+    A change of statistics alone is what engines write after an insert.
+    """
+    for row in rows(need, arguments):
+        object = table_object(row.values[0], row.values[1], row.get("cat"))
+        yield Action.SEE, object  # before anything is read
+        new: Table | None = row.get("new")
+        old = _table(asked, object)
+        if old is None or new is None:
+            yield Action.ALTER, object
+            continue
+        yield (Action.WRITE if _only_statistics(old, new) else Action.ALTER), object
+        target = table_object(new.dbName, new.tableName, new.catName or object.catalog)
+        if target != object:
+            yield Action.ALTER, object
+            yield Action.CREATE, target._replace(kind=Kind.DATABASE, table="")
+        if new.owner is not None and (new.owner, new.ownerType or 1) != (old.owner, old.ownerType or 1):
+            yield Action.GRANT, object._replace(granting="ALL")
+        yield from asked.location(object, locations_of(new.sd), *locations_of(old.sd))
+
+
+_STATISTICS = frozenset(
+    {
+        "column_stats_accurate",
+        "numfiles",
+        "numpartitions",
+        "numrows",
+        "rawdatasize",
+        "totalsize",
+        "numfileserasurecoded",
+        "transient_lastddltime",
+        "last_modified_by",
+        "last_modified_time",
+        "stats_generated",
+        "stats_generated_via_stats_task",
+        "do_not_update_stats",
+    }
+)
+
+
+def _only_statistics(old: Table, new: Table) -> bool:
+    """Whether an altered table differs from the old one in nothing but statistics in its parameters."""
+    return _without_statistics(old) == _without_statistics(new)
+
+
+def _without_statistics(table: Table) -> tuple[Any, ...]:
+    descriptor = table.sd or StorageDescriptor()
+    parameters = {
+        key: value
+        for key, value in (table.parameters or {}).items()
+        if key.lower() not in _STATISTICS and not key.startswith("spark.sql.statistics.")
+    }
+    columns = [(each.name, each.type, each.comment or None) for each in descriptor.cols or ()]
+    keys = [(each.name, each.type, each.comment or None) for each in table.partitionKeys or ()]
+    form = descriptor.inputFormat, descriptor.outputFormat, descriptor.serdeInfo, descriptor.parameters or None
+    return (
+        (table.tableName or "").lower(), parameters, columns, keys, form, table.tableType, table.viewOriginalText,
+        table.viewExpandedText, table.retention or 0,
+    )  # fmt: skip
+
+
+def new_partitions(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """Rows are inserted; a partition outside of its table's directory needs the right to its place."""
+    bases: dict[Securable, str | None] = {}
+    for row in rows(need, arguments):
+        object = table_object(row.values[0], row.values[1], row.get("cat"))
+        yield Action.INSERT, object
+        places = [each for each in _partition_locations(row.get("new")) if each]
+        if places and object not in bases:
+            table = _table(asked, object)
+            bases[object] = None if table is None else _location(table.sd)
+        outside = [each for each in places if not asked.places.lies_within(each, bases[object])]
+        yield from asked.location(object, outside)
+
+
+def partition_change(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """What an altered partition needs: its location and its flag are rights of their own."""
+    for row in rows(need, arguments):
+        object = table_object(row.values[0], row.values[1], row.get("cat"))
+        yield Action.WRITE, object
+        new: Partition | None = row.get("new")
+        if new is None:
+            continue
+        values = row.get("old") or new.values
+        if _renamed(new, row):
+            yield Action.INSERT, table_object(new.dbName, new.tableName, new.catName or object.catalog)
+        old = _partition(asked, object, values)
+        yield from asked.location(object, [_location(new.sd)], None if old is None else _location(old.sd))
+        wanted = (new.parameters or {}).get("commit")
+        if wanted is not None and old is not None and wanted.lower() != _flag(old):
+            yield Action.COMMIT, object
+
+
+def _renamed(new: Partition, row: Row) -> bool:
+    """Whether a partition's own names are others than those of the call."""
+    return (new.dbName is not None and new.dbName != row.values[0]) or (
+        new.tableName is not None and new.tableName != row.values[1]
+    )
+
+
+def _flag(partition: Partition) -> str:
+    return (partition.parameters or {}).get("commit", "true").lower()
+
+
+def _partition_locations(value: Any) -> Iterable[str | None]:
+    """The locations of a partition, or of all in a specification of partitions."""
+    if value is None:
+        return
+    if isinstance(value, Partition):
+        yield _location(value.sd)
+        return
+    yield value.rootPath
+    if value.sharedSDPartitionSpec is not None:
+        shared = value.sharedSDPartitionSpec
+        base = _location(shared.sd)
+        yield base
+        for each in shared.partitions or ():
+            yield f"{base}{each.relativePath}" if base and each.relativePath else None
+    for each in (value.partitionList and value.partitionList.partitions) or ():
+        yield _location(each.sd)
+
+
+def _location(descriptor: StorageDescriptor | None) -> str | None:
+    return None if descriptor is None else descriptor.location
+
+
+def locations_of(descriptor: StorageDescriptor | None) -> list[str | None]:
+    """The places of a table: its location, and the one that Spark reads a table of its own sources from."""
+    serde = descriptor and descriptor.serdeInfo
+    return [_location(descriptor), ((serde and serde.parameters) or {}).get("path")]
+
+
+def _table(asked: Asked, object: Securable) -> Table | None:
+    try:
+        return asked.call.metastore.tables.get(object.database, object.table, object.catalog)
+    except NoSuchObjectException:
+        return None
+
+
+def _partition(asked: Asked, object: Securable, values: list[str] | None) -> Partition | None:
+    try:
+        return asked.call.metastore.partition_reads.get(
+            Scope.UNCOMMITTED, object.database, object.table, values, object.catalog
+        )
+    except NoSuchObjectException:
+        return None
+
+
+SPECIAL: dict[str, Special] = {
+    each.__name__: each
+    for each in (
+        principal,
+        grants,
+        refreshed_grants,
+        locks,
+        instant,
+        hudi_import,
+        table_change,
+        new_partitions,
+        partition_change,
+    )
+}

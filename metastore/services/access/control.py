@@ -1,0 +1,44 @@
+"""Access control as the operator has switched it on: who decides, who may do anything, and whose names are believed."""
+
+from dataclasses import dataclass, replace
+
+from metastore.services.access.caller import Caller
+from metastore.services.access.places import Places
+from metastore.services.access.rights import Authorizer
+from metastore.services.access.sql_standard import SqlStandard
+from metastore.wire.hive import PrincipalType
+
+GROUP = "group:"
+"""Before the name of a group among `admins`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessControl:
+    """`admins`: users, and groups with `group:` before their names. They may do anything, whatever a policy says.
+
+    `trust_unproven`: whether a name counts that nobody has proven; otherwise such a caller is nobody.
+    """
+
+    authorizer: Authorizer
+    places: Places
+    admins: frozenset[str]
+    trust_unproven: bool
+
+    def acting(self, caller: Caller) -> Caller:
+        """A caller as decisions see it: without the name and groups that it only claims."""
+        if caller.mechanism == "none" and not self.trust_unproven:
+            return replace(caller, user=None, groups=())
+        return caller
+
+    def is_admin(self, caller: Caller) -> bool:
+        """Whether a caller, as `acting` returns it, is one of the operator's administrators."""
+        if not self.admins:
+            return False
+        return caller.user in self.admins or any(GROUP + name in self.admins for name in caller.groups)
+
+    def roles(self, caller: Caller) -> frozenset[str]:
+        """The roles of a caller, as grants have them."""
+        if not isinstance(self.authorizer, SqlStandard):
+            return frozenset()
+        found = self.authorizer.principals(caller)
+        return frozenset(each.name for each in found if each.type == PrincipalType.ROLE)

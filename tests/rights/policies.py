@@ -1,0 +1,28 @@
+"""Authorizers that a test's server loads."""
+
+import time
+from typing import Any
+
+from metastore.services.access.rights import Action, Decision, Kind, Securable
+
+
+class OnlyShop:
+    """Everybody may see what is in `shop`; the user `hang` waits for ever, for `fail` it breaks."""
+
+    def decide(self, caller: Any, action: Action, object: Securable) -> Any:
+        if caller.user == "hang":
+            time.sleep(3600)
+        if caller.user == "fail":
+            raise RuntimeError("broken")
+        if caller.user == "odd":
+            return True
+        reading = action in (Action.SEE, Action.LIST, Action.SELECT)
+        return Decision(object.kind is Kind.EVERYTHING or (object.database == "shop" and reading), "only shop")
+
+
+def only_shop() -> OnlyShop:
+    return OnlyShop()
+
+
+def nothing() -> None:
+    return None

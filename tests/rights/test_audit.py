@@ -1,0 +1,67 @@
+"""The audit log: each change, who made it, and what was decided."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from metastore.api.rights.guard import Verdict
+from metastore.server.audit import AuditLog
+from metastore.services.access.caller import Caller
+from metastore.wire.hive import MetaException
+from tests.rights.conftest import as_user
+from tests.rights.world import OPEN, OPEN_TABLE, READER, World
+from tests.support.expect import refused
+from tests.support.server import MetastoreServer
+
+
+def records(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_refused_and_allowed_changes(guarded: MetastoreServer, world: World) -> None:
+    path = guarded.data_dir.parent / "audit.log"
+    before = len(records(path))
+    with as_user(guarded, READER) as reader, as_user(guarded, "root") as root:
+        reader.get_table(OPEN, OPEN_TABLE)
+        with refused(MetaException, message="DROP"):
+            reader.drop_table(OPEN, OPEN_TABLE, True)
+        root.alter_table(OPEN, OPEN_TABLE, root.get_table(OPEN, OPEN_TABLE))
+    found = [each for each in records(path)[before:] if each["method"] != "set_ugi"]
+    assert [(each["method"], each["user"], each["allowed"], each["outcome"]) for each in found] == [
+        ("drop_table", READER, False, "MetaException"),
+        ("alter_table", "root", True, "ok"),
+    ]
+    assert found[0]["object"] == f"{OPEN}.{OPEN_TABLE}"
+    assert found[0]["mechanism"] == "none"
+    assert str(found[0]["peer"]).startswith("127.0.0.1:")
+    assert found[0]["reason"] == f"no DROP on {OPEN}.{OPEN_TABLE} for {READER}"
+    assert found[1]["reason"] == "administrator"
+
+
+def caller() -> Caller:
+    return Caller("alice", (), "jwt", "proxy", "10.0.0.1:5")
+
+
+def test_a_file_that_is_moved_away_is_opened_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("metastore.server.audit._LOOK_SECONDS", 0)
+    log = AuditLog("changes", tmp_path / "audit.log")
+    log.record("drop_table", caller(), lambda: "a.b", "ok", Verdict(True, "owner"))
+    (tmp_path / "audit.log").rename(tmp_path / "audit.log.1")
+    log.record("drop_table", caller(), lambda: "a.c", "ok", None)
+    assert [each["object"] for each in records(tmp_path / "audit.log.1")] == ["a.b"]
+    [found] = records(tmp_path / "audit.log")
+    assert (found["object"], found["real_user"], found["allowed"]) == ("a.c", "proxy", None)
+
+
+def test_reads_are_recorded_only_on_request(tmp_path: Path) -> None:
+    for calls, expected in (("changes", 0), ("all", 1)):
+        log = AuditLog(calls, tmp_path / calls)  # type: ignore[arg-type]
+        log.record("get_table", caller(), lambda: "a.b", "ok", None)
+        assert len(records(tmp_path / calls)) == expected
+
+
+def test_line_ends_in_names_forge_no_record(tmp_path: Path) -> None:
+    log = AuditLog("changes", tmp_path / "audit.log")
+    log.record("drop_table", caller(), lambda: 'a\n{"user":"root"}', "ok", None)
+    assert len(records(tmp_path / "audit.log")) == 1

@@ -1,0 +1,253 @@
+"""Rights that Hive doesn't have: uncommitted partitions, timelines, events, places; and the owner of what is made."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from metastore.client.thrift_client import ThriftClient
+from metastore.wire.hive import (
+    AlterDatabaseRequest,
+    Function,
+    FunctionType,
+    InvalidOperationException,
+    MetaException,
+    NotificationEventRequest,
+    NotificationEventsCountRequest,
+    PrincipalType,
+    ResourceUri,
+    Role,
+)
+from metastore.wire.lake import (
+    BeginInstantRequest,
+    CommitPartitionsRequest,
+    ListPartitionsRequest,
+    ReadEventsRequest,
+    ReadGroupEventsRequest,
+    ReopenPartitionsRequest,
+    TableReference,
+)
+from tests.rights.conftest import as_user
+from tests.rights.world import grant, revoke
+from tests.support import builders
+from tests.support.expect import refused
+from tests.support.server import MetastoreServer
+
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def root(guarded: MetastoreServer) -> Iterator[ThriftClient]:
+    with as_user(guarded, "root") as client:
+        yield client
+
+
+@pytest.fixture
+def db(root: ThriftClient) -> str:
+    name = f"lake{next(NUMBERS)}"
+    root.create_database(builders.database(name, ownerName="somebody"))
+    root.create_table(builders.table(name, keys=("dt",), owner="somebody"))
+    root.add_partition(builders.partition(name, "t", "1"))
+    root.add_partition(builders.partition(name, "t", "2", parameters={"commit": "false"}))
+    return name
+
+
+@pytest.fixture
+def user(guarded: MetastoreServer, db: str) -> Iterator[ThriftClient]:
+    with as_user(guarded, f"u_{db}") as client:
+        yield client
+
+
+def reference(db: str) -> TableReference:
+    return TableReference(database=db, table="t")
+
+
+class TestUncommittedPartitions:
+    def test_reading_them_is_a_right(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        grant(root, f"u_{db}", "SELECT", db, "t")
+        assert len(user.get_partitions(db, "t", -1)) == 1
+        wanted = ListPartitionsRequest(reference(db), includeUncommitted=True)
+        with refused(MetaException, message=f"does not have [READ_UNCOMMITTED] privilege on [{db}.t]"):
+            user.get_partitions(db, "t@includeuncommit", -1)
+        with refused(MetaException, message="READ_UNCOMMITTED"):
+            user.lake_list_partitions(wanted)
+        user.setMetaConf("includeUnCommit", "true")
+        with refused(MetaException, message="READ_UNCOMMITTED"):
+            user.get_partitions(db, "t", -1)
+        grant(root, f"u_{db}", "READ_UNCOMMITTED", db, "t")
+        assert len(user.get_partitions(db, "t", -1)) == 2
+        user.setMetaConf("includeUnCommit", "false")
+        assert len(user.get_partitions(db, "t@includeuncommit", -1)) == 2
+        assert len(user.lake_list_partitions(wanted).partitions) == 2
+
+    def test_committing_and_reopening(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        grant(root, f"u_{db}", "INSERT", db, "t")
+        commit = CommitPartitionsRequest(reference(db), ["dt=2"])
+        with refused(MetaException, message="does not have [COMMIT]"):
+            user.lake_commit_partitions(commit)
+        with refused(MetaException, message="does not have [COMMIT]"):
+            user.lake_reopen_partitions(ReopenPartitionsRequest(reference(db), ["dt=1"]))
+        late = root.get_partition(db, "t@includeuncommit", ["2"])
+        late.parameters["commit"] = "true"
+        with refused(InvalidOperationException, MetaException, message="does not have [COMMIT]"):
+            user.alter_partition(db, "t", late.replace(tableName="t"))
+        late.parameters["commit"] = "false"
+        user.alter_partition(db, "t", late.replace(tableName="t"))
+        grant(root, f"u_{db}", "COMMIT", db, "t")
+        assert user.lake_commit_partitions(commit).committed == ["dt=2"]
+
+
+@pytest.mark.parametrize(
+    ("action", "enough"),
+    [
+        ("commit", "INSERT"),
+        ("commit", "TIMELINE"),
+        ("compaction", "TABLE_SERVICE"),
+        ("rollback", "ROLLBACK"),
+        ("clean", "CLEAN"),
+    ],
+)
+def test_instants(user: ThriftClient, root: ThriftClient, db: str, action: str, enough: str) -> None:
+    grant(root, f"u_{db}", "SELECT", db, "t")
+    wanted = BeginInstantRequest(reference(db), action)
+    with refused(MetaException, message="does not have"):
+        user.lake_begin_instant(wanted)
+    for other in ("INSERT", "TIMELINE", "TABLE_SERVICE", "ROLLBACK", "CLEAN"):
+        if other == enough:
+            grant(root, f"u_{db}", other, db, "t")
+            assert user.lake_begin_instant(wanted).action == action
+            revoke(root, f"u_{db}", other, db, "t")
+
+
+class TestEvents:
+    def test_those_of_visible_tables(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        start = root.lake_event_positions(None, None).last
+        root.create_table(builders.table(db, "another", owner="somebody"))
+        root.alter_table(db, "t", root.get_table(db, "t").replace(retention=7))
+        wanted = ReadEventsRequest(start)
+        assert [each.table for each in root.lake_read_events(wanted).events] == ["another", "t"]
+        found = user.lake_read_events(wanted)
+        assert (found.events, found.position) == ([], start + 2)
+        grant(root, f"u_{db}", "SUBSCRIBE", db, "t")
+        assert [each.table for each in user.lake_read_events(wanted).events] == ["t"]
+        grant(root, f"u_{db}", "SUBSCRIBE", db)
+        assert [each.table for each in user.lake_read_events(wanted).events] == ["another", "t"]
+
+    def test_hives_log_has_no_gaps(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        start = root.get_current_notificationEventId().eventId
+        root.create_table(builders.table(db, "another", owner="somebody"))
+        root.alter_table(db, "t", root.get_table(db, "t").replace(retention=8))
+        grant(root, f"u_{db}", "SELECT", db, "t")
+        found = user.get_next_notification(NotificationEventRequest(start)).events
+        assert [each.eventId for each in found] == [start + 1, start + 2]
+        assert [(each.eventType, each.tableName) for each in found] == [("HIDDEN", None), ("ALTER_TABLE", "t")]
+        assert user.get_notification_events_count(NotificationEventsCountRequest(start, "*")).eventsCount == 0
+
+    def test_a_table_that_comes_from_a_hidden_database(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        """The event names both places."""
+        root.create_database(builders.database(f"from_{db}", ownerName="somebody"))
+        root.create_table(builders.table(f"from_{db}", "moved", owner="somebody"))
+        grant(root, f"u_{db}", "SELECT", db)
+        start = root.lake_event_positions(None, None).last
+        since = root.get_current_notificationEventId().eventId
+        value = root.get_table(f"from_{db}", "moved")
+        root.alter_table(f"from_{db}", "moved", value.replace(dbName=db))
+        assert user.get_table(db, "moved").tableName == "moved"
+        assert user.lake_read_events(ReadEventsRequest(start)).events == []
+        assert [e.eventType for e in user.get_next_notification(NotificationEventRequest(since)).events] == ["HIDDEN"]
+
+    def test_groups_need_the_right_to_subscribe(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        wanted = ReadGroupEventsRequest(f"g_{db}", "one", 0, limit=1)
+        grant(root, f"u_{db}", "SELECT", db, "t")
+        with refused(MetaException, message="does not have [SUBSCRIBE] privilege on [the metastore]"):
+            user.lake_read_group_events(wanted)
+        grant(root, f"u_{db}", "SUBSCRIBE", db, "t")
+        user.lake_read_group_events(wanted)
+
+
+class TestPlaces:
+    def test_of_a_new_table(self, user: ThriftClient, root: ThriftClient, db: str, tmp_path: Path) -> None:
+        grant(root, f"u_{db}", "CREATE", db)
+        home = root.get_database(db).locationUri
+        user.create_table(builders.external_table(db, "usual", sd=builders.storage(location=f"{home}/usual")))
+        for place in (str(tmp_path), f"{home}/t", f"{home}/usual/../t"):
+            with refused(MetaException, message=f"does not have [LOCATION] privilege on [{db}]"):
+                user.create_table(builders.external_table(db, "x", sd=builders.storage(location=place)))
+        grant(root, f"u_{db}", "LOCATION", db)
+        user.create_table(builders.external_table(db, "x", sd=builders.storage(location=str(tmp_path / "x"))))
+        with refused(MetaException, message="must not carry a user's name or password"):
+            user.create_table(builders.external_table(db, "y", sd=builders.storage(location="s3a://key:pass@bucket/y")))
+
+    def test_of_what_changes(self, user: ThriftClient, root: ThriftClient, db: str, tmp_path: Path) -> None:
+        grant(root, f"u_{db}", "ALTER", db)
+        table, partition = root.get_table(db, "t"), root.get_partition(db, "t", ["1"])
+        user.alter_table(db, "t", table.replace(retention=9))
+        moved = partition.replace(sd=partition.sd.replace(location=str(tmp_path / "p")))
+        changes = [
+            lambda: user.alter_table(db, "t", table.replace(sd=table.sd.replace(location=str(tmp_path / "t")))),
+            lambda: user.alter_partition(db, "t", moved),
+            lambda: user.add_partition(builders.partition(db, "t", "3", location=str(tmp_path / "3"))),
+            lambda: user.alter_database_req(
+                AlterDatabaseRequest(db, root.get_database(db).replace(locationUri=str(tmp_path / "d")))
+            ),
+        ]
+        grant(root, f"u_{db}", "INSERT", db)
+        for change in changes:
+            with refused(MetaException, InvalidOperationException, message="does not have [LOCATION]"):
+                change()
+
+    def test_of_the_code_of_functions(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        grant(root, f"u_{db}", "CREATE", db)
+        jar = Function("f", db, "a.B", None, None, 0, FunctionType.JAVA, [ResourceUri(1, "file:/tmp/evil.jar")])
+        with refused(MetaException, message="does not have [LOCATION]"):
+            user.create_function(jar)
+        user.create_function(jar.replace(resourceUris=[]))
+
+    def test_allowed_roots(self, guarded: MetastoreServer, root: ThriftClient) -> None:
+        base = guarded.data_dir.parent
+        root.create_role(Role("rooters"))
+        for name in ("rooted", "unrooted"):
+            root.create_database(builders.database(name))
+            grant(root, "rooter", "CREATE", name)
+        with as_user(guarded, "rooter") as user:
+
+            def create(database: str, place: str) -> None:
+                storage = builders.storage(location=f"{base}/{place}")
+                name = place.replace("/", "_").replace(".", "")
+                user.create_table(builders.external_table(database, name, sd=storage))
+
+            create("rooted", "all/a")
+            create("rooted", "one/a")
+            create("unrooted", "all/b")
+            outside = (("unrooted", "one/b"), ("rooted", "etl/a"), ("rooted", "allthesame"), ("rooted", "all/../etl/b"))
+            for database, place in outside:
+                with refused(MetaException, message="does not have [LOCATION]"):
+                    create(database, place)
+            root.grant_role("rooters", "rooter", PrincipalType.USER, "root", PrincipalType.USER, False)
+            create("rooted", "etl/a")
+
+
+class TestOwnersAndStatistics:
+    def test_who_writes_may_say_how_much_it_was(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        """Engines alter the table after an insert, by its statistics alone."""
+        grant(root, f"u_{db}", "INSERT", db, "t")
+        table = user.get_table(db, "t")
+        table.parameters |= {"numRows": "7", "transient_lastDdlTime": "1", "spark.sql.statistics.totalSize": "9"}
+        user.alter_table(db, "t", table)
+        assert root.get_table(db, "t").parameters["numRows"] == "7"
+        table.parameters["comment"] = "mine"
+        with refused(MetaException, message="does not have [ALTER]"):
+            user.alter_table(db, "t", table)
+
+    def test_a_table_is_not_given_away_by_who_may_alter_it(
+        self, user: ThriftClient, root: ThriftClient, db: str
+    ) -> None:
+        grant(root, f"u_{db}", "ALTER", db, "t")
+        with refused(InvalidOperationException, MetaException, message="does not have [ALL]"):
+            user.alter_table(db, "t", user.get_table(db, "t").replace(owner=f"u_{db}"))
+
+    def test_a_rename_needs_the_right_to_create(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        grant(root, f"u_{db}", "ALTER", db, "t")
+        with refused(InvalidOperationException, MetaException, message=f"does not have [CREATE] privilege on [{db}]"):
+            user.alter_table(db, "t", user.get_table(db, "t").replace(tableName="other"))

@@ -1,0 +1,73 @@
+"""Every method is classified, by arguments that exist."""
+
+import pytest
+from thrift.Thrift import TType
+
+from metastore.api import load
+from metastore.api.registry import HANDLERS
+from metastore.api.rights import changes, filters, special
+from metastore.api.rights.classification import Path, Rule, rules
+from metastore.wire.services import METHODS
+
+load()
+
+PURELY_NAMED = {"get_table", "get_table_req", "get_partitions_by_names", "get_database", "lake_get_snapshot"}
+
+
+def test_every_method_is_classified() -> None:
+    assert rules().keys() == METHODS.keys()
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_what_is_classified_exists(name: str) -> None:
+    rule = rules()[name]
+    for need in rule.needs:
+        assert need.action is not None or need.kind in special.SPECIAL
+        for path in (*need.paths, *need.named.values()):
+            check_path(name, path)
+    for path in rule.extra_paths:
+        check_path(name, path)
+    if rule.extra is not None and rule.changes:
+        assert rule.extra in changes.CHECKS
+    elif rule.extra is not None:
+        filters.filter_named(rule.extra)
+
+
+def check_path(method: str, path: Path) -> None:
+    kind, argument = TType.STRUCT, [METHODS[method].args]
+    for name in path.within or ():
+        kind, argument = field(argument[0], name)
+    if path.within is not None:
+        assert kind in (TType.LIST, TType.SET)
+        kind, argument = argument[0], argument[1]
+    for name in path.names:
+        assert kind == TType.STRUCT
+        kind, argument = field(argument[0], name)
+
+
+def field(cls: type, name: str) -> tuple[int, object]:
+    found = [entry for entry in cls.thrift_spec if entry is not None and entry[2] == name]
+    assert found, f"{cls.__name__} has no field {name}"
+    return found[0][1], found[0][3]
+
+
+def test_replies_are_kept_only_where_names_decide() -> None:
+    kept = {name for name, rule in rules().items() if rule.by_names_alone and HANDLERS[name].cached}
+    assert kept >= PURELY_NAMED
+    assert not kept & {"get_all_tables", "get_all_databases", "get_tables", "get_table_objects_by_name"}
+
+
+@pytest.mark.parametrize("name", sorted(name for name, rule in rules().items() if not rule.changes))
+def test_what_only_reads_needs_no_right_to_change(name: str) -> None:
+    changing = {"INSERT", "UPDATE", "DELETE", "WRITE", "REMOVE_ROWS", "CREATE", "ALTER", "DROP", "COMMIT", "RECORD"}
+    assert not {need.action.name for need in rules()[name].needs if need.action is not None} & changing
+
+
+@pytest.mark.parametrize("name", sorted(name for name, rule in rules().items() if rule.changes))
+def test_what_changes_needs_more_than_to_see(name: str) -> None:
+    """But for what changes one's own connection or tokens alone."""
+    rule: Rule = rules()[name]
+    if name in {"set_ugi", "setMetaConf", "flushCache"} or name.endswith("_delegation_token"):
+        assert rule.needs == ()
+        return
+    assert any(need.action is None or need.action.name != "SEE" for need in rule.needs)
