@@ -39,6 +39,7 @@ from metastore.services.registry.resource_plans import ResourcePlanService
 from metastore.services.registry.scheduled_queries import ScheduledQueryService
 from metastore.services.registry.schema_registry import SchemaRegistry
 from metastore.services.registry.types import TypeService
+from metastore.services.snapshot.reader_leases import ReaderLeases
 from metastore.services.snapshot.service import FileSnapshots
 from metastore.services.statistics.service import StatisticsService
 from metastore.services.subscriptions.groups import EventMembers
@@ -47,6 +48,8 @@ from metastore.services.subscriptions.log_reader import EventReads
 from metastore.services.table.constraints import ConstraintService
 from metastore.services.table.indexes import IndexService
 from metastore.services.table.service import TableService
+from metastore.services.table_services.looks import TableLooks
+from metastore.services.table_services.queue import JobQueue
 from metastore.services.timeline.commit import InstantCompletion
 from metastore.services.timeline.hive_sync import HiveView
 from metastore.services.timeline.publishing import Publishing
@@ -103,6 +106,12 @@ class _Timeline(TypedDict):
     instant_completion: InstantCompletion
     file_snapshots: FileSnapshots
     file_deletions: FileDeletions
+    reader_leases: ReaderLeases
+
+
+class _TableServices(TypedDict):
+    table_looks: TableLooks
+    job_queue: JobQueue
 
 
 class _Hudi(TypedDict):
@@ -152,6 +161,9 @@ class Metastore:
     timeline_sweeper: TimelineSweeper
     instant_completion: InstantCompletion
     file_snapshots: FileSnapshots
+    reader_leases: ReaderLeases
+    table_looks: TableLooks
+    job_queue: JobQueue
     hudi_import: HudiImport
     hudi_tables: HudiTables
     hudi_timeline: HudiTimeline
@@ -203,6 +215,7 @@ class Metastore:
         partition = _partition(parts, table)
         readiness = _readiness(parts, table, partition)
         timeline = _timeline(parts, table, readiness)
+        table_services = _table_services(parts, table)
         transactions = _transactions(parts)
         registry = _registry(parts)
         change_notes = ChangeNotes(parts.database)
@@ -211,7 +224,7 @@ class Metastore:
             sequencer=parts.sequencer,
             statistics=StatisticsService(parts.database, parts.events),
             change_notes=change_notes,
-            housekeeping=_housekeeping(parts, timeline, transactions, registry, change_notes),
+            housekeeping=_housekeeping(parts, timeline, table_services, transactions, registry, change_notes),
             pending_work=PendingWork(parts.database),
             server_info=ServerInfo(parts.database, settings, open_connections),
             **_access(parts),
@@ -220,6 +233,7 @@ class Metastore:
             **partition,
             **readiness,
             **timeline,
+            **table_services,
             **_hudi(parts, catalog, table, timeline),
             **_subscriptions(parts, table),
             **transactions,
@@ -352,7 +366,13 @@ def _timeline(parts: _Parts, table: _Table, readiness: _Readiness) -> _Timeline:
         ),
         file_snapshots=FileSnapshots(database, tables, sequencer, files),
         file_deletions=FileDeletions(database, warehouse, files, deletable),
+        reader_leases=ReaderLeases(database, tables),
     )
+
+
+def _table_services(parts: _Parts, table: _Table) -> _TableServices:
+    database, tables = parts.database, table["tables"]
+    return _TableServices(table_looks=TableLooks(database, tables), job_queue=JobQueue(database, tables))
 
 
 def _hudi(parts: _Parts, catalog: _Catalog, table: _Table, timelines: _Timeline) -> _Hudi:
@@ -401,6 +421,7 @@ def _registry(parts: _Parts) -> _Registry:
 def _housekeeping(
     parts: _Parts,
     timeline: _Timeline,
+    table_services: _TableServices,
     transactions: _Transactions,
     registry: _Registry,
     change_notes: ChangeNotes,
@@ -420,6 +441,8 @@ def _housekeeping(
         registry["scheduled_queries"].sweep,
         registry["engine_reports"].sweep,
         timeline["file_deletions"].run,
+        timeline["reader_leases"].sweep,
+        table_services["job_queue"].sweep,
         change_notes.sweep,
     )
     return Housekeeping(parts.database, parts.deletable, timeline["timeline_sweeper"], retention, sweeps)
