@@ -27,6 +27,9 @@ _SUBCOMMANDS = {
     "snapshot": _Subcommand("metastore.cli.snapshot:snapshot", "Show which files make up a lake table."),
     "events": _Subcommand("metastore.cli.events:events", "Follow changes; manage groups and dead letters."),
     "outlets": _Subcommand("metastore.cli.outlets:outlets", "Deliver events to streams, webhooks and listeners."),
+    "table-services": _Subcommand(
+        "metastore.cli.table_services:table_services", "Compact, cluster and clean tables; see why and when."
+    ),
     "hudi": _Subcommand("metastore.cli.hudi:hudi", "Import Hudi tables."),
     "spark-conf": _Subcommand("metastore.cli.spark:spark_conf", "Print Spark's settings as in spark-defaults.conf."),
     "db": _Subcommand("metastore.cli.db:db", "Upgrade the database's schema; declare a restore."),

@@ -252,10 +252,8 @@ def renew(tx: Connection, job_id: int, attempt: int, lease_seconds: int) -> bool
 
 
 def claim_plan(tx: Connection, job_id: int, attempt: int, instant: str) -> bool | None:
-    """Says which plan a running job runs. False if another one is to run it; None if that attempt doesn't run the job.
-
-    A job of another state that ended in vain doesn't count.
-    """
+    """Says which plan a running job runs. False if that is or was another job's; None if that attempt doesn't run the
+    job."""
     c = service_jobs.c
     mine = select(c.table_id, c.action, c.instant).where(c.id == job_id, c.attempt == attempt, c.state == RUNNING)
     found = tx.execute(mine).one_or_none()
@@ -263,7 +261,7 @@ def claim_plan(tx: Connection, job_id: int, attempt: int, instant: str) -> bool 
         return None
     _lock(tx, f"service jobs of {found.table_id}")
     same = (c.table_id == found.table_id, c.action == found.action, c.instant == instant, c.id != job_id)
-    if tx.execute(select(exists().where(*same, c.state.in_((PENDING, RUNNING))))).scalar():
+    if tx.execute(select(exists().where(*same))).scalar():
         return False
     tx.execute(update(service_jobs).where(c.id == job_id).values(instant=instant))
     return True
@@ -292,7 +290,7 @@ def finish(
         "log": log,
         "finished_at": _NOW,
         "lease_until": None,
-        "failures": c.failures + 1 if failed else 0,
+        "failures": c.failures + 1 if failed else 0 if state == SUCCEEDED else c.failures,
         "state": _waiting_or_failed(failed) if waits else state,
     }
     if waits:

@@ -108,7 +108,7 @@ def test_failures_in_a_row_are_counted(queue: Queue, table: LakeTable) -> None:
     assert queue.take(again) is None
     assert queue.submit(table).id == again.id
     due = queue.taken(again)
-    assert queue.finish(due, "pending", "stopped", retrySeconds=0).failures == 0
+    assert queue.finish(due, "pending", "stopped", retrySeconds=0).failures == 1
 
 
 def test_quotas_hold_for_all_services(pair: tuple[Metastore, Metastore], db: str) -> None:
