@@ -116,8 +116,11 @@ def run_services(
       metastore table-services run --executor spark-submit --spark-option=--master=spark://host:7077
     """
     from metastore.server import logging
-    from metastore.table_services.service import Options, Service
 
+    try:
+        from metastore.table_services.service import Options, Service
+    except ImportError as error:
+        raise UserError(f"{error.name} is missing: pip install 'lake-metastore[arrow]', or [spark]") from None
     if spark_options and executor != "spark-submit":
         raise click.UsageError("--spark-option is for --executor spark-submit")
     logging.configure(log_level, log_format)

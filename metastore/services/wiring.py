@@ -215,7 +215,6 @@ class Metastore:
         partition = _partition(parts, table)
         readiness = _readiness(parts, table, partition)
         timeline = _timeline(parts, table, readiness)
-        table_services = _table_services(parts, table)
         transactions = _transactions(parts)
         registry = _registry(parts)
         change_notes = ChangeNotes(parts.database)
@@ -224,7 +223,7 @@ class Metastore:
             sequencer=parts.sequencer,
             statistics=StatisticsService(parts.database, parts.events),
             change_notes=change_notes,
-            housekeeping=_housekeeping(parts, timeline, table_services, transactions, registry, change_notes),
+            housekeeping=_housekeeping(parts, timeline, transactions, registry, change_notes),
             pending_work=PendingWork(parts.database),
             server_info=ServerInfo(parts.database, settings, open_connections),
             **_access(parts),
@@ -233,7 +232,7 @@ class Metastore:
             **partition,
             **readiness,
             **timeline,
-            **table_services,
+            **_table_services(parts, table),
             **_hudi(parts, catalog, table, timeline),
             **_subscriptions(parts, table),
             **transactions,
@@ -421,7 +420,6 @@ def _registry(parts: _Parts) -> _Registry:
 def _housekeeping(
     parts: _Parts,
     timeline: _Timeline,
-    table_services: _TableServices,
     transactions: _Transactions,
     registry: _Registry,
     change_notes: ChangeNotes,
@@ -442,7 +440,6 @@ def _housekeeping(
         registry["engine_reports"].sweep,
         timeline["file_deletions"].run,
         timeline["reader_leases"].sweep,
-        table_services["job_queue"].sweep,
         change_notes.sweep,
     )
     return Housekeeping(parts.database, parts.deletable, timeline["timeline_sweeper"], retention, sweeps)

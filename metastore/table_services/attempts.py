@@ -33,7 +33,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 10, 3_600
 AFTER_CONFLICT = 60
 """The same after writers won."""
 
-WHILE_BUSY = 10
+WHILE_BUSY = 5
 """Seconds until a plan is looked at again that another process runs."""
 
 CLEANED_AT_ONCE = 10_000

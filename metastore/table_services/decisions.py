@@ -28,6 +28,9 @@ LEAST_SECONDS = 1.0
 HOUR = 3_600_000
 """Milliseconds."""
 
+RATIO_FROM = 16 << 20
+"""Bytes of log files from which on their ratio to the base files counts: a small table isn't merged at each commit."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
@@ -190,7 +193,10 @@ def _compaction(facts: Facts, policy: CompactionPolicy) -> Decision:
         for is_reached, text in (
             (facts.delta_commits >= policy.delta_commits, f"{facts.delta_commits} delta commits"),
             (facts.log_bytes >= policy.log_bytes, f"log files of {facts.log_bytes} bytes"),
-            (ratio is not None and ratio >= policy.log_ratio, f"log files are {ratio or 0:.0%} of the base files"),
+            (
+                facts.log_bytes >= RATIO_FROM and ratio is not None and ratio >= policy.log_ratio,
+                f"log files are {ratio or 0:.0%} of the base files",
+            ),
             (age is not None and age >= policy.log_age, f"the oldest log file is {(age or 0) // 1000} s old"),
         )
         if is_reached

@@ -43,6 +43,9 @@ MAX_PAUSE = 7 * 86_400
 KEPT = 200
 """The latest jobs of a table that have ended and are kept."""
 
+SWEEP_SECONDS = 2.0
+"""Time between looks for jobs of which nothing was heard any more."""
+
 _OUTCOMES = ("succeeded", "conflict", "error", "stopped", "busy", "cancelled")
 _FAILURES = ("conflict", "error")
 
