@@ -3,6 +3,7 @@
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
@@ -12,6 +13,7 @@ from metastore.errors import UserError
 
 if TYPE_CHECKING:
     from metastore.table_services.executors import Executor
+    from metastore.table_services.manager import Order
     from metastore.table_services.scheduling import Ranking
     from metastore.wire.lake import ServiceJob
 
@@ -69,6 +71,11 @@ def defaults_option(command: Command) -> Command:
     help="Which jobs go first, of those with the same priority.",
 )
 @click.option(
+    "--policy",
+    metavar="MODULE:FUNCTION",
+    help="A function that says which jobs start, and in which order; --ranking counts if it fails.",
+)
+@click.option(
     "--quota",
     "quotas",
     multiple=True,
@@ -96,6 +103,7 @@ def run_services(
     once: bool,
     slots: int,
     ranking: "Ranking",
+    policy: str | None,
     quotas: dict[str, int],
     defaults: dict[str, str],
     spark_options: tuple[str, ...],
@@ -115,6 +123,8 @@ def run_services(
       metastore table-services run --once --executor arrow --default clean.hours-retained=24
       metastore table-services run --executor spark-submit --spark-option=--master=spark://host:7077
     """
+    from thrift.Thrift import TException
+
     from metastore.server import logging
 
     try:
@@ -127,6 +137,7 @@ def run_services(
     with connect(uri) as client:  # says at once if nobody answers
         client.getStatus()
     options = Options(slots=slots, ranking=ranking, quotas=quotas, defaults=defaults, lease_seconds=lease_seconds)
+    options = replace(options, order=_order(policy, ranking))
     service = Service(uri, _executor(executor, uri, spark_options), options, ended=_tell)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: service.stop())
@@ -146,6 +157,8 @@ def run_services(
             service.run_once()
         else:
             service.serve()
+    except (TException, OSError) as error:
+        raise UserError(f"{uri}: {error}") from None
     finally:
         if port is not None:
             port.close()
@@ -162,6 +175,16 @@ def _executor(name: str, uri: str, spark_options: tuple[str, ...]) -> "Executor 
 
         return SparkSubmitExecutor(uri, spark_options)
     return None
+
+
+def _order(policy: str | None, ranking: "Ranking") -> "Order | None":
+    """The external policy; None without one. Raises UsageError."""
+    if policy is None:
+        return None
+    from metastore.table_services.external_order import ExternalOrder, load
+    from metastore.table_services.scheduling import in_order
+
+    return ExternalOrder(load(policy), lambda jobs, now: in_order(jobs, now, ranking))
 
 
 def _tell(job: "ServiceJob") -> None:

@@ -1,5 +1,6 @@
 """Executors on real Spark: in the service's process, and by spark-submit."""
 
+import json
 import subprocess
 import sys
 
@@ -14,13 +15,18 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.mark.parametrize("executor", ["local", "spark-submit"])
-def test_a_compaction(server: MetastoreServer, lake: LakeClient, executor: str) -> None:
-    table = merge_on_read(lake)
-    commits(table, 5)
-    command = ("table-services", "run", "--once", "--executor", executor, "--uri", server.uri)
-    done = subprocess.run([sys.executable, "-m", "metastore", *command], capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0, done.stderr
-    assert f"{table.name}: compaction" in done.stdout
-    assert values(table) == dict.fromkeys(range(8), 4)
-    assert [each.begun_as for each in table.instants(states=["completed"])].count("compaction") == 1
-    assert output("table-services", "plans", "--table", table.name, "--uri", server.uri).count("succeeded") == 1
+def test_a_compaction(metastore_server: MetastoreServer, executor: str) -> None:
+    uri = metastore_server.uri
+    with LakeClient(uri) as lake:
+        table = merge_on_read(lake)
+        commits(table, 5)
+        command = ("table-services", "run", "--once", "--executor", executor, "--uri", uri)
+        done = subprocess.run(
+            [sys.executable, "-m", "metastore", *command], capture_output=True, text=True, timeout=500
+        )
+        assert done.returncode == 0, done.stderr
+        [job] = json.loads(output("table-services", "plans", "--table", table.name, "--json", "--logs", "--uri", uri))
+        assert (job["action"], job["state"]) == ("compaction", "succeeded"), job["log"]
+        assert job["attempts"] == 1
+        assert values(table) == dict.fromkeys(range(8), 4)
+        assert [each.begun_as for each in table.instants(states=["completed"])].count("compaction") == 1

@@ -63,7 +63,7 @@ class TableLooks:
     def facts(self, request: ServiceFactsRequest) -> ServiceFacts:
         """All that decisions about a table are made from. Raises NoSuchObjectException, InvalidOperationException."""
         sizes = (request.smallFileBytes, request.targetFileBytes)
-        small_below, target = (limits.check_within("size of files", each or 1, 1, MAX_SIZE) for each in sizes)
+        small_below, target = (_checked_size(each) for each in sizes)
         keeps = _checked_keeps(request)
         with self._database.read() as tx:
             row = lake_table(self._tables, tx, request.table)
@@ -164,6 +164,10 @@ class TableLooks:
         with self._database.write() as tx:
             row = written_lake_table(self._tables, tx, table)
             decisions.put_paused(tx, row.id, reason[: limits.MAX_REASON] if reason else None)
+
+
+def _checked_size(size: int | None) -> int:
+    return limits.check_within("size of files", 1 if size is None else size, 1, MAX_SIZE)
 
 
 def _checked_keeps(request: ServiceFactsRequest) -> tuple[int | None, int | None, int | None]:
