@@ -17,6 +17,7 @@ BENCHMARKS = {
     "scale": "large tables and databases, thousands of connections, long replies (five minutes)",
     "events": "the event log: writing beside it, its latency and its throughput",
     "costs": "what calls of each kind cost Postgres, and what it keeps of them",
+    "table_services": "the table management service: from commits to decisions, many events, many tables",
     "timeline": "timelines: commits and reads in tables of a few files and of a million",
     "rights": "decisions about access, filters of names, the audit log (a minute)",
     "lake": "keyed tables beside Hudi's, on the same Spark 3.5 (forty minutes; `--rows 200000` ten)",

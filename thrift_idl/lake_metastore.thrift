@@ -536,6 +536,173 @@ struct ImportHudiResponse {
   3: required i64 position
 }
 
+// ---- readers' leases ---------------------------------------------------------------------------------------------
+//
+// A lease keeps the files of a snapshot from cleans until it expires, by Postgres' clock. Who reads for longer renews it
+// by the same call with the same id.
+
+struct LeaseRequest {
+  1: required TableReference table
+  2: required string id                 // of the reader's own, unique within the table
+  3: optional i64 position              // by default the latest
+  4: required i32 seconds               // from now on
+  5: optional string holder             // for people to read
+}
+
+struct ReaderLease {
+  1: required string id
+  2: required TableReference table
+  3: required i64 position
+  4: required i64 expiresAt
+  5: optional string holder
+}
+
+// ---- table services ----------------------------------------------------------------------------------------------
+//
+// The table management service keeps its state here: what it decided of which table, and the queue of its jobs. Any number
+// of them may run.
+
+struct ServiceJob {
+  1: required i64 id
+  2: required TableReference table
+  3: required string action             // compaction, clustering or clean
+  4: required string state              // pending, running, succeeded, failed or cancelled
+  5: optional string instant            // timestamp of the plan that it runs, or of the clean that it made
+  6: optional string reason             // why it was enqueued
+  7: optional double gain
+  8: optional double cost               // estimated, in seconds; of one that has succeeded, what it took
+  9: required i32 priority              // the greater one first
+  10: required i32 attempts             // how often it was taken; the number of the running one fences it
+  11: required i32 failures             // how many attempts in a row failed
+  12: optional string worker
+  13: required i64 enqueuedAt
+  14: optional i64 startedAt            // of the last attempt
+  15: optional i64 finishedAt
+  16: optional i64 notBefore            // it is taken no sooner
+  17: optional string outcome           // of the last attempt: succeeded, conflict, error, stopped, lost, busy or cancelled
+  18: optional string log               // of the last attempt
+  19: required bool stopping            // whoever runs it is asked to stop
+  20: optional string windows           // when it may run; unset: at any time
+  21: optional i64 bytes                // that it reads
+}
+
+struct JobRequest {
+  1: required string action
+  2: optional string instant            // a plan that exists; unset: plan and run
+  3: optional string reason
+  4: optional double gain
+  5: optional double cost
+  6: optional i32 priority
+  7: optional string windows
+  8: optional i64 bytes
+}
+
+struct ServiceDecision {
+  1: required string tableService       // compaction, clustering or clean
+  2: optional string action             // unset: nothing is to be done
+  3: required string reason
+  4: optional string figures            // JSON
+  5: optional double gain
+  6: optional double cost
+  7: optional i64 decidedAt
+  8: optional i64 position              // of the table then
+}
+
+// What is to be counted of a table: its own policy says so.
+struct ServiceFactsRequest {
+  1: required TableReference table
+  2: optional i64 smallFileBytes        // base files below it are small
+  3: optional i64 targetFileBytes       // what they become
+  4: optional binary order              // statistics of a file that is in order; unset: no order is wanted
+  5: optional i32 keepCommits           // of a clean, one of the three at most
+  6: optional i32 keepHours
+  7: optional i32 keepVersions
+}
+
+struct PendingPlan {
+  1: required string timestamp
+  2: required string action
+  3: required string state
+  4: required i64 requestedAt
+  5: required i64 fileGroups
+  6: optional string jobState           // of the latest job that was to run it
+  7: optional i64 jobFinishedAt
+}
+
+struct ServiceFacts {
+  1: required TableReference table
+  2: required i64 now                   // by Postgres' clock
+  3: required i64 position
+  4: required map<string, string> parameters
+  5: required map<string, string> databaseParameters
+  6: required string inputFormat
+  7: required bool keyed
+  8: optional string paused             // by whom, or why; unset: it isn't
+  // Of the latest snapshot, without file groups of pending plans. Log files of tombstones alone don't count.
+  9: required i64 logFiles
+  10: required i64 logBytes
+  11: required i64 logGroups            // file groups that have log files
+  12: required i64 mergedBytes          // of their base files
+  13: optional i64 oldestLogAt          // completion of the first instant whose log file is among them
+  14: required i64 deltaCommits         // completed since the last compaction was planned
+  15: required i64 smallFiles           // of partitions that would have fewer files
+  16: required i64 smallBytes
+  17: required i64 smallBecome          // files that these would become
+  18: required i64 unorderedFiles
+  19: required i64 unorderedBytes
+  20: required i64 baseFiles
+  21: required i64 baseBytes
+  22: required i64 cleanFiles           // that a clean would delete now; at most 100,000 are counted
+  23: required i64 cleanBytes
+  24: optional i64 oldestSupersededAt   // completion of the first instant that superseded a file which is still there
+  25: required list<PendingPlan> plans  // the oldest 1,000, the oldest first
+  26: required list<ServiceJob> jobs    // the latest 30 of the table, the latest first, without logs
+  27: optional i64 resumedAt            // what was set aside before is tried again
+}
+
+struct RecordDecisionsRequest {
+  1: required TableReference table
+  2: required i64 position              // of the facts
+  3: required list<ServiceDecision> decisions
+  4: optional list<JobRequest> jobs
+  5: optional i64 lookAgainAt           // when time alone may change a decision
+}
+
+struct ListJobsRequest {
+  1: optional TableReference table
+  2: optional list<string> states
+  3: optional i32 limit
+  4: optional bool latestFirst          // by default in the order in which they are to be run
+  5: optional bool withLogs
+}
+
+struct ListJobsResponse {
+  1: required list<ServiceJob> jobs
+  2: required i64 now
+}
+
+struct TakeJobRequest {
+  1: required string worker
+  2: required string call               // names this call: repeated, it gives the same job
+  3: required list<i64> jobs            // the first of them that can be taken
+  4: required i32 leaseSeconds          // until then without a heartbeat it counts as lost
+  5: optional map<string, i32> quotas   // how many jobs may run, by database
+}
+
+struct TakeJobResponse {
+  1: optional ServiceJob job
+}
+
+struct FinishJobRequest {
+  1: required i64 job
+  2: required i32 attempt
+  3: required string state              // succeeded, failed, cancelled, or pending: to be run again
+  4: required string outcome
+  5: optional string log
+  6: optional i32 retrySeconds          // of pending
+  7: optional double cost               // what it took
+}
+
 service LakeMetastore {
   ListPartitionsResponse lake_list_partitions(1: ListPartitionsRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.MetaException o2)
@@ -644,6 +811,64 @@ service LakeMetastore {
   // Has the server itself look into the folder of the table that lies there, as its commit callback does; several tables
   // may, then the name decides.
   ImportHudiResponse lake_refresh_hudi(1: string location, 2: string name)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+
+  // Takes or renews a lease on a snapshot that can be read.
+  ReaderLease lake_lease_snapshot(1: LeaseRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3,
+              4: SnapshotGone o4)
+  // One that isn't there is fine.
+  void lake_release_lease(1: TableReference table, 2: string id)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  list<ReaderLease> lake_list_leases(1: TableReference table)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+
+  // All that decisions about a table's services are made from.
+  ServiceFacts lake_service_facts(1: ServiceFactsRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  // Keeps decisions, and enqueues jobs: one waits per table, action and plan. Answers the waiting ones.
+  list<ServiceJob> lake_record_decisions(1: RecordDecisionsRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  // The latest first.
+  list<ServiceDecision> lake_list_decisions(1: TableReference table, 2: i32 limit)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  // Tables at which the service should look, since time may have changed a decision, or a commit was missed.
+  list<TableReference> lake_due_tables(1: i32 limit)
+      throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
+  // Enqueues a job at once, whatever was decided.
+  ServiceJob lake_submit_job(1: TableReference table, 2: JobRequest job)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  ListJobsResponse lake_list_jobs(1: ListJobsRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  TakeJobResponse lake_take_job(1: TakeJobRequest request)
+      throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
+  // Says that the process runs which took the job; answers whether it shall stop. Refused if it has been taken since.
+  bool lake_heartbeat_job(1: i64 job, 2: i32 attempt, 3: i32 leaseSeconds)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  // Says which plan a job runs; false if that is another job's.
+  bool lake_claim_plan(1: i64 job, 2: i32 attempt, 3: string instant)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  ServiceJob lake_finish_job(1: FinishJobRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  // Ends a pending job, and asks who runs a running one to stop.
+  ServiceJob lake_cancel_job(1: i64 job)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  // While a table is paused none of its jobs is taken, and running ones are asked to stop. Without a reason it goes on, and
+  // what was set aside is tried again.
+  void lake_pause_table_services(1: TableReference table, 2: string reason)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3)
 }

@@ -30,6 +30,9 @@ _SUBCOMMANDS = {
     "pipeline": _Subcommand("metastore.cli.pipeline:pipeline", "Compute layers of tables from what has changed."),
     "grants": _Subcommand("metastore.cli.grants:grants", "Show, give and take privileges."),
     "roles": _Subcommand("metastore.cli.roles:roles", "List, make and drop roles, and say who has them."),
+    "table-services": _Subcommand(
+        "metastore.cli.table_services:table_services", "Compact, cluster and clean tables; see why and when."
+    ),
     "hudi": _Subcommand("metastore.cli.hudi:hudi", "Import Hudi tables."),
     "spark-conf": _Subcommand("metastore.cli.spark:spark_conf", "Print Spark's settings as in spark-defaults.conf."),
     "users": _Subcommand("metastore.cli.users:users", "Add, remove and list users with passwords."),

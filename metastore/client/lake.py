@@ -46,6 +46,7 @@ from metastore.client.lake_types import (
     Schema,
     to_millis,
 )
+from metastore.client.leases import Lease
 from metastore.client.login import Login
 from metastore.client.reconnecting import Connect, ReconnectingClient, connect_to
 from metastore.client.thrift_client import ThriftClient
@@ -201,6 +202,21 @@ class LakeTable:
                 # If the completion succeeded and only its reply was lost, the server refuses to take it back.
                 with suppress(ExceptionStruct, TException, OSError):
                     self.transition(taken, "requested")
+
+    @contextmanager
+    def leased(
+        self, position: int | None = None, *, seconds: float = 300.0, holder: str | None = None
+    ) -> Iterator[int]:
+        """Keeps cleans off the snapshot at a position, by default the latest, while the block runs. Gives the position.
+
+        `seconds`: how long it is kept after this process has died. `holder`: who reads, for people. Raises
+        NoSuchObjectException, InvalidOperationException, SnapshotGone if the snapshot can't be read any more,
+        ValueError unless `seconds` are at least one.
+        """
+        if seconds < 1:
+            raise ValueError(f"a lease is for a second or more, not for {seconds}")
+        with Lease(self._client.connect, self.reference, position, seconds, holder) as lease:
+            yield lease.position
 
     def _is_gone(self, instant: Instant) -> bool:
         """Whether the timeline doesn't have it any more; False if that can't be found out."""

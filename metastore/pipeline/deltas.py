@@ -2,8 +2,8 @@
 
 Two states of the tables are known, before and after. The *delta* of an operator is two bags: old rows, which are part
 of its result before, and new rows, which are part of its result after. Without the old rows before, and without the
-new rows after, both results are the same. A delta may have rows that didn't change, so that each rule only has to find a
-set of rows that is large enough, and to compute its part of both states:
+new rows after, both results are the same. A delta may have rows that didn't change, so that each rule only has to find
+a set of rows that is large enough, and to compute its part of both states:
 
     table           what its changes say
     SELECT, WHERE   the same over the delta of the input

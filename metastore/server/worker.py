@@ -36,6 +36,7 @@ from metastore.server.memory_budget import MemoryBudget
 from metastore.server.replies import Replies
 from metastore.server.threads import ThreadPool
 from metastore.services.maintenance import file_deletions
+from metastore.services.table_services import queue
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
 from metastore.store.cache import cache_changes
@@ -107,6 +108,7 @@ def _leader_tasks(metastore: Metastore, settings: Settings) -> LeaderTasks:
             LeaderTask("housekeeping", metastore.housekeeping.run, settings.housekeeping_seconds),
             LeaderTask("readiness", partial(_commit_due, metastore), settings.readiness_seconds),
             LeaderTask("file deletions", metastore.file_deletions.run, file_deletions.SECONDS),
+            LeaderTask("lost jobs of table services", metastore.job_queue.sweep, queue.SWEEP_SECONDS),
             LeaderTask("counting pending work", partial(_count_pending_work, metastore), _COUNT_SECONDS),
             LeaderTask("sequencer", metastore.sequencer.catch_up, sequencer.LOOK_SECONDS),
         ],

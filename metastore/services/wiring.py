@@ -47,6 +47,7 @@ from metastore.services.registry.resource_plans import ResourcePlanService
 from metastore.services.registry.scheduled_queries import ScheduledQueryService
 from metastore.services.registry.schema_registry import SchemaRegistry
 from metastore.services.registry.types import TypeService
+from metastore.services.snapshot.reader_leases import ReaderLeases
 from metastore.services.snapshot.service import FileSnapshots
 from metastore.services.statistics.service import StatisticsService
 from metastore.services.subscriptions.groups import EventMembers
@@ -55,6 +56,8 @@ from metastore.services.subscriptions.log_reader import EventReads
 from metastore.services.table.constraints import ConstraintService
 from metastore.services.table.indexes import IndexService
 from metastore.services.table.service import TableService
+from metastore.services.table_services.looks import TableLooks
+from metastore.services.table_services.queue import JobQueue
 from metastore.services.timeline.commit import InstantCompletion
 from metastore.services.timeline.hive_sync import HiveView
 from metastore.services.timeline.publishing import Publishing
@@ -113,6 +116,12 @@ class _Timeline(TypedDict):
     instant_completion: InstantCompletion
     file_snapshots: FileSnapshots
     file_deletions: FileDeletions
+    reader_leases: ReaderLeases
+
+
+class _TableServices(TypedDict):
+    table_looks: TableLooks
+    job_queue: JobQueue
 
 
 class _Hudi(TypedDict):
@@ -162,6 +171,9 @@ class Metastore:
     timeline_sweeper: TimelineSweeper
     instant_completion: InstantCompletion
     file_snapshots: FileSnapshots
+    reader_leases: ReaderLeases
+    table_looks: TableLooks
+    job_queue: JobQueue
     hudi_import: HudiImport
     hudi_tables: HudiTables
     hudi_timeline: HudiTimeline
@@ -233,6 +245,7 @@ class Metastore:
             **partition,
             **readiness,
             **timeline,
+            **_table_services(parts, table),
             **_hudi(parts, catalog, table, timeline),
             **_subscriptions(parts, table),
             **transactions,
@@ -387,7 +400,13 @@ def _timeline(parts: _Parts, table: _Table, readiness: _Readiness) -> _Timeline:
         ),
         file_snapshots=FileSnapshots(database, tables, sequencer, files),
         file_deletions=FileDeletions(database, warehouse, files, deletable),
+        reader_leases=ReaderLeases(database, tables),
     )
+
+
+def _table_services(parts: _Parts, table: _Table) -> _TableServices:
+    database, tables = parts.database, table["tables"]
+    return _TableServices(table_looks=TableLooks(database, tables), job_queue=JobQueue(database, tables))
 
 
 def _hudi(parts: _Parts, catalog: _Catalog, table: _Table, timelines: _Timeline) -> _Hudi:
@@ -456,6 +475,7 @@ def _housekeeping(
         registry["scheduled_queries"].sweep,
         registry["engine_reports"].sweep,
         timeline["file_deletions"].run,
+        timeline["reader_leases"].sweep,
         change_notes.sweep,
         access["issued_tokens"].sweep,
     )

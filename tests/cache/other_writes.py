@@ -96,10 +96,16 @@ from metastore.wire.hive import (
     WMTrigger,
 )
 from metastore.wire.lake import (
+    FinishJobRequest,
+    JobRequest,
+    LeaseRequest,
     ReadGroupEventsRequest,
+    RecordDecisionsRequest,
     RoutePartitionsRequest,
+    ServiceDecision,
     ShardPosition,
     TableReference,
+    TakeJobRequest,
 )
 from tests.support.builders import columns, database
 
@@ -352,6 +358,28 @@ LAKE = [
     _with("lake_leave_group", lambda db, memory: ("cache", "me", memory["shards"])),
     _step("lake_acknowledge_events", "cache_group", 0, True),
 ]
+TABLE_SERVICES = [
+    _of("lake_lease_snapshot", lambda db: (LeaseRequest(_table(db), "me", seconds=60),)),
+    _of("lake_release_lease", lambda db: (_table(db), "me")),
+    _of(
+        "lake_record_decisions",
+        lambda db: (RecordDecisionsRequest(_table(db), 0, [ServiceDecision("clean", "clean", "why")]),),
+    ),
+    _remembering("job", _of("lake_submit_job", lambda db: (_table(db), JobRequest("compaction")))),
+    _remembering(
+        "job",
+        _with("lake_take_job", lambda db, memory: (TakeJobRequest("me", db, [memory["job"].id], 60),)),
+        lambda taken: taken.job,
+    ),
+    _with("lake_heartbeat_job", lambda db, memory: (memory["job"].id, memory["job"].attempts, 60)),
+    _with("lake_claim_plan", lambda db, memory: (memory["job"].id, memory["job"].attempts, "20260101000000000")),
+    _with(
+        "lake_finish_job",
+        lambda db, memory: (FinishJobRequest(memory["job"].id, memory["job"].attempts, "pending", "stopped"),),
+    ),
+    _with("lake_cancel_job", lambda db, memory: (memory["job"].id,)),
+    _of("lake_pause_table_services", lambda db: (_table(db), "a test")),
+]
 CONNECTION = [
     _step("set_ugi", "me", []),
     _step("setMetaConf", "includeUnCommit", "false"),
@@ -376,6 +404,7 @@ CHAINS = {
     "compactions": COMPACTIONS,
     "hudi": HUDI,
     "lake": LAKE,
+    "table services": TABLE_SERVICES,
     "connection": CONNECTION,
 }
 

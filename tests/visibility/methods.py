@@ -100,6 +100,14 @@ HUDI = _names("""
 """)
 """Hudi's writers on their tables' timelines, and those who bring Hudi's timelines along."""
 
+TABLE_SERVICES = _names("""
+    lake_lease_snapshot lake_release_lease lake_list_leases
+    lake_service_facts lake_record_decisions lake_list_decisions lake_due_tables
+    lake_submit_job lake_list_jobs lake_take_job lake_heartbeat_job lake_claim_plan lake_finish_job lake_cancel_job
+    lake_pause_table_services
+""")
+"""They count a table's files and its instants, and are about jobs; who compacts has to know of all partitions."""
+
 CLEANERS = ["lake_plan_clean"]
 """Who removes files has to know of all of them."""
 
@@ -161,6 +169,7 @@ WITHOUT_RECIPE = [
     *OF_WRITERS,
     *TIMELINE,
     *HUDI,
+    *TABLE_SERVICES,
     *CLEANERS,
     *EVENTS,
     *NOTIFICATIONS,

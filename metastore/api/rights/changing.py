@@ -250,6 +250,16 @@ lake_transition_instant                 instant request.table action=request.act
 lake_complete_instants                  instant requests[].table action=requests[].action
 lake_heartbeat_instant                  instant table action=action
 lake_delete_instant                     RECORD lake table
+lake_lease_snapshot                     SELECT lake request.table
+lake_release_lease                      SELECT lake table
+lake_record_decisions                   TABLE_SERVICE lake request.table
+lake_submit_job                         TABLE_SERVICE lake table
+lake_take_job                           TABLE_SERVICE everything
+lake_heartbeat_job                      TABLE_SERVICE everything
+lake_claim_plan                         TABLE_SERVICE everything
+lake_finish_job                         TABLE_SERVICE everything
+lake_cancel_job                         TABLE_SERVICE everything
+lake_pause_table_services               TABLE_SERVICE lake table
 lake_import_hudi                        hudi_import request.table location=request.location
 lake_refresh_hudi                       RECORD everything
 

@@ -185,6 +185,11 @@ lake_timeline_position                  LIST lake table
 lake_get_snapshot                       SELECT lake request.table uncommitted=request.includeUncommitted
 lake_read_changes                       SELECT lake request.table uncommitted=request.includeUncommitted
 lake_plan_clean                         CLEAN lake request.table
+lake_list_leases                        LIST lake table
+lake_service_facts                      TABLE_SERVICE lake request.table
+lake_list_decisions                     LIST lake table
+lake_due_tables                         TABLE_SERVICE everything
+lake_list_jobs                          TABLE_SERVICE everything
 
 # -- Hudi's metaserver -----------------------------------------------------------------------------------------------
 getTable                                SEE table db tb

@@ -12,6 +12,7 @@ from metastore.services.model.visibility import Scope, hides_uncommitted
 from metastore.services.partition.reads import partition_keys
 from metastore.services.snapshot.seen_changes import FilesByPosition, by_position, of_ready_partitions
 from metastore.services.table.service import TableService
+from metastore.services.timeline import cleaning
 from metastore.services.timeline.hive_sync import lake_partition
 from metastore.services.timeline.lookup import lake_table
 from metastore.services.timeline.staging import InstantFiles
@@ -156,7 +157,7 @@ class FileSnapshots:
         )
 
     def plan_clean(self, request: PlanCleanRequest) -> list[DataFile]:
-        """The files that a clean may delete: no snapshot to be kept needs them, and no savepoint.
+        """The files that a clean may delete: no snapshot to be kept needs them, and nothing that `cleaning` names.
 
         Raises NoSuchObjectException, InvalidOperationException.
         """
@@ -166,17 +167,7 @@ class FileSnapshots:
         limit = _limit(request.limit, MAX_FILES)
         with self._database.read() as tx:
             row = lake_table(self._tables, tx, request.table)
-            saved = instants.saved_positions(tx, row.id)
-            if request.keepVersions is not None:
-                found = data_files.beyond_versions(tx, row.id, request.keepVersions, saved, limit)
-            else:
-                if request.keepCommits is not None:
-                    horizon = instants.nth_latest(tx, row.id, request.keepCommits, rules.ADDING_NOTHING)
-                else:
-                    # By the database's clock: a server with a wrong clock must not clean too much.
-                    since = now_ms(tx) - (request.keepHours or 0) * _HOUR
-                    horizon = instants.position_at_time(tx, row.id, rules.timestamp_at(max(since, 0)))
-                found = data_files.removed_up_to(tx, row.id, horizon, saved, limit)
+            found = cleanable(tx, row, request.keepCommits, request.keepHours, request.keepVersions, limit)
         return [to_thrift_file(each) for each in found]
 
     @staticmethod
@@ -230,9 +221,30 @@ class FileSnapshots:
         return line.position
 
 
+def cleanable(
+    tx: Transaction,
+    row: TableRow,
+    keep_commits: int | None,
+    keep_hours: int | None,
+    keep_versions: int | None,
+    limit: int,
+) -> list[FileRow]:
+    """The files that a clean may delete now, at most `limit`; exactly one of the three says what to keep."""
+    keeping = cleaning.kept(tx, row)
+    if keep_versions is not None:
+        return data_files.beyond_versions(tx, row.id, keep_versions, keeping, limit)
+    if keep_commits is not None:
+        horizon = instants.nth_latest(tx, row.id, keep_commits, rules.ADDING_NOTHING)
+    else:
+        # By the database's clock: a server with a wrong clock must not clean too much.
+        since = now_ms(tx) - (keep_hours or 0) * _HOUR
+        horizon = instants.position_at_time(tx, row.id, rules.timestamp_at(max(since, 0)))
+    return data_files.removed_up_to(tx, row.id, horizon, keeping, limit)
+
+
 def check_readable(tx: Transaction, row: TableRow, line: Timeline, position: int) -> None:
     """Raises SnapshotGone if files of the snapshot at a position have been cleaned."""
-    if position < line.oldest_readable and position not in instants.saved_positions(tx, row.id):
+    if not cleaning.is_readable(tx, row, line, position):
         raise _gone(tx, row, line, f"files of {row.name}'s snapshot at position {position}")
 
 

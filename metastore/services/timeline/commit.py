@@ -29,6 +29,7 @@ from metastore.services.readiness.progress import progress_of
 from metastore.services.readiness.service import ReadinessService
 from metastore.services.table.service import TableService
 from metastore.services.timeline import staging, stream_batches
+from metastore.services.timeline.cleaning import clean
 from metastore.services.timeline.hive_sync import HiveView, lake_partition
 from metastore.services.timeline.lookup import abort, check_attempt, held_instant, held_lake_table, saved_position
 from metastore.services.timeline.planner import Planner, undone
@@ -230,7 +231,7 @@ class InstantCompletion:
             planner.check_left_behind(changes, relocated)
         request = joined.request
         if request.cleanedPaths is not None:
-            line = self._clean(tx, row, instant, request.cleanedPaths, line)
+            line = clean(tx, row, instant, request.cleanedPaths, line)
         if request.metadata is not None:
             instants.put_metadata(tx, instant.id, rules.COMPLETED, request.metadata)
         data_files.cancel_deletions_of(tx, instant.id)
@@ -364,24 +365,6 @@ class InstantCompletion:
             instants.undo(tx, sorted(undone_ids), instant.timestamp)
         abort(tx, row, aborted)
         return changes
-
-    @staticmethod
-    def _clean(tx: Transaction, row: TableRow, instant: InstantRow, paths: Sequence[str], line: Timeline) -> Timeline:
-        """Removes superseded files from the timeline and schedules their deletion. Returns the new timeline row.
-
-        Raises InvalidOperationException for files that the latest snapshot or a savepoint needs.
-        """
-        if instant.begun_as != rules.CLEAN:
-            raise InvalidOperationException(f"only a clean deletes files, not a {instant.begun_as}")
-        found = data_files.unneeded_paths(tx, row.id, paths, instants.saved_positions(tx, row.id))
-        needed = data_files.known_paths(tx, row.id, set(paths)) - {each.path for each in found}
-        if needed:
-            raise InvalidOperationException(
-                f"the file {min(needed)!r} belongs to the latest snapshot or to a savepoint"
-            )
-        data_files.purge(tx, row.id, [each.id for each in found])
-        oldest = max((each.removed_at or 0 for each in found), default=0)
-        return line._replace(oldest_readable=max(line.oldest_readable, oldest))
 
     def _record_conflict(self, conflict: "_CommitConflict") -> None:
         """Stores why a completion was rejected, and which files to delete when the instant is aborted."""

@@ -11,6 +11,7 @@ from metastore.store.schema import (
     snapshot,
     statistics,
     table,
+    table_services,
     timeline,
     transactions,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "snapshot",
     "statistics",
     "table",
+    "table_services",
     "timeline",
     "transactions",
 ]

@@ -1,4 +1,4 @@
-"""Tables of data files, and of pending deletions."""
+"""Tables of data files, of pending deletions, and of readers' leases."""
 
 from sqlalchemy import (
     BigInteger,
@@ -84,4 +84,19 @@ lake_partitions = Table(
     Column("changed_at", BigInteger, nullable=False, comment="position"),
     Column("published_at", BigInteger, comment="of a keyed table: the position that Hive sees"),
     comment="sums over the files of the latest snapshot of each partition",
+)
+
+
+reader_leases = Table(
+    "reader_leases",
+    metadata,
+    Column(
+        "table_id", ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True, autoincrement=False, nullable=False
+    ),
+    Column("name", NAME, primary_key=True, comment="of the reader's own"),
+    Column("position", BigInteger, nullable=False, comment="whose snapshot cleans keep"),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Column("holder", Text, comment="for people to read"),
+    Index(None, "expires_at"),
+    comment="snapshots that are being read",
 )

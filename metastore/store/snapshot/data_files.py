@@ -12,12 +12,14 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    FromClause,
     Integer,
     Select,
     Text,
     and_,
     any_,
     bindparam,
+    cast,
     column,
     delete,
     func,
@@ -39,6 +41,7 @@ from metastore.store.schema.base import NAME
 from metastore.store.schema.catalog import catalogs, databases
 from metastore.store.schema.snapshot import data_files, lake_partitions, pending_deletions
 from metastore.store.schema.table import tables
+from metastore.store.schema.timeline import instant_plans, instants
 
 WHOLE_TABLE = ""
 """The partition name for the files of an unpartitioned table."""
@@ -545,33 +548,75 @@ def forget_partitions(tx: Connection, table_id: int, names: Collection[str]) -> 
 # --- cleaning -------------------------------------------------------------------------------------------------
 
 
-def _unneeded(table_id: int, saved: Collection[int]) -> list[ColumnElement[bool]]:
-    """Selects files that neither the latest snapshot needs, nor the snapshots at the `saved` positions."""
-    live = data_files.alias("live")
-    conditions = [
-        _of(table_id),
-        data_files.c.removed_at.is_not(None),
-        # A log file that grew has several rows with the same path.
-        ~select(live.c.id)
+class Kept(NamedTuple):
+    """What cleans keep beside the latest snapshot and the inputs of pending plans.
+
+    `positions`: whose snapshots are kept, because of savepoints and readers. `partitions`: all of whose files are.
+    """
+
+    positions: Collection[int]
+    partitions: Collection[str]
+
+
+def _planned() -> ColumnElement[bool]:
+    """Selects files that an open plan of a table service is to rewrite: those that its maker could see."""
+    query = (
+        select(instant_plans.c.instant_id)
+        .join(instants, instants.c.id == instant_plans.c.instant_id)
         .where(
-            live.c.table_id == table_id,
-            live.c.removed_at.is_(None),
-            func.md5(live.c.path) == func.md5(data_files.c.path),
-            live.c.path == data_files.c.path,
+            instants.c.table_id == data_files.c.table_id,
+            instants.c.position.is_(None),
+            instants.c.planned,
+            instants.c.read_position < data_files.c.removed_at,
+            instant_plans.c.partition_name == data_files.c.partition_name,
+            instant_plans.c.file_group == data_files.c.file_group,
         )
-        .exists(),
-    ]
-    return conditions + [~and_(data_files.c.added_at <= each, data_files.c.removed_at > each) for each in saved]
+    )
+    return query.exists()
 
 
-def removed_up_to(tx: Connection, table_id: int, position: int, saved: Collection[int], limit: int) -> list[FileRow]:
-    """The files that no snapshot from a position on needs, and none at the `saved` positions."""
-    query = select(*_COLUMNS).where(*_unneeded(table_id, saved), data_files.c.removed_at <= position)
+def _unneeded(table_id: int, kept: Kept, up_to: int | None = None) -> list[ColumnElement[bool]]:
+    """Selects files that neither the latest snapshot needs, nor a pending plan, nor what else is `kept`.
+
+    `up_to`: nor a snapshot from this position on. A log file that grew has several rows with the same path: the file is
+    needed if one of them is.
+    """
+    conditions = [_of(table_id), data_files.c.removed_at.is_not(None), ~_planned()]
+    later = data_files.alias("later")
+    lives = later.c.removed_at.is_(None)
+    conditions.append(~_same_path(later, lives if up_to is None else or_(lives, later.c.removed_at > up_to)))
+    if kept.partitions:
+        conditions.append(data_files.c.partition_name != func.all(list(kept.partitions)))
+    if kept.positions:
+        read = data_files.alias("read")
+        wanted = func.unnest(cast(list(kept.positions), ARRAY(BigInteger))).table_valued("position")
+        saved = wanted.render_derived(name="saved")
+        covered = select(saved.c.position).where(
+            read.c.added_at <= saved.c.position, read.c.removed_at > saved.c.position
+        )
+        conditions.append(~_same_path(read, covered.correlate(read).exists()))
+    return conditions
+
+
+def _same_path(other: FromClause, condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Whether a row of the same file, perhaps the same row, satisfies a condition."""
+    query = select(other.c.id).where(
+        other.c.table_id == data_files.c.table_id,
+        func.md5(other.c.path) == func.md5(data_files.c.path),
+        other.c.path == data_files.c.path,
+        condition,
+    )
+    return query.correlate(data_files).exists()
+
+
+def removed_up_to(tx: Connection, table_id: int, position: int, kept: Kept, limit: int) -> list[FileRow]:
+    """The files that no snapshot from a position on needs, and nothing that is `kept`."""
+    query = select(*_COLUMNS).where(*_unneeded(table_id, kept, position), data_files.c.removed_at <= position)
     return _rows(tx, query.order_by(data_files.c.removed_at, *_ORDER).limit(limit))
 
 
-def beyond_versions(tx: Connection, table_id: int, keep: int, saved: Collection[int], limit: int) -> list[FileRow]:
-    """The files of all but the latest `keep` slices of each file group, without files of the `saved` positions.
+def beyond_versions(tx: Connection, table_id: int, keep: int, kept: Kept, limit: int) -> list[FileRow]:
+    """The files of all but the latest `keep` slices of each file group, without those that are `kept`.
 
     If a whole group was replaced, its replacement counts as its latest slice.
     """
@@ -597,16 +642,24 @@ def beyond_versions(tx: Connection, table_id: int, keep: int, saved: Collection[
             named,
             and_(named.c.partition_name == data_files.c.partition_name, named.c.file_group == data_files.c.file_group),
         )
-        .where(*_unneeded(table_id, saved), older)
+        .where(*_unneeded(table_id, kept), older)
     )
     return _rows(tx, query.order_by(data_files.c.removed_at, *_ORDER).limit(limit))
 
 
-def unneeded_paths(tx: Connection, table_id: int, paths: Collection[str], saved: Collection[int]) -> list[FileRow]:
-    """The files with these paths that neither the latest snapshot nor one at a `saved` position needs."""
+def unneeded_paths(tx: Connection, table_id: int, paths: Collection[str], kept: Kept) -> list[FileRow]:
+    """The files with these paths that neither the latest snapshot needs, nor a pending plan, nor what is `kept`."""
     if not paths:
         return []
-    return _rows(tx, select(*_COLUMNS).where(*_unneeded(table_id, saved), _path_is(paths)).order_by(*_ORDER))
+    return _rows(tx, select(*_COLUMNS).where(*_unneeded(table_id, kept), _path_is(paths)).order_by(*_ORDER))
+
+
+def ids_of_paths(tx: Connection, table_id: int, paths: Collection[str]) -> dict[int, str]:
+    """The rows of all snapshots with these paths: paths by id."""
+    if not paths:
+        return {}
+    query = select(data_files.c.id, data_files.c.path).where(_of(table_id), _path_is(paths))
+    return {row[0]: row[1] for row in tx.execute(query)}
 
 
 # --- pending deletions ----------------------------------------------------------------------------------------

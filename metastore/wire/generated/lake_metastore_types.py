@@ -720,6 +720,229 @@ class ImportHudiResponse(Struct):
         self.position = position
 
 
+class LeaseRequest(Struct):
+    __slots__ = ('table', 'id', 'position', 'seconds', 'holder', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table', 'id', 'seconds',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, id: str | None = None, position: int | None = None, seconds: int | None = None, holder: str | None = None) -> None:
+        self.table = table
+        self.id = id
+        self.position = position
+        self.seconds = seconds
+        self.holder = holder
+
+
+class ReaderLease(Struct):
+    __slots__ = ('id', 'table', 'position', 'expiresAt', 'holder', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('id', 'table', 'position', 'expiresAt',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, id: str | None = None, table: TableReference | None = None, position: int | None = None, expiresAt: int | None = None, holder: str | None = None) -> None:
+        self.id = id
+        self.table = table
+        self.position = position
+        self.expiresAt = expiresAt
+        self.holder = holder
+
+
+class ServiceJob(Struct):
+    __slots__ = ('id', 'table', 'action', 'state', 'instant', 'reason', 'gain', 'cost', 'priority', 'attempts', 'failures', 'worker', 'enqueuedAt', 'startedAt', 'finishedAt', 'notBefore', 'outcome', 'log', 'stopping', 'windows', 'bytes', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('id', 'table', 'action', 'state', 'priority', 'attempts', 'failures', 'enqueuedAt', 'stopping',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, id: int | None = None, table: TableReference | None = None, action: str | None = None, state: str | None = None, instant: str | None = None, reason: str | None = None, gain: float | None = None, cost: float | None = None, priority: int | None = None, attempts: int | None = None, failures: int | None = None, worker: str | None = None, enqueuedAt: int | None = None, startedAt: int | None = None, finishedAt: int | None = None, notBefore: int | None = None, outcome: str | None = None, log: str | None = None, stopping: bool | None = None, windows: str | None = None, bytes: int | None = None) -> None:
+        self.id = id
+        self.table = table
+        self.action = action
+        self.state = state
+        self.instant = instant
+        self.reason = reason
+        self.gain = gain
+        self.cost = cost
+        self.priority = priority
+        self.attempts = attempts
+        self.failures = failures
+        self.worker = worker
+        self.enqueuedAt = enqueuedAt
+        self.startedAt = startedAt
+        self.finishedAt = finishedAt
+        self.notBefore = notBefore
+        self.outcome = outcome
+        self.log = log
+        self.stopping = stopping
+        self.windows = windows
+        self.bytes = bytes
+
+
+class JobRequest(Struct):
+    __slots__ = ('action', 'instant', 'reason', 'gain', 'cost', 'priority', 'windows', 'bytes', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('action',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, action: str | None = None, instant: str | None = None, reason: str | None = None, gain: float | None = None, cost: float | None = None, priority: int | None = None, windows: str | None = None, bytes: int | None = None) -> None:
+        self.action = action
+        self.instant = instant
+        self.reason = reason
+        self.gain = gain
+        self.cost = cost
+        self.priority = priority
+        self.windows = windows
+        self.bytes = bytes
+
+
+class ServiceDecision(Struct):
+    __slots__ = ('tableService', 'action', 'reason', 'figures', 'gain', 'cost', 'decidedAt', 'position', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('tableService', 'reason',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, tableService: str | None = None, action: str | None = None, reason: str | None = None, figures: str | None = None, gain: float | None = None, cost: float | None = None, decidedAt: int | None = None, position: int | None = None) -> None:
+        self.tableService = tableService
+        self.action = action
+        self.reason = reason
+        self.figures = figures
+        self.gain = gain
+        self.cost = cost
+        self.decidedAt = decidedAt
+        self.position = position
+
+
+class ServiceFactsRequest(Struct):
+    __slots__ = ('table', 'smallFileBytes', 'targetFileBytes', 'order', 'keepCommits', 'keepHours', 'keepVersions', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, smallFileBytes: int | None = None, targetFileBytes: int | None = None, order: bytes | None = None, keepCommits: int | None = None, keepHours: int | None = None, keepVersions: int | None = None) -> None:
+        self.table = table
+        self.smallFileBytes = smallFileBytes
+        self.targetFileBytes = targetFileBytes
+        self.order = order
+        self.keepCommits = keepCommits
+        self.keepHours = keepHours
+        self.keepVersions = keepVersions
+
+
+class PendingPlan(Struct):
+    __slots__ = ('timestamp', 'action', 'state', 'requestedAt', 'fileGroups', 'jobState', 'jobFinishedAt', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('timestamp', 'action', 'state', 'requestedAt', 'fileGroups',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, timestamp: str | None = None, action: str | None = None, state: str | None = None, requestedAt: int | None = None, fileGroups: int | None = None, jobState: str | None = None, jobFinishedAt: int | None = None) -> None:
+        self.timestamp = timestamp
+        self.action = action
+        self.state = state
+        self.requestedAt = requestedAt
+        self.fileGroups = fileGroups
+        self.jobState = jobState
+        self.jobFinishedAt = jobFinishedAt
+
+
+class ServiceFacts(Struct):
+    __slots__ = ('table', 'now', 'position', 'parameters', 'databaseParameters', 'inputFormat', 'keyed', 'paused', 'logFiles', 'logBytes', 'logGroups', 'mergedBytes', 'oldestLogAt', 'deltaCommits', 'smallFiles', 'smallBytes', 'smallBecome', 'unorderedFiles', 'unorderedBytes', 'baseFiles', 'baseBytes', 'cleanFiles', 'cleanBytes', 'oldestSupersededAt', 'plans', 'jobs', 'resumedAt', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table', 'now', 'position', 'parameters', 'databaseParameters', 'inputFormat', 'keyed', 'logFiles', 'logBytes', 'logGroups', 'mergedBytes', 'deltaCommits', 'smallFiles', 'smallBytes', 'smallBecome', 'unorderedFiles', 'unorderedBytes', 'baseFiles', 'baseBytes', 'cleanFiles', 'cleanBytes', 'plans', 'jobs',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, now: int | None = None, position: int | None = None, parameters: dict[str, str] | None = None, databaseParameters: dict[str, str] | None = None, inputFormat: str | None = None, keyed: bool | None = None, paused: str | None = None, logFiles: int | None = None, logBytes: int | None = None, logGroups: int | None = None, mergedBytes: int | None = None, oldestLogAt: int | None = None, deltaCommits: int | None = None, smallFiles: int | None = None, smallBytes: int | None = None, smallBecome: int | None = None, unorderedFiles: int | None = None, unorderedBytes: int | None = None, baseFiles: int | None = None, baseBytes: int | None = None, cleanFiles: int | None = None, cleanBytes: int | None = None, oldestSupersededAt: int | None = None, plans: list[PendingPlan] | None = None, jobs: list[ServiceJob] | None = None, resumedAt: int | None = None) -> None:
+        self.table = table
+        self.now = now
+        self.position = position
+        self.parameters = parameters
+        self.databaseParameters = databaseParameters
+        self.inputFormat = inputFormat
+        self.keyed = keyed
+        self.paused = paused
+        self.logFiles = logFiles
+        self.logBytes = logBytes
+        self.logGroups = logGroups
+        self.mergedBytes = mergedBytes
+        self.oldestLogAt = oldestLogAt
+        self.deltaCommits = deltaCommits
+        self.smallFiles = smallFiles
+        self.smallBytes = smallBytes
+        self.smallBecome = smallBecome
+        self.unorderedFiles = unorderedFiles
+        self.unorderedBytes = unorderedBytes
+        self.baseFiles = baseFiles
+        self.baseBytes = baseBytes
+        self.cleanFiles = cleanFiles
+        self.cleanBytes = cleanBytes
+        self.oldestSupersededAt = oldestSupersededAt
+        self.plans = plans
+        self.jobs = jobs
+        self.resumedAt = resumedAt
+
+
+class RecordDecisionsRequest(Struct):
+    __slots__ = ('table', 'position', 'decisions', 'jobs', 'lookAgainAt', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table', 'position', 'decisions',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, position: int | None = None, decisions: list[ServiceDecision] | None = None, jobs: list[JobRequest] | None = None, lookAgainAt: int | None = None) -> None:
+        self.table = table
+        self.position = position
+        self.decisions = decisions
+        self.jobs = jobs
+        self.lookAgainAt = lookAgainAt
+
+
+class ListJobsRequest(Struct):
+    __slots__ = ('table', 'states', 'limit', 'latestFirst', 'withLogs', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, states: list[str] | None = None, limit: int | None = None, latestFirst: bool | None = None, withLogs: bool | None = None) -> None:
+        self.table = table
+        self.states = states
+        self.limit = limit
+        self.latestFirst = latestFirst
+        self.withLogs = withLogs
+
+
+class ListJobsResponse(Struct):
+    __slots__ = ('jobs', 'now', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('jobs', 'now',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, jobs: list[ServiceJob] | None = None, now: int | None = None) -> None:
+        self.jobs = jobs
+        self.now = now
+
+
+class TakeJobRequest(Struct):
+    __slots__ = ('worker', 'call', 'jobs', 'leaseSeconds', 'quotas', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('worker', 'call', 'jobs', 'leaseSeconds',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, worker: str | None = None, call: str | None = None, jobs: list[int] | None = None, leaseSeconds: int | None = None, quotas: dict[str, int] | None = None) -> None:
+        self.worker = worker
+        self.call = call
+        self.jobs = jobs
+        self.leaseSeconds = leaseSeconds
+        self.quotas = quotas
+
+
+class TakeJobResponse(Struct):
+    __slots__ = ('job', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, job: ServiceJob | None = None) -> None:
+        self.job = job
+
+
+class FinishJobRequest(Struct):
+    __slots__ = ('job', 'attempt', 'state', 'outcome', 'log', 'retrySeconds', 'cost', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('job', 'attempt', 'state', 'outcome',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, job: int | None = None, attempt: int | None = None, state: str | None = None, outcome: str | None = None, log: str | None = None, retrySeconds: int | None = None, cost: float | None = None) -> None:
+        self.job = job
+        self.attempt = attempt
+        self.state = state
+        self.outcome = outcome
+        self.log = log
+        self.retrySeconds = retrySeconds
+        self.cost = cost
+
+
 class EventsGone(ExceptionStruct):
     __slots__ = ('message', 'oldest', 'restored', 'unknown')
     thrift_spec: ClassVar[Spec]
@@ -802,6 +1025,20 @@ HudiInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11
 ImportHudiRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'location', 11, 'UTF8'), (3, 'properties', 13, (11, 'UTF8', 11, 'UTF8', False)), (4, 'instants', 15, (12, [HudiInstant, None], False)), (5, 'folder', 15, (12, [InstantKey, None], False)), (6, 'olderFiles', 13, (11, 'UTF8', 10, None, False)))
 ImportedInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'fresh', 2, None), (5, 'remark', 11, 'UTF8'))
 ImportHudiResponse.thrift_spec = f(None, (1, 'tableAdded', 2, None), (2, 'instants', 15, (12, [ImportedInstant, None], False)), (3, 'position', 10, None))
+LeaseRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'id', 11, 'UTF8'), (3, 'position', 10, None), (4, 'seconds', 8, None), (5, 'holder', 11, 'UTF8'))
+ReaderLease.thrift_spec = f(None, (1, 'id', 11, 'UTF8'), (2, 'table', 12, [TableReference, None]), (3, 'position', 10, None), (4, 'expiresAt', 10, None), (5, 'holder', 11, 'UTF8'))
+ServiceJob.thrift_spec = f(None, (1, 'id', 10, None), (2, 'table', 12, [TableReference, None]), (3, 'action', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'instant', 11, 'UTF8'), (6, 'reason', 11, 'UTF8'), (7, 'gain', 4, None), (8, 'cost', 4, None), (9, 'priority', 8, None), (10, 'attempts', 8, None), (11, 'failures', 8, None), (12, 'worker', 11, 'UTF8'), (13, 'enqueuedAt', 10, None), (14, 'startedAt', 10, None), (15, 'finishedAt', 10, None), (16, 'notBefore', 10, None), (17, 'outcome', 11, 'UTF8'), (18, 'log', 11, 'UTF8'), (19, 'stopping', 2, None), (20, 'windows', 11, 'UTF8'), (21, 'bytes', 10, None))
+JobRequest.thrift_spec = f(None, (1, 'action', 11, 'UTF8'), (2, 'instant', 11, 'UTF8'), (3, 'reason', 11, 'UTF8'), (4, 'gain', 4, None), (5, 'cost', 4, None), (6, 'priority', 8, None), (7, 'windows', 11, 'UTF8'), (8, 'bytes', 10, None))
+ServiceDecision.thrift_spec = f(None, (1, 'tableService', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'reason', 11, 'UTF8'), (4, 'figures', 11, 'UTF8'), (5, 'gain', 4, None), (6, 'cost', 4, None), (7, 'decidedAt', 10, None), (8, 'position', 10, None))
+ServiceFactsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'smallFileBytes', 10, None), (3, 'targetFileBytes', 10, None), (4, 'order', 11, 'BINARY'), (5, 'keepCommits', 8, None), (6, 'keepHours', 8, None), (7, 'keepVersions', 8, None))
+PendingPlan.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'fileGroups', 10, None), (6, 'jobState', 11, 'UTF8'), (7, 'jobFinishedAt', 10, None))
+ServiceFacts.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'now', 10, None), (3, 'position', 10, None), (4, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (5, 'databaseParameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (6, 'inputFormat', 11, 'UTF8'), (7, 'keyed', 2, None), (8, 'paused', 11, 'UTF8'), (9, 'logFiles', 10, None), (10, 'logBytes', 10, None), (11, 'logGroups', 10, None), (12, 'mergedBytes', 10, None), (13, 'oldestLogAt', 10, None), (14, 'deltaCommits', 10, None), (15, 'smallFiles', 10, None), (16, 'smallBytes', 10, None), (17, 'smallBecome', 10, None), (18, 'unorderedFiles', 10, None), (19, 'unorderedBytes', 10, None), (20, 'baseFiles', 10, None), (21, 'baseBytes', 10, None), (22, 'cleanFiles', 10, None), (23, 'cleanBytes', 10, None), (24, 'oldestSupersededAt', 10, None), (25, 'plans', 15, (12, [PendingPlan, None], False)), (26, 'jobs', 15, (12, [ServiceJob, None], False)), (27, 'resumedAt', 10, None))
+RecordDecisionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'position', 10, None), (3, 'decisions', 15, (12, [ServiceDecision, None], False)), (4, 'jobs', 15, (12, [JobRequest, None], False)), (5, 'lookAgainAt', 10, None))
+ListJobsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'states', 15, (11, 'UTF8', False)), (3, 'limit', 8, None), (4, 'latestFirst', 2, None), (5, 'withLogs', 2, None))
+ListJobsResponse.thrift_spec = f(None, (1, 'jobs', 15, (12, [ServiceJob, None], False)), (2, 'now', 10, None))
+TakeJobRequest.thrift_spec = f(None, (1, 'worker', 11, 'UTF8'), (2, 'call', 11, 'UTF8'), (3, 'jobs', 15, (10, None, False)), (4, 'leaseSeconds', 8, None), (5, 'quotas', 13, (11, 'UTF8', 8, None, False)))
+TakeJobResponse.thrift_spec = f(None, (1, 'job', 12, [ServiceJob, None]))
+FinishJobRequest.thrift_spec = f(None, (1, 'job', 10, None), (2, 'attempt', 8, None), (3, 'state', 11, 'UTF8'), (4, 'outcome', 11, 'UTF8'), (5, 'log', 11, 'UTF8'), (6, 'retrySeconds', 8, None), (7, 'cost', 4, None))
 EventsGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldest', 10, None), (3, 'restored', 2, None))
 InstantConflict.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'winners', 15, (12, [Instant, None], False)), (3, 'overlap', 15, (11, 'UTF8', False)), (4, 'filesToRemove', 15, (11, 'UTF8', False)))
 SnapshotGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldestReadable', 10, None), (3, 'oldestInstant', 11, 'UTF8'))
@@ -858,6 +1095,20 @@ for _cls in (
     ImportHudiRequest,
     ImportedInstant,
     ImportHudiResponse,
+    LeaseRequest,
+    ReaderLease,
+    ServiceJob,
+    JobRequest,
+    ServiceDecision,
+    ServiceFactsRequest,
+    PendingPlan,
+    ServiceFacts,
+    RecordDecisionsRequest,
+    ListJobsRequest,
+    ListJobsResponse,
+    TakeJobRequest,
+    TakeJobResponse,
+    FinishJobRequest,
     EventsGone,
     InstantConflict,
     SnapshotGone,

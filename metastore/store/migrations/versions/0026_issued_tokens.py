@@ -7,7 +7,7 @@ revision = "0026"
 down_revision = "0025"
 branch_labels = None
 depends_on = None
-compatible_from = "0019"
+compatible_from = "0025"
 
 
 def upgrade() -> None:

@@ -6,7 +6,7 @@ revision = "0027"
 down_revision = "0026"
 branch_labels = None
 depends_on = None
-compatible_from = "0019"
+compatible_from = "0025"
 
 _CHANGED = """
 CREATE FUNCTION cache_note_{name}() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -1,0 +1,157 @@
+"""The table management service: how soon it decides after a commit, how many events and tables it copes with."""
+
+import json
+import logging
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import structlog
+from rich.progress import track
+
+from bench.figures import Figure, Report
+from bench.options import Options
+from eventbus import subscribe
+from metastore.client.lake import LakeClient
+from metastore.client.lake_types import Completion, DataFile
+from metastore.errors import UserError
+from metastore.table_services.planner import Planner
+from metastore.table_services.queue import Queue
+from metastore.table_services.receiver import GROUP, TYPES, Receiver
+from metastore.wire.hive import Table
+from metastore.wire.lake import TableReference
+from tests.support import builders
+from tests.support.server import MetastoreServer
+
+COMMITS_PER_SECOND = 30
+FILES_PER_TABLE = 10
+
+_WALK = """
+import json, resource, sys, threading, time
+from metastore.client.lake import LakeClient
+from metastore.errors import UserError
+from metastore.table_services.planner import Planner
+from metastore.table_services.queue import Queue
+from metastore.table_services.receiver import Receiver
+
+with LakeClient(sys.argv[1]) as client:
+    queue = Queue(client, "bench")
+    begun = time.perf_counter()
+    Receiver(sys.argv[1], Planner(queue, {}), queue, threading.Event()).sweep()
+    seconds = time.perf_counter() - begun
+print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+"""
+
+
+def run(options: Options) -> Report:
+    """A server on its embedded Postgres, the receiver and the planner as a service has them; no jobs are run."""
+    report = Report("table_services")
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        server = stack.enter_context(MetastoreServer(home / "data", "--log-level", "warning"))
+        client = stack.enter_context(LakeClient(server.uri))
+        client.call(lambda opened: opened.create_database(builders.database("bench")))
+        if options.wants("latency"):
+            _latency(report, server, client, seconds=5 if options.quick else 60)
+        if options.wants("events"):
+            _events(report, server, client, count=500 if options.quick else 20_000)
+        if options.wants("tables"):
+            _tables(report, server, client, count=50 if options.quick else 100_000)
+    return report
+
+
+def _make(client: LakeClient, name: str) -> Table:
+    made = builders.table("bench", name, sd=builders.parquet("id:bigint"))
+    client.call(lambda opened: opened.create_table(made))
+    return client.table(f"bench.{name}").describe()
+
+
+def _commit(client: LakeClient, name: str, number: int, files: int = 1) -> int:
+    """Commits small files, which nobody reads. Returns the position."""
+    table = client.table(f"bench.{name}")
+    begun = table.begin()
+    stamp = begun.instant.timestamp
+    added = [
+        DataFile("", f"g{number}-{each}", stamp, f"{number}-{each}.parquet", 1_000, rows=1) for each in range(files)
+    ]
+    done = table.complete(begun.instant, Completion(added=added))
+    return done.instant.position or 0
+
+
+def _latency(report: Report, server: MetastoreServer, client: LakeClient, seconds: int) -> None:
+    """From a commit's answer to when the decision about it is stored."""
+    names = [f"busy{number}" for number in range(5)]
+    for name in names:
+        _make(client, name)
+    committed: dict[tuple[str, int], float] = {}
+    decided: dict[tuple[str, int], float] = {}
+
+    class Timed(Queue):
+        def record(self, table: TableReference, position: int, *rest: object) -> list:  # type: ignore[override, type-arg]
+            found = super().record(table, position, *rest)  # type: ignore[arg-type]
+            at = time.perf_counter()
+            for key in list(committed):
+                if key[0] == table.table and key[1] <= position:
+                    decided.setdefault(key, at)
+            return found
+
+    stop = threading.Event()
+    with LakeClient(server.uri) as looking:
+        queue = Timed(looking, "bench")
+        receiver = threading.Thread(target=Receiver(server.uri, Planner(queue, {}), queue, stop).run)
+        receiver.start()
+        time.sleep(3)
+        begun = time.perf_counter()
+        for number in track(range(seconds * COMMITS_PER_SECOND), "committing", transient=True):
+            time.sleep(max(0.0, begun + number / COMMITS_PER_SECOND - time.perf_counter()))
+            name = names[number % len(names)]
+            position = _commit(client, name, number)
+            committed[name, position] = time.perf_counter()
+        rate = len(committed) / (time.perf_counter() - begun)
+        time.sleep(5)
+        stop.set()
+        receiver.join()
+    if missed := committed.keys() - decided.keys():
+        raise UserError(f"{len(missed)} commits led to no decision within 5 s")
+    section = report.section("From a commit to its decision", f"{rate:.0f} commits/s, 5 tables, one service.")
+    lags = [max(0.0, decided[each] - committed[each]) for each in committed]
+    section.figures.append(Figure.of("lag", "s", lags, samples=True))
+
+
+def _events(report: Report, server: MetastoreServer, client: LakeClient, count: int) -> None:
+    """A backlog of events is received, and each burst looked at."""
+    made = [_make(client, f"burst{number}") for number in range(20)]
+    with LakeClient(server.uri) as looking, subscribe(server.uri, types=TYPES, group=GROUP, start="latest") as events:
+        events.poll(0)
+        for number in track(range(count), "altering tables", transient=True):
+            table = made[number % len(made)]
+            client.call(lambda opened, one=table: opened.alter_table("bench", one.tableName, one))  # type: ignore[misc]
+        queue = Queue(looking, "bench")
+        receiver = Receiver(server.uri, Planner(queue, {}), queue, threading.Event())
+        begun = time.perf_counter()
+        received = 0
+        while received < count:
+            received += receiver.receive(events, 5)
+        rate = received / (time.perf_counter() - begun)
+    section = report.section("The receiver alone", f"A backlog of {count:,} events of 20 tables.")
+    section.figures.append(Figure.of("events received and decided", "1/s", [rate]))
+
+
+def _tables(report: Report, server: MetastoreServer, client: LakeClient, count: int) -> None:
+    """A process that has never looked walks over all tables."""
+    for number in track(range(count), "making tables", transient=True):
+        _make(client, f"many{number}")
+        _commit(client, f"many{number}", 0, FILES_PER_TABLE)
+    walked = subprocess.run(
+        [sys.executable, "-c", _WALK, server.uri], check=True, capture_output=True, text=True
+    ).stdout.splitlines()[-1]
+    seconds, megabytes = json.loads(walked)
+    title = f"{count:,} tables of {FILES_PER_TABLE} files"
+    section = report.section(title, "One planner looks at each once; no directory is listed.")
+    section.figures.append(Figure.of("time", "s", [seconds]))
+    section.figures.append(Figure.of("memory at its peak", "MiB", [megabytes]))

@@ -1,0 +1,195 @@
+"""`metastore table-services run`: the service itself."""
+
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import click
+
+from metastore.cli.connection import connect, uri_option
+from metastore.errors import UserError
+
+if TYPE_CHECKING:
+    from metastore.table_services.executors import Executor
+    from metastore.table_services.manager import Order
+    from metastore.table_services.scheduling import Ranking
+    from metastore.wire.lake import ServiceJob
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_PAIR = "NAME=VALUE"
+
+
+def _pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for value in values:
+        name, separator, content = value.partition("=")
+        if not separator or not name.strip():
+            raise click.BadParameter(f"{value!r} is not of the form {parameter.metavar}")
+        found[name.strip()] = content.strip()
+    return found
+
+
+def _quotas(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+    pairs = _pairs(ctx, parameter, values)
+    for name, number in pairs.items():
+        if not number.isdecimal():
+            raise click.BadParameter(f"{number!r} is no number of jobs of {name}")
+    return {name: int(number) for name, number in pairs.items()}
+
+
+def defaults_option(command: Command) -> Command:
+    """Give a command `--default`; it gets `defaults`, properties by name."""
+    return click.option(
+        "--default",
+        "defaults",
+        multiple=True,
+        metavar=_PAIR,
+        callback=_pairs,
+        help="A property of tables and databases that don't say otherwise, such as compaction.delta-commits=10.",
+    )(command)
+
+
+@click.command("run")
+@uri_option
+@click.option(
+    "--executor",
+    type=click.Choice(("local", "spark-submit", "arrow")),
+    default="local",
+    show_default=True,
+    help="Where plans run: on Spark in this process, on Spark by spark-submit, or without Spark (compactions only).",
+)
+@click.option("--once", is_flag=True, help="End when nothing is due any more.")
+@click.option("--slots", type=click.IntRange(1, 100), default=2, show_default=True, metavar="N", help="Jobs at a time.")
+@click.option(
+    "--ranking",
+    type=click.Choice(("fifo", "gain-per-cost")),
+    default="fifo",
+    show_default=True,
+    help="Which jobs go first, of those with the same priority.",
+)
+@click.option(
+    "--policy",
+    metavar="MODULE:FUNCTION",
+    help="A function that says which jobs start, and in which order; --ranking counts if it fails.",
+)
+@click.option(
+    "--quota",
+    "quotas",
+    multiple=True,
+    metavar="DATABASE=N",
+    callback=_quotas,
+    help="Jobs of a database at a time, of all services together.",
+)
+@defaults_option
+@click.option("--spark-option", "spark_options", multiple=True, metavar="TEXT", help="Of spark-submit, one word each.")
+@click.option(
+    "--lease-seconds",
+    type=click.IntRange(2, 3_600),
+    default=60,
+    show_default=True,
+    metavar="N",
+    help="A job counts as lost after so long without a sign of life.",
+)
+@click.option("--http-host", default="127.0.0.1", show_default=True, help="Where /ready and /metrics are.")
+@click.option("--http-port", type=click.IntRange(0, 65_535), metavar="N", help="Their port. [default: none]")
+@click.option("--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info", help="Its log.")
+@click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="Of its log.")
+def run_services(
+    uri: str,
+    executor: str,
+    once: bool,
+    slots: int,
+    ranking: "Ranking",
+    policy: str | None,
+    quotas: dict[str, int],
+    defaults: dict[str, str],
+    spark_options: tuple[str, ...],
+    lease_seconds: int,
+    http_host: str,
+    http_port: int | None,
+    log_level: str,
+    log_format: Literal["text", "json"],
+) -> None:
+    """Decide what tables need, and run it, until SIGTERM.
+
+    Any number may run on one metastore; each may be killed at any time. With --once it ends when nothing is due.
+
+    \b
+    Examples:
+      metastore table-services run --uri thrift://metastore:9083
+      metastore table-services run --once --executor arrow --default clean.hours-retained=24
+      metastore table-services run --executor spark-submit --spark-option=--master=spark://host:7077
+    """
+    from thrift.Thrift import TException
+
+    from metastore.server import logging
+
+    try:
+        from metastore.table_services.service import Options, Service
+    except ImportError as error:
+        raise UserError(f"{error.name} is missing: pip install 'lake-metastore[arrow]', or [spark]") from None
+    if spark_options and executor != "spark-submit":
+        raise click.UsageError("--spark-option is for --executor spark-submit")
+    logging.configure(log_level, log_format)
+    with connect(uri) as client:  # says at once if nobody answers
+        client.getStatus()
+    options = Options(slots=slots, ranking=ranking, quotas=quotas, defaults=defaults, lease_seconds=lease_seconds)
+    options = replace(options, order=_order(policy, ranking))
+    service = Service(uri, _executor(executor, uri, spark_options), options, ended=_tell)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: service.stop())
+    port = None
+    if http_port is not None:
+        from metastore.table_services.http import HttpPort
+
+        try:
+            port = HttpPort(http_host, http_port, service.trouble)
+        except OSError as error:
+            raise UserError(f"no HTTP on {http_host}:{http_port}: {error.strerror}") from None
+        click.echo(f"table services answer at {port.address}")
+    click.echo(f"table services ready {uri}")
+    sys.stdout.flush()
+    try:
+        if once:
+            service.run_once()
+        else:
+            service.serve()
+    except (TException, OSError) as error:
+        raise UserError(f"{uri}: {error}") from None
+    finally:
+        if port is not None:
+            port.close()
+
+
+def _executor(name: str, uri: str, spark_options: tuple[str, ...]) -> "Executor | None":
+    """The executor of that name; None for the service's own, in Arrow. Raises UserError without Spark."""
+    if name == "local":
+        from metastore.table_services.spark_executor import SparkExecutor
+
+        return SparkExecutor(uri)
+    if name == "spark-submit":
+        from metastore.table_services.spark_submit import SparkSubmitExecutor
+
+        return SparkSubmitExecutor(uri, spark_options)
+    return None
+
+
+def _order(policy: str | None, ranking: "Ranking") -> "Order | None":
+    """The external policy; None without one. Raises UsageError."""
+    if policy is None:
+        return None
+    from metastore.table_services.external_order import ExternalOrder, load
+    from metastore.table_services.scheduling import in_order
+
+    return ExternalOrder(load(policy), lambda jobs, now: in_order(jobs, now, ranking))
+
+
+def _tell(job: "ServiceJob") -> None:
+    """A line of progress for each attempt that ended."""
+    table = f"{job.table.database}.{job.table.table}" if job.table else ""
+    instant = f" {job.instant}" if job.instant else ""
+    click.echo(f"{table}: {job.action}{instant} {job.outcome} (job {job.id}, {job.state}, attempt {job.attempts})")
+    sys.stdout.flush()

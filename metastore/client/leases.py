@@ -1,0 +1,61 @@
+"""Readers' leases: as long as one is renewed, no clean deletes files of the snapshot that it is on."""
+
+import logging
+import threading
+import uuid
+from types import TracebackType
+from typing import Self
+
+from thrift.Thrift import TException
+
+from metastore.client.reconnecting import Connect, ReconnectingClient
+from metastore.wire.lake import LeaseRequest, SnapshotGone, TableReference
+from metastore.wire.struct import ExceptionStruct
+
+logger = logging.getLogger(__name__)
+
+
+class Lease:
+    """Takes a lease when it is entered, renews it by a thread and a connection of its own, releases it at the end.
+
+    Raises, when it is entered, NoSuchObjectException, InvalidOperationException, SnapshotGone.
+    """
+
+    def __init__(
+        self, connect: Connect, table: TableReference, position: int | None, seconds: float, holder: str | None
+    ) -> None:
+        """`position`: of the snapshot; None for the latest. `seconds`: how long it holds after its reader has died."""
+        self._client = ReconnectingClient(connect, retry_seconds=seconds)
+        self._seconds = seconds
+        self._request = LeaseRequest(table, uuid.uuid4().hex, position, max(1, round(seconds)), holder)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name=f"lease-{self._request.id}", daemon=True)
+        self.position = position or 0
+
+    def __enter__(self) -> Self:
+        lease = self._client.call(lambda client: client.lake_lease_snapshot(self._request))
+        self.position = lease.position
+        self._request = self._request.replace(position=lease.position)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _renew(self) -> None:
+        while not self._ended.wait(self._seconds / 3):
+            try:
+                self._client.call(lambda client: client.lake_lease_snapshot(self._request))
+            except SnapshotGone as gone:
+                logger.warning("a lease was lost, and its snapshot has been cleaned: %s", gone.message)
+                break
+            except (ExceptionStruct, TException, OSError) as error:
+                logger.warning("a lease could not be renewed: %s", error)
+        try:
+            self._client.call(lambda client: client.lake_release_lease(self._request.table, self._request.id))
+        except (ExceptionStruct, TException, OSError) as error:
+            logger.warning("a lease could not be released, it expires: %s", error)
+        self._client.close()

@@ -1,0 +1,37 @@
+"""Jobs and tables in the form that clients receive."""
+
+from metastore.store.engine.names import TableName
+from metastore.store.table_services.jobs import JobRow
+from metastore.wire.lake import ServiceJob, TableReference
+
+
+def to_reference(name: TableName) -> TableReference:
+    """A table's name."""
+    return TableReference(name.catalog, name.database, name.table)
+
+
+def to_thrift_job(job: JobRow) -> ServiceJob:
+    """A job."""
+    return ServiceJob(
+        id=job.id,
+        table=to_reference(job.table),
+        action=job.action,
+        state=job.state,
+        instant=job.instant,
+        reason=job.reason,
+        gain=job.gain,
+        cost=job.cost,
+        priority=job.priority,
+        attempts=job.attempt,
+        failures=job.failures,
+        worker=job.worker,
+        enqueuedAt=job.enqueued_at,
+        startedAt=job.started_at,
+        finishedAt=job.finished_at,
+        notBefore=job.not_before,
+        outcome=job.outcome,
+        log=job.log,
+        stopping=job.stopping,
+        windows=job.windows,
+        bytes=job.bytes,
+    )

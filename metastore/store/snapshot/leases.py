@@ -1,0 +1,93 @@
+"""Readers' leases: snapshots that are being read, and whose files cleans keep. Times by the database's clock."""
+
+from typing import Any, NamedTuple
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, Select, cast, delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+
+from metastore.store.engine.read_set import mark_uncacheable
+from metastore.store.schema.snapshot import reader_leases
+
+_LIVE = reader_leases.c.expires_at > func.clock_timestamp()
+
+
+class LeaseRow(NamedTuple):
+    """A lease that holds. `expires_at`: in milliseconds since 1970."""
+
+    name: str
+    position: int
+    expires_at: int
+    holder: str | None
+
+
+_ROW: Select[Any] = select(
+    reader_leases.c.name,
+    reader_leases.c.position,
+    cast(func.floor(func.extract("epoch", reader_leases.c.expires_at) * 1000), BigInteger),
+    reader_leases.c.holder,
+)
+
+
+def hold_off_cleans(tx: Connection, table_id: int) -> None:
+    """Lets no clean of a table go on until the transaction ends. Waits for one that is going on."""
+    tx.execute(select(func.pg_advisory_xact_lock_shared(_key(table_id))))
+
+
+def hold_off_leases(tx: Connection, table_id: int) -> None:
+    """Lets nobody take a lease on a table until the transaction ends: for a clean, before it reads the leases."""
+    tx.execute(select(func.pg_advisory_xact_lock(_key(table_id))))
+
+
+def put(tx: Connection, table_id: int, name: str, position: int, seconds: int, holder: str | None) -> LeaseRow:
+    """Stores a lease for so many seconds from now on, in place of one of the same name."""
+    values = {
+        "position": position,
+        "expires_at": func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, seconds),
+        "holder": holder,
+    }
+    new = insert(reader_leases).values(table_id=table_id, name=name, **values)
+    changed = new.on_conflict_do_update(index_elements=["table_id", "name"], set_=values)
+    return LeaseRow(*tx.execute(changed.returning(*_ROW.selected_columns)).one())
+
+
+def remove(tx: Connection, table_id: int, name: str) -> None:
+    """Removes a lease; a missing one is fine."""
+    tx.execute(delete(reader_leases).where(reader_leases.c.table_id == table_id, reader_leases.c.name == name))
+
+
+def find(tx: Connection, table_id: int, name: str) -> LeaseRow | None:
+    """A lease that holds, by its name."""
+    mark_uncacheable()
+    query = _ROW.where(reader_leases.c.table_id == table_id, reader_leases.c.name == name, _LIVE)
+    row = tx.execute(query).one_or_none()
+    return None if row is None else LeaseRow(*row)
+
+
+def listing(tx: Connection, table_id: int) -> list[LeaseRow]:
+    """The leases that hold, by their names."""
+    mark_uncacheable()
+    query = _ROW.where(reader_leases.c.table_id == table_id, _LIVE).order_by(reader_leases.c.name)
+    return [LeaseRow(*row) for row in tx.execute(query)]
+
+
+def count(tx: Connection, table_id: int) -> int:
+    """How many leases hold."""
+    mark_uncacheable()
+    query = select(func.count()).select_from(reader_leases).where(reader_leases.c.table_id == table_id, _LIVE)
+    return tx.execute(query).scalar_one()
+
+
+def positions(tx: Connection, table_id: int) -> list[int]:
+    """The positions whose snapshots leases keep, each once."""
+    mark_uncacheable()  # a lease ends by the clock, which no change tells
+    query = select(reader_leases.c.position).distinct().where(reader_leases.c.table_id == table_id, _LIVE)
+    return sorted(tx.execute(query).scalars())
+
+
+def expire(tx: Connection) -> int:
+    """Removes the leases that have ended. Returns how many."""
+    return tx.execute(delete(reader_leases).where(~_LIVE)).rowcount
+
+
+def _key(table_id: int) -> ColumnElement[int]:
+    return func.hashtextextended(f"cleans {table_id}", 0)

@@ -1,0 +1,83 @@
+"""What runs the plans of table services, and where.
+
+An executor runs one attempt at a plan that exists. Whether it succeeded is judged by the timeline, not by what the
+executor says.
+"""
+
+import threading
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, Protocol
+
+from metastore.client.buckets import BucketWriter
+from metastore.client.compaction import Task as Bucketful
+from metastore.client.compaction import compacted, run_compaction
+from metastore.client.lake import LakeClient
+from metastore.client.lake_types import DataFile
+from metastore.table_services.decisions import COMPACTION
+from metastore.wire.lake import TableReference
+
+
+class Stopped(Exception):
+    """The attempt was asked to stop, and has."""
+
+
+class Task(NamedTuple):
+    """A plan to run. `tag` names the attempt wherever it runs: `tms-<plan>-<attempt>`."""
+
+    table: TableReference
+    action: str
+    instant: str
+    tag: str
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        parts = (self.table.catalog, self.table.database, self.table.table)
+        return ".".join(each for each in parts if each)
+
+
+def tag_of(instant: str, attempt: int) -> str:
+    """What an attempt at a plan is called, wherever it runs."""
+    return f"{prefix_of(instant)}{attempt}"
+
+
+def prefix_of(instant: str) -> str:
+    """What the names of all attempts at a plan begin with."""
+    return f"tms-{instant}-"
+
+
+class Executor(Protocol):
+    """Runs plans. `run` is called by several threads at once."""
+
+    actions: Collection[str]
+    """What it can run: compaction, clustering."""
+
+    def run(self, task: Task, stop: threading.Event) -> str:
+        """Runs a plan to its end. Returns a log for people. Raises Stopped soon after `stop` is set, or what failed."""
+
+    def close(self) -> None:
+        """Ends what it needs."""
+
+
+class ArrowExecutor:
+    """Compactions in this process, in Arrow, without Spark: a bucket at a time."""
+
+    actions: Collection[str] = frozenset({COMPACTION})
+
+    def __init__(self, client: LakeClient) -> None:
+        self._client = client
+
+    def run(self, task: Task, stop: threading.Event) -> str:
+        def one_by_one(writer: BucketWriter, buckets: Sequence[Bucketful]) -> list[DataFile]:
+            files: list[DataFile] = []
+            for each in buckets:
+                if stop.is_set():
+                    raise Stopped
+                files += compacted(writer, each)
+            return files
+
+        done = run_compaction(self._client.table(task.table), task.instant, run_tasks=one_by_one)
+        return f"compacted in this process, position {done.instant.position}"
+
+    def close(self) -> None:
+        pass

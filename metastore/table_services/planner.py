@@ -1,0 +1,69 @@
+"""Looks at tables: reads their facts, decides, and stores the decisions with the jobs that follow from them."""
+
+from collections.abc import Mapping
+
+from cachetools import LRUCache
+
+from metastore.client.clustering import Order
+from metastore.table_services import decisions
+from metastore.table_services.decisions import Decision
+from metastore.table_services.facts import Facts
+from metastore.table_services.policy import BadPolicy, Policy, policy_of
+from metastore.table_services.queue import Queue
+from metastore.wire.hive import NoSuchObjectException
+from metastore.wire.lake import ServiceJob, TableReference
+
+KNOWN_POLICIES = 10_000
+"""Tables whose policy is remembered, so that one call has the right figures at once."""
+
+
+class Planner:
+    """Decides about one table at a time. For one thread."""
+
+    def __init__(self, queue: Queue, defaults: Mapping[str, str]) -> None:
+        """`defaults`: properties of tables and databases that don't say otherwise. Raises BadPolicy."""
+        self._queue = queue
+        self._defaults = defaults
+        self._policies: LRUCache[tuple[str | None, str | None], Policy] = LRUCache(KNOWN_POLICIES)
+        self._usual = policy_of(defaults)
+
+    def look(self, table: TableReference) -> list[ServiceJob]:
+        """Decides about a table, and stores what was decided. Returns its pending jobs; none if the table is gone."""
+        try:
+            found, policy, facts = self.decide(table)
+            again_at = decisions.again_at(found, facts.now)
+            return self._queue.record(table, facts.position, found, policy, again_at)
+        except NoSuchObjectException:
+            return []
+
+    def decide(self, table: TableReference) -> tuple[list[Decision], Policy | None, Facts]:
+        """What is to be done to a table now, by which policy and facts. The policy is None if it means nothing.
+
+        Raises NoSuchObjectException.
+        """
+        key = (table.database, table.table)
+        policy = self._policies.get(key, self._usual)
+        while True:
+            facts = self._queue.facts(table, policy, _order(policy))
+            try:
+                wanted = policy_of(facts.parameters, facts.database_parameters, self._defaults)
+            except BadPolicy as error:
+                return [_refused(facts, error)], None, facts
+            if (wanted.clustering, wanted.cleaning) == (policy.clustering, policy.cleaning):
+                self._policies[key] = wanted
+                return decisions.decide(facts, wanted), wanted, facts
+            policy = wanted
+
+    def policy(self, table: TableReference) -> Policy:
+        """The policy of a table now. Raises BadPolicy, NoSuchObjectException."""
+        facts = self._queue.facts(table, self._usual, None)
+        return policy_of(facts.parameters, facts.database_parameters, self._defaults)
+
+
+def _order(policy: Policy) -> bytes | None:
+    return Order(policy.clustering.order_by, policy.clustering.curve).mark()
+
+
+def _refused(facts: Facts, error: BadPolicy) -> Decision:
+    service = decisions.COMPACTION if facts.keyed else decisions.CLUSTERING
+    return Decision(service=service, reason=f"nothing is done to the table until its policy is mended: {error}")
