@@ -11,6 +11,7 @@ from metastore.wire.services import METHODS
 
 load()
 
+WITHOUT_EFFECT_ON_OTHERS = {"set_ugi", "setMetaConf", "flushCache", "reinitialize", "setOption"}
 PURELY_NAMED = {"get_table", "get_table_req", "get_partitions_by_names", "get_database", "lake_get_snapshot"}
 
 
@@ -67,7 +68,7 @@ def test_what_only_reads_needs_no_right_to_change(name: str) -> None:
 def test_what_changes_needs_more_than_to_see(name: str) -> None:
     """But for what changes one's own connection or tokens alone."""
     rule: Rule = rules()[name]
-    if name in {"set_ugi", "setMetaConf", "flushCache"} or name.endswith("_delegation_token"):
+    if name in WITHOUT_EFFECT_ON_OTHERS or name.endswith("_delegation_token"):
         assert rule.needs == ()
         return
     assert any(need.action is None or need.action.name != "SEE" for need in rule.needs)
