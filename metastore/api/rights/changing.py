@@ -247,7 +247,8 @@ lake_report_batch                       INSERT lake request.table
 lake_begin_instant                      instant request.table action=request.action
 lake_transition_instant                 instant request.table action=request.action
 lake_complete_instants                  instant requests[].table action=requests[].action
-    cleaned=requests[].cleanedPaths undone=requests[].rolledBack columns=requests[].columns properties=requests[].schemaProperties
+    cleaned=requests[].cleanedPaths undone=requests[].rolledBack columns=requests[].columns
+    properties=requests[].schemaProperties
 lake_heartbeat_instant                  instant table action=action
 lake_delete_instant                     RECORD lake table
 lake_import_hudi                        hudi_import request.table location=request.location
