@@ -18,7 +18,14 @@ def roles() -> None:
 @uri_option
 @json_option
 def list_roles(uri: str, as_json: bool) -> None:
-    """List all roles; of a server with rights those that you have, unless you are an administrator."""
+    """List roles.
+
+    With an authorization, those that you have; administrators see all.
+
+    \b
+    Example:
+      metastore roles list --json
+    """
     with lake(uri) as client:
         found = client.call("get_role_names")
     if as_json:
@@ -32,7 +39,12 @@ def list_roles(uri: str, as_json: bool) -> None:
 @uri_option
 @json_option
 def members(name: str, uri: str, as_json: bool) -> None:
-    """List who has the role NAME itself."""
+    """List who has the role NAME itself.
+
+    \b
+    Example:
+      metastore roles members analysts
+    """
     from metastore.wire.hive import GetPrincipalsInRoleRequest
 
     with lake(uri) as client:
@@ -48,7 +60,14 @@ def members(name: str, uri: str, as_json: bool) -> None:
 @click.argument("name")
 @uri_option
 def create(name: str, uri: str) -> None:
-    """Make a role. Only administrators may."""
+    """Make a role.
+
+    Only administrators may.
+
+    \b
+    Example:
+      metastore roles create analysts
+    """
     from metastore.wire.hive import Role
 
     with lake(uri) as client:
@@ -59,7 +78,12 @@ def create(name: str, uri: str) -> None:
 @click.argument("name")
 @uri_option
 def drop(name: str, uri: str) -> None:
-    """Remove a role with its privileges and members."""
+    """Remove a role with its privileges and members.
+
+    \b
+    Example:
+      metastore roles drop analysts
+    """
     with lake(uri) as client:
         client.call("drop_role", name)
 
@@ -87,7 +111,12 @@ def grant(name: str, principal: str, grant_option: bool, uri: str) -> None:
 @click.option("--from", "principal", metavar="PRINCIPAL", required=True, help="user:NAME, group:NAME or role:NAME.")
 @uri_option
 def revoke(name: str, principal: str, uri: str) -> None:
-    """Take the role NAME from a user, a group or another role."""
+    """Take the role NAME from a user, a group or another role.
+
+    \b
+    Example:
+      metastore roles revoke analysts --from user:alice
+    """
     who, kind = principal_named(principal)
     with lake(uri) as client:
         client.call("revoke_role", name, who, kind)

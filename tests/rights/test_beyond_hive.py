@@ -21,7 +21,10 @@ from metastore.wire.hive import (
 )
 from metastore.wire.lake import (
     BeginInstantRequest,
+    Column,
     CommitPartitionsRequest,
+    CompleteInstantRequest,
+    InstantKey,
     ListPartitionsRequest,
     ReadEventsRequest,
     ReadGroupEventsRequest,
@@ -118,6 +121,22 @@ def test_instants(user: ThriftClient, root: ThriftClient, db: str, action: str, 
             grant(root, f"u_{db}", other, db, "t")
             assert user.lake_begin_instant(wanted).action == action
             revoke(root, f"u_{db}", other, db, "t")
+
+
+def test_what_an_instant_brings_along(user: ThriftClient, root: ThriftClient, db: str) -> None:
+    """An instant that is a commit by name cleans, rolls back and changes columns only with the rights to that."""
+    grant(root, f"u_{db}", "INSERT", db, "t")
+    begun = user.lake_begin_instant(BeginInstantRequest(reference(db), "commit", state="inflight"))
+    plain = CompleteInstantRequest(reference(db), begun.timestamp, "commit")
+    for brought, right in (
+        ({"cleanedPaths": ["x"]}, "CLEAN"),
+        ({"rolledBack": [InstantKey("20260101000000000", "commit")]}, "ROLLBACK"),
+        ({"columns": [Column("id", "bigint")]}, "ALTER"),
+        ({"schemaProperties": {"a": "b"}}, "ALTER"),
+    ):
+        with refused(MetaException, message=f"does not have [{right}]"):
+            user.lake_complete_instants([plain.replace(**brought)])
+    assert len(user.lake_complete_instants([plain])) == 1
 
 
 class TestEvents:

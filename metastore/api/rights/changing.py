@@ -235,9 +235,8 @@ cache_file_metadata                     WRITE table req.dbName req.tblName
 # -- the server itself -----------------------------------------------------------------------------------------------
 setMetaConf                             -
 flushCache                              -
-reinitialize                            ADMIN everything
-setOption                               ADMIN everything
-shutdown                                ADMIN everything
+reinitialize                            -
+setOption                               -
 
 # -- lake tables -----------------------------------------------------------------------------------------------------
 lake_commit_partitions                  COMMIT lake request.table
@@ -248,6 +247,8 @@ lake_report_batch                       INSERT lake request.table
 lake_begin_instant                      instant request.table action=request.action
 lake_transition_instant                 instant request.table action=request.action
 lake_complete_instants                  instant requests[].table action=requests[].action
+    cleaned=requests[].cleanedPaths undone=requests[].rolledBack columns=requests[].columns
+    properties=requests[].schemaProperties
 lake_heartbeat_instant                  instant table action=action
 lake_delete_instant                     RECORD lake table
 lake_lease_snapshot                     SELECT lake request.table

@@ -174,6 +174,7 @@ getOptions                              -
 getStatus                               -
 getStatusDetails                        -
 getVersion                              -
+shutdown                                -
 
 # -- lake tables -----------------------------------------------------------------------------------------------------
 lake_list_partitions                    LIST lake request.table uncommitted=request.includeUncommitted

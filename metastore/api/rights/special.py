@@ -105,12 +105,24 @@ _INSTANTS = {
 }
 
 
+_PARTS = {
+    "cleaned": Action.CLEAN,
+    "undone": Action.ROLLBACK,
+    "columns": Action.ALTER,
+    "properties": Action.ALTER,
+}
+"""What the completion of any instant may bring along."""
+
+
 def instant(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """The right depends on what an instant does."""
     for row in rows(need, arguments):
         reference = row.values[0]
         object = table_object(reference.database, reference.table, reference.catalog)
         yield _INSTANTS.get((row.get("action") or "").lower(), Action.RECORD), object
+        for part, action in _PARTS.items():
+            if row.get(part) is not None:
+                yield action, object
 
 
 def hudi_import(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:

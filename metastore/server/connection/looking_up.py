@@ -68,11 +68,11 @@ class LookingUp(State):
     def give(self, body: bytes) -> None:
         """Answers with a reply from the cache."""
         connection = self.connection
+        if not connection.gone and not self._allowed():  # or not by what is in memory: a thread decides and answers
+            connection.become(Answering(connection, self._message))
+            return
         connection.release_memory()
         if connection.gone:
-            return
-        if not self._allowed():  # or not by what is in memory: a thread decides, and answers from the database
-            connection.become(Answering(connection, self._message))
             return
         header = protocols.kept_reply(connection.protocol, self._message, self._arguments, body)
         at_once = len(body) <= PIECE_BYTES

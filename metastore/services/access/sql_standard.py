@@ -64,10 +64,24 @@ _Grants = Mapping[Principal, Mapping[Part, _Held]]
 
 
 class _Facts(NamedTuple):
-    """What is kept of one object: its owner, and who has which privileges on it."""
+    """What is kept of one object: its owner, who has which privileges on it, and what that means for some callers."""
 
     owner: Principal | None
     grants: _Grants
+    held: "dict[Hashable, _Held]"
+
+    def known(self, key: Hashable, find: Callable[[], "_Held"]) -> "_Held":
+        """What was found before for a key."""
+        held = self.held.get(key)
+        if held is None:
+            if len(self.held) >= _MAX_HELD:
+                self.held.clear()
+            held = self.held[key] = find()
+        return held
+
+
+_MAX_HELD = 100
+"""Callers for whom it is kept what they may do with one object."""
 
 
 class _Everywhere(NamedTuple):
@@ -226,7 +240,7 @@ class SqlStandard:
             return _NOTHING
         if facts.owner in acting.principals and facts.owner != _PUBLIC:
             return _OWNER
-        return _held(facts.grants, acting.principals)
+        return facts.known(acting.principals, lambda: _held(facts.grants, acting.principals))
 
     def _held_on_table(self, get: Get, acting: _Acting, object: Securable, *, whole: bool) -> _Held:
         """What is held on a table. `whole`: not what is held on other partitions or columns than the object's."""
@@ -235,16 +249,18 @@ class SqlStandard:
             return _NOTHING
         if facts.owner in acting.principals:
             return _OWNER
-        held = _NOTHING
-        partition, column = object.partition, object.column
-        parts = {_WHOLE}
-        if partition is not None or column is not None:
-            parts = {_WHOLE, (partition, None), (None, column), (partition, column)}
-        for principal in facts.grants.keys() & acting.principals:
-            for part, some in facts.grants[principal].items():
-                if not whole or part in parts:
-                    held = held.plus(some)
-        return held
+        part = object.partition, object.column
+
+        def find() -> _Held:
+            parts = {_WHOLE, (part[0], None), (None, part[1]), part}
+            found = _NOTHING
+            for principal in facts.grants.keys() & acting.principals:
+                for on, some in facts.grants[principal].items():
+                    if not whole or on in parts:
+                        found = found.plus(some)
+            return found
+
+        return facts.known((acting.principals, whole, part), find)
 
     def _enters(self, get: Get, acting: _Acting, name: DatabaseName) -> bool:
         """Whether somebody may know of a database because of something in it, or since it is everybody's."""
@@ -315,7 +331,7 @@ class SqlStandard:
     def _database_facts(self, get: Get, name: DatabaseName) -> _Facts | None:
         def read(tx: Transaction) -> _Facts | None:
             found = store.database_access(tx, name)
-            return found and _Facts(_owner(found.owned, HiveDatabase), _by_principal(found.grants))
+            return found and _Facts(_owner(found.owned, HiveDatabase), _by_principal(found.grants), {})
 
         facts: _Facts | None = get(name, read)
         return facts
@@ -323,7 +339,7 @@ class SqlStandard:
     def _table_facts(self, get: Get, name: TableName) -> _Facts | None:
         def read(tx: Transaction) -> _Facts | None:
             found = store.table_access(tx, name)
-            return found and _Facts(_owner(found.owned, Table), _by_principal(found.grants))
+            return found and _Facts(_owner(found.owned, Table), _by_principal(found.grants), {})
 
         facts: _Facts | None = get(name, read)
         return facts
