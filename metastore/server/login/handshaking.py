@@ -143,8 +143,13 @@ class TlsLayer(Layer):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if len(data) and not self._closed:
-            self._tls.write(data)
-            self._flush()
+            try:
+                self._tls.write(data)
+            except ssl.SSLError as error:
+                self._closed = True
+                self.connection.close_for("tls", f"nothing can be encrypted any more: {error.reason or error}")
+            else:
+                self._flush()
 
     def write_eof(self) -> None:
         self._say_goodbye()
