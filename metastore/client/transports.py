@@ -25,6 +25,8 @@ class TlsSocket(TSocket):  # type: ignore[misc]
     def open(self) -> None:
         super().open()
         plain: socket.socket = self.handle  # type: ignore[has-type]
+        # The server says nothing to the last word of the handshake: what follows would wait for an acknowledgement.
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self.handle = self._context.wrap_socket(plain, server_hostname=self.host)
         except ssl.SSLCertVerificationError as error:
@@ -73,8 +75,9 @@ class SaslTransport(TTransportBase):  # type: ignore[misc]
 
     def _negotiate(self) -> None:
         name = self._mechanism.name
-        self._below.write(sasl.message(Status.START, name.encode()))
-        self._below.write(sasl.message(Status.OK, self._mechanism.respond(b"")))
+        # Together: the second of two small packets waits for the first one's acknowledgement.
+        first = sasl.message(Status.START, name.encode()) + sasl.message(Status.OK, self._mechanism.respond(b""))
+        self._below.write(first)
         while True:
             answer = self._message()
             if answer.status in (Status.BAD, Status.ERROR):

@@ -216,7 +216,7 @@ def test_files_that_can_not_be_used_stop_the_start(tmp_path: Path) -> None:
         ({"tls_certificate": "x"}, "need each other"),
         ({"authentication": "plain", "password_file": "x"}, "or credentials_without_tls"),
         ({"authentication": ""}, "authentication"),
-        ({"proxy_users": "trino"}, "proxy_users"),
+        ({"proxy_users": "trino"}, "proxy-users: bad value"),
     ],
     ids=["plain", "jwt", "certificate", "token", "required", "key", "without TLS", "nothing", "nobody"],
 )

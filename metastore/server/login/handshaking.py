@@ -32,13 +32,9 @@ class Handshaking(LoginState):
         self._working = False
 
     def enter(self) -> None:
-        first = self.connection.inbox.pour()
-        if self.progress.may_receive(len(first)):
-            self._step(first)
+        self._step(self.connection.inbox.pour())
 
     def data_received(self, data: bytes) -> None:
-        if not self.progress.may_receive(len(data)):
-            return
         if self._working:
             super().data_received(data)  # one read of it is kept, and the client has to wait with more
         else:
@@ -61,9 +57,10 @@ class Handshaking(LoginState):
         except (ssl.SSLError, ValueError) as error:
             failure = getattr(error, "verify_message", None) or getattr(error, "reason", None) or str(error)
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            self.connection.context.loop.call_soon_threadsafe(self._shaken, done, failure)
+            self.connection.context.loop.call_soon_threadsafe(self._shaken, len(data), done, failure)
 
-    def _shaken(self, done: bool, failure: str | None) -> None:
+    def _shaken(self, size: int, done: bool, failure: str | None) -> None:
+        """`size`: of what the step was made with. With the last one a first call may have come, of any size."""
         connection = self.connection
         if connection.state is not self:
             return
@@ -75,7 +72,7 @@ class Handshaking(LoginState):
             connection.transport.close()
         elif done:
             self._finish()
-        else:
+        elif self.progress.may_receive(size):
             if len(connection.inbox):
                 self._step(connection.inbox.pour())
             connection.resume_reading()
@@ -143,8 +140,13 @@ class TlsLayer(Layer):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if len(data) and not self._closed:
-            self._tls.write(data)
-            self._flush()
+            try:
+                self._tls.write(data)
+            except ssl.SSLError as error:
+                self._closed = True
+                self.connection.close_for("tls", f"nothing can be encrypted any more: {error.reason or error}")
+            else:
+                self._flush()
 
     def write_eof(self) -> None:
         self._say_goodbye()

@@ -312,6 +312,10 @@ class HttpLayer(Layer):
         if connection.gone or connection.transport is not self:
             return
         self._stop_timer()
+        if not isinstance(connection.state, Receiving):
+            # A thread works on the reply to the message, and what comes behind that is no HTTP.
+            connection.close_for("http", f"status {status}: {text}")
+            return
         self.remove()
         if self._held_back:
             self.below.resume_reading()

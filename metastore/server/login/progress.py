@@ -52,7 +52,8 @@ class Progress:
         connection.logged_in(identity)
         metrics.login(identity.mechanism, "ok")
         facts = {"user": identity.user, "mechanism": identity.mechanism, "encrypted": self.encrypted}
-        log.info("login", peer=connection.session.peer, real_user=identity.real_user, **facts)
+        tell = log.debug if identity.mechanism == "server" else log.info  # probes come every few seconds
+        tell("login", peer=connection.session.peer, real_user=identity.real_user, **facts)
 
     def failed(self, mechanism: str, denied: Denied, user: str | None = None) -> float:
         """Somebody was refused, perhaps a `user`. Returns the seconds for which the answer waits."""

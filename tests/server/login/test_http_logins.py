@@ -339,6 +339,18 @@ def test_hostile_requests(server: StandIn, data: bytes) -> None:
         assert server.end_of(connection)["reason"] == "http"
 
 
+def test_nonsense_behind_a_message_that_is_answered(server: StandIn, key_server: KeyServer) -> None:
+    """The end of the body is malformed, while a thread works on the message."""
+    head = f"POST /metastore HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key_server.token()}\r\n"
+    message = call("getMetaConf", "0.5")
+    with server.connect() as connection:
+        chunk = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\nnonsense\r\n" % (len(message), message)
+        connection.sendall(head.encode() + chunk)
+        assert server.end_of(connection)["reason"] == "http"
+    time.sleep(0.6)  # in which the thread ends, whose reply nobody takes
+    assert server.lines("unexpected error in the event loop") == []
+
+
 def test_request_that_never_ends(server: StandIn) -> None:
     with server.connect() as connection:
         connection.sendall(b"POST /metastore HTTP/1.1\r\nHost: x\r\n")
