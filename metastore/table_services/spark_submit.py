@@ -26,7 +26,7 @@ _LOOK_SECONDS = 0.5
 _STOP_SECONDS = 20.0
 _LOG_BYTES = 16_000
 
-_PROGRAM = Path(__file__).with_name("run_plan.py")
+_PROGRAM = Path(__file__).with_name("programs") / "run_plan.py"
 
 
 class SubmissionFailed(Exception):

@@ -91,7 +91,7 @@ def test_commits_lead_to_decisions(server: MetastoreServer, lake: LakeClient) ->
 
 
 def test_a_burst_is_one_look(server: MetastoreServer, lake: LakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hundreds of events of one table, among those of another."""
+    """Many events of one table, among those of another."""
     monkeypatch.setattr(module, "GROUP", "burst")
     busy, other = merge_on_read(lake), merge_on_read(lake)
     looks: list[str | None] = []
@@ -107,13 +107,13 @@ def test_a_burst_is_one_look(server: MetastoreServer, lake: LakeClient, monkeypa
         events.poll(0)
         commits(other, 1)
         altered = busy.describe()
-        for _ in range(300):
+        for _ in range(150):
             lake.call(lambda client: client.alter_table(busy.reference.database, "t", altered))
         commits(other, 1, 1)
         received = 0
-        while received < 302:
+        while received < 152:
             received += receiver.receive(events, 5)
-    assert received == 302
+    assert received == 152
     assert looks.count(busy.reference.database) <= 3
     assert looks.count(other.reference.database) <= 3
 
@@ -157,11 +157,11 @@ def test_what_no_event_tells_is_found(server: MetastoreServer, lake: LakeClient)
 
 
 def test_all_plans_are_run_the_oldest_first(server: MetastoreServer, lake: LakeClient) -> None:
-    table = merge_on_read(lake, bucket="8")
+    table = merge_on_read(lake, bucket="4")
     commits(table, 2)
     groups = sorted({FileGroup(each.partition, each.file_group) for each in table.snapshot()})
     plans = [table.begin("compaction", state="requested", plan=[group]).instant.timestamp for group in groups]
-    assert len(plans) > 3
+    assert len(plans) > 2
     run_once(server, slots=3)
     done = [each for each in jobs(table) if each.state == "succeeded" and each.instant in plans]
     in_order = sorted(done, key=lambda each: each.startedAt or 0)
@@ -169,7 +169,9 @@ def test_all_plans_are_run_the_oldest_first(server: MetastoreServer, lake: LakeC
     assert values(table) == dict.fromkeys(range(8), 1)
 
 
-@pytest.mark.parametrize("point", ["before", "planned", "during", "completed", "finished"])
+@pytest.mark.parametrize(
+    "point", ["before", pytest.param("planned", marks=pytest.mark.long), "during", "completed", "finished"]
+)
 def test_killed(server: MetastoreServer, lake: LakeClient, point: str) -> None:
     """A second service goes on: nothing is done twice, nothing is forgotten."""
     table = merge_on_read(lake)

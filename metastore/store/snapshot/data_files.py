@@ -558,21 +558,22 @@ class Kept(NamedTuple):
     partitions: Collection[str]
 
 
-def _planned() -> ColumnElement[bool]:
-    """Selects files that an open plan of a table service is to rewrite: those that its maker could see."""
+def _planned(file: FromClause) -> ColumnElement[bool]:
+    """Whether an open plan of a table service is to rewrite a file: one that its maker could see."""
     query = (
         select(instant_plans.c.instant_id)
         .join(instants, instants.c.id == instant_plans.c.instant_id)
         .where(
-            instants.c.table_id == data_files.c.table_id,
+            instants.c.table_id == file.c.table_id,
             instants.c.position.is_(None),
             instants.c.planned,
-            instants.c.read_position < data_files.c.removed_at,
-            instant_plans.c.partition_name == data_files.c.partition_name,
-            instant_plans.c.file_group == data_files.c.file_group,
+            instants.c.read_position >= file.c.added_at,
+            instants.c.read_position < file.c.removed_at,
+            instant_plans.c.partition_name == file.c.partition_name,
+            instant_plans.c.file_group == file.c.file_group,
         )
     )
-    return query.exists()
+    return query.correlate(file).exists()
 
 
 def _unneeded(table_id: int, kept: Kept, up_to: int | None = None) -> list[ColumnElement[bool]]:
@@ -581,7 +582,8 @@ def _unneeded(table_id: int, kept: Kept, up_to: int | None = None) -> list[Colum
     `up_to`: nor a snapshot from this position on. A log file that grew has several rows with the same path: the file is
     needed if one of them is.
     """
-    conditions = [_of(table_id), data_files.c.removed_at.is_not(None), ~_planned()]
+    input = data_files.alias("input")
+    conditions = [_of(table_id), data_files.c.removed_at.is_not(None), ~_same_path(input, _planned(input))]
     later = data_files.alias("later")
     lives = later.c.removed_at.is_(None)
     conditions.append(~_same_path(later, lives if up_to is None else or_(lives, later.c.removed_at > up_to)))

@@ -7,7 +7,7 @@ plan is to rewrite.
 import itertools
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
@@ -17,7 +17,7 @@ from metastore.wire.lake import Instant, InstantConflict, InstantKey, LeaseReque
 from tests.services.timeline.lake import DAY, LakeTable, file
 from tests.support import builders
 
-GROUPS = ["a", "b", "c"]
+GROUPS = ["a", "b"]
 READERS = ["one", "two"]
 
 
@@ -55,7 +55,7 @@ class Cleans(RuleBasedStateMachine):
         self.completed.append(instant)
         assert self.table.metastore.timeline_queries.position(self.table.reference).position == self.position
 
-    @rule(groups=st.lists(st.sampled_from(GROUPS), min_size=1, max_size=3, unique=True))
+    @rule(groups=st.lists(st.sampled_from(GROUPS), min_size=1, max_size=2, unique=True))
     def commit(self, groups: list[str]) -> None:
         try:
             self.note(self.table.commit(*groups).instant)
@@ -131,8 +131,10 @@ class Cleans(RuleBasedStateMachine):
             return
         self.note(None)
 
-    @rule(keep=st.integers(1, 3), by_versions=st.booleans())
-    def clean(self, keep: int, by_versions: bool) -> None:
+    @rule(keep=st.integers(1, 2), by_versions=st.booleans(), commits=st.integers(0, 2))
+    def clean(self, keep: int, by_versions: bool, commits: int) -> None:
+        for _ in range(commits):
+            self.commit(GROUPS)
         paths = self.table.clean_plan(**{"keepVersions" if by_versions else "keepCommits": keep})
         assert not set(paths) & self.needed()
         if paths:
@@ -140,10 +142,16 @@ class Cleans(RuleBasedStateMachine):
             self.deleted |= set(paths)
             self.note(None)
 
-    @rule(position=st.integers(0, 100))
-    def clean_what_somebody_may_need(self, position: int) -> None:
+    @rule(position=st.integers(0, 100), commits=st.booleans())
+    def clean_what_somebody_may_need(self, position: int, commits: bool) -> None:
         """By a service with a stale plan, or one that is wrong: the server alone decides."""
-        paths = sorted(self.snapshots[position % len(self.snapshots)] - self.deleted)
+        asked = [self.position, *self.leases.values(), *self.savepoints, position % len(self.snapshots)]
+        if commits:
+            self.commit(GROUPS)
+        found = self.snapshots[asked[position % len(asked)]]
+        if position % 2 and self.plans:
+            found = self.plans[0][1]
+        paths = sorted(found - self.deleted)
         if not paths:
             return
         begun = self.other.begin("clean")
@@ -173,6 +181,7 @@ def run(pair: tuple[Metastore, Metastore], examples: int, steps: int) -> None:
             stateful_step_count=steps,
             deadline=None,
             suppress_health_check=list(HealthCheck),
+            phases=[Phase.explicit, Phase.generate],
         ),
     )
 
