@@ -12,7 +12,7 @@ from metastore.pipeline import determinism
 from metastore.pipeline.algebra import Filter, Operator, Project
 from metastore.pipeline.building import Built
 from metastore.pipeline.definitions import Expectation, Violation
-from metastore.pipeline.deltas import Deltas
+from metastore.pipeline.deltas import Deltas, select_from
 from metastore.pipeline.errors import BadQuery
 
 
@@ -40,7 +40,7 @@ class Checks:
             exp.alias_(exp.Count(this=exp.Case().when(exp.not_(exp.column(name)), exp.Literal.number(1))), name)
             for name in self.columns
         ]
-        return deltas.add("expected", exp.select(*missed).from_(rows))
+        return deltas.add("expected", select_from(missed, rows))
 
     def raise_for(self, layer: str, counts: Mapping[str, int]) -> None:
         """Raises ExpectationFailed if rows don't meet an expectation that fails. `counts`: by the column."""

@@ -2,8 +2,8 @@
 
 Two states of the tables are known, before and after. The *delta* of an operator is two bags: old rows, which are part
 of its result before, and new rows, which are part of its result after. Without the old rows before, and without the
-new rows after, both results are the same. A delta may have rows that didn't change, so that each rule only has to find
-a set of rows that is large enough, and to compute its part of both states:
+new rows after, both results are the same. A delta may have rows that didn't change. So each rule only has to find a set
+of rows that is large enough, and to compute its part of both states:
 
     table           what its changes say
     SELECT, WHERE   the same over the delta of the input
@@ -110,7 +110,9 @@ class Deltas:
             self._made[key] = self._delta(operator, side) if self.may_change(operator) else None
         return self._made[key]
 
-    def touched(self, operator: Operator, columns: Sequence[str], expressions: Sequence[exp.Expr]) -> str | None:
+    def touched(
+        self, operator: Operator, columns: Sequence[str], expressions: Sequence[exp.Expr], *, keep: bool
+    ) -> str | None:
         """The step with values of expressions over some columns of an operator, of all rows that may have changed.
 
         The values are named as the expressions' aliases. None if nothing can have changed.
@@ -121,8 +123,8 @@ class Deltas:
         selects = []
         for step, names in found:
             renamed = {name: exp.column(given) for name, given in names.items()}
-            selects.append(exp.select(*(_renamed(each, renamed) for each in expressions)).from_(step))
-        return self.add("touched", _distinct_of(selects), keep=True)
+            selects.append(select_from([_renamed(each, renamed) for each in expressions], step))
+        return self.add("touched", _distinct_of(selects), keep=keep)
 
     def add(self, name: str, query: exp.Query, *, keep: bool = False) -> str:
         """Makes a step."""
@@ -144,12 +146,12 @@ class Deltas:
         match operator:
             case Source():
                 columns = [exp.column(name, quoted=True).as_(mine) for mine, name in operator.stored.items()]
-                relation = self._relations[operator.table].rows(side)
+                named = self._relations[operator.table].rows(side)
                 if among is None:
-                    return self.add("table", exp.select(*columns).from_(relation))
+                    return self.add("table", select_from(columns, named))
                 stored = {mine: exp.column(name, table="l", quoted=True) for mine, name in operator.stored.items()}
                 some = [value.copy().as_(mine) for mine, value in stored.items()]
-                return self.add("table", _semi_join(some, relation, among, stored))
+                return self.add("table", _semi_join(some, named, among, stored))
             case Opaque():
                 return self._filtered(self._opaque(operator, side), operator.columns, among)
             case Project():
@@ -225,9 +227,9 @@ class Deltas:
     def _delta(self, operator: Operator, side: Side) -> str | None:
         match operator:
             case Source():
-                relation = self._relations[operator.table].changed(side)
+                named = self._relations[operator.table].changed(side)
                 columns = [exp.column(name, quoted=True).as_(mine) for mine, name in operator.stored.items()]
-                return self.add("changed", exp.select(*columns).from_(relation))
+                return self.add("changed", select_from(columns, named))
             case Opaque():
                 return self.rows(operator, side)
             case Project() | Filter() | Explode():
@@ -267,7 +269,7 @@ class Deltas:
         """The step with the values of some columns in all rows that may have changed, for an operator that has some."""
         key = ("values", operator, tuple(columns))
         if key not in self._made:
-            self._made[key] = self.touched(operator, columns, [exp.column(name) for name in columns])
+            self._made[key] = self.touched(operator, columns, [exp.column(name) for name in columns], keep=True)
         found = self._made[key]
         assert found is not None
         return found
@@ -281,7 +283,7 @@ class Deltas:
         key = ("partners", operator)
         if key not in self._made:
             columns = [exp.column(first) for first, _ in operator.equal]
-            both = [exp.select(*columns).from_(self._touched_left(operator, each)) for each in Side]
+            both = [select_from(columns, self._touched_left(operator, each)) for each in Side]
             self._made[key] = self.add("partners", _distinct_of(both), keep=True)
         step = self._made[key]
         assert step is not None
@@ -297,7 +299,7 @@ class Deltas:
             return found
         parts = []
         if (changed := self.delta(operator.left, side)) is not None:
-            parts.append(exp.select(*operator.left.columns).from_(changed))
+            parts.append(select_from(operator.left.columns, changed))
         if self.may_change(operator.right):
             among = None
             if operator.equal:
@@ -336,7 +338,7 @@ class Deltas:
             further = self.rows(operator, side, other)
             own = {name: exp.column(name, table="l") for name in operator.columns}
             rest = _semi_join([value.copy() for value in own.values()], further, first, own, kind="ANTI")
-            step = self.add("either", _union_of([exp.select(*operator.columns).from_(step), rest]))
+            step = self.add("either", _union_of([select_from(operator.columns, step), rest]))
         return step
 
     # --- which values may have changed ------------------------------------------------------------------------
@@ -370,22 +372,22 @@ class Deltas:
     def _opaque(self, operator: Opaque, side: Side) -> str:
         def replace(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Table) and node.db and f"{node.db}.{node.name}".lower() in operator.tables:
-                relation = self._relations[f"{node.db}.{node.name}".lower()].rows(side)
-                return exp.to_table(relation, alias=node.alias_or_name)
+                named = self._relations[f"{node.db}.{node.name}".lower()].rows(side)
+                return relation(named, node.alias_or_name)
             return node
 
         whole = operator.query.copy().transform(replace)
         alias = exp.TableAlias(
             this=exp.to_identifier("o"), columns=[exp.to_identifier(name) for name in operator.columns]
         )
-        return self.add("whole", exp.select(*operator.columns).from_(exp.Subquery(this=whole, alias=alias)), keep=False)
+        return self.add("whole", select_from(operator.columns, exp.Subquery(this=whole, alias=alias)), keep=False)
 
     def _project(self, operator: Project, step: str) -> str:
         columns = [_named(value, name) for name, value in operator.expressions.items()]
-        return self.add("select", exp.select(*columns).from_(step))
+        return self.add("select", select_from(columns, step))
 
     def _filter(self, operator: Filter, step: str) -> str:
-        return self.add("where", exp.select(*operator.columns).from_(step).where(operator.condition.copy()))
+        return self.add("where", select_from(operator.columns, step).where(operator.condition.copy()))
 
     def _explode(self, operator: Explode, step: str) -> str:
         columns = [operator.position, *operator.made]
@@ -397,23 +399,23 @@ class Deltas:
                 this=exp.to_identifier("exploded"), columns=[exp.to_identifier(name) for name in columns]
             ),
         )
-        query = exp.select(*operator.columns).from_(step)
+        query = select_from(operator.columns, step)
         query.append("laterals", view)
         return self.add("explode", query)
 
     def _union(self, operator: UnionAll, steps: Sequence[str]) -> str:
-        return self.add("union", _union_of([exp.select(*operator.columns).from_(each) for each in steps]))
+        return self.add("union", _union_of([select_from(operator.columns, each) for each in steps]))
 
     def _aggregate(self, operator: Aggregate, step: str) -> str:
         if not operator.aggregates:
-            return self.add("distinct", exp.select(*operator.groups).from_(step).distinct())
+            return self.add("distinct", select_from(operator.groups, step).distinct(copy=False))
         columns = [_named(value, name) for name, value in operator.aggregates.items()]
-        query = exp.select(*operator.groups, *columns).from_(step)
+        query = select_from([*operator.groups, *columns], step)
         return self.add("groups", query.group_by(*operator.groups) if operator.groups else query)
 
     def _window(self, operator: Window, step: str) -> str:
         columns = [_named(value, name) for name, value in operator.functions.items()]
-        return self.add("window", exp.select(*operator.input.columns, *columns).from_(step))
+        return self.add("window", select_from([*operator.input.columns, *columns], step))
 
     def _join(self, operator: Join, left: str, right: str) -> str:
         kinds: dict[JoinKind, dict[str, str]] = {
@@ -424,9 +426,22 @@ class Deltas:
             JoinKind.ANTI: {"kind": "ANTI"},
         }
         condition = exp.true() if operator.condition is None else operator.condition.copy()
-        join = exp.Join(this=exp.to_table(right, alias="r"), on=condition, **kinds[operator.kind])
-        query = exp.select(*operator.columns).from_(exp.to_table(left, alias="l"))
-        return self.add("join", query.join(join))
+        join = exp.Join(this=relation(right, "r"), on=condition, **kinds[operator.kind])
+        query = select_from(operator.columns, relation(left, "l"))
+        return self.add("join", query.join(join, copy=False))
+
+
+def relation(name: str, alias: str | None = None) -> exp.Table:
+    """A relation in FROM."""
+    named = None if alias is None else exp.TableAlias(this=exp.to_identifier(alias))
+    return exp.Table(this=exp.to_identifier(name), alias=named)
+
+
+def select_from(columns: Iterable[exp.Expr | str], source: str | exp.Expr) -> exp.Select:
+    """A SELECT of columns, or of the columns of some names, from a relation."""
+    selected = [exp.column(each) if isinstance(each, str) else each for each in columns]
+    table = relation(source) if isinstance(source, str) else source
+    return exp.Select(expressions=selected, from_=exp.From(this=table))
 
 
 def _named(value: exp.Expr, name: str) -> exp.Expr:
@@ -458,35 +473,35 @@ def _semi_join(
     conditions = [
         exp.NullSafeEQ(this=own[column].copy(), expression=exp.column(value, table="r")) for column, value in among.on
     ]
-    join = exp.Join(this=exp.to_table(among.step, alias="r"), kind=kind, on=exp.and_(*conditions))
-    return exp.select(*columns).from_(exp.to_table(step, alias="l")).join(join)
+    join = exp.Join(this=relation(among.step, "r"), kind=kind, on=exp.and_(*conditions))
+    return select_from(columns, relation(step, "l")).join(join, copy=False)
 
 
 def _unlike(operator: Operator, step: str, others: str | None) -> exp.Select:
     """The rows of an operator whose key is not among those of other rows of it."""
     if others is None:
-        return exp.select(*operator.columns).from_(step)
+        return select_from(operator.columns, step)
     own = {name: exp.column(name, table="l") for name in operator.columns}
     columns = [value.copy() for value in own.values()]
     if not operator.key:  # one row at most, which is another now
-        return exp.select(*columns).from_(exp.to_table(step, alias="l")).where(exp.false())
+        return select_from(columns, relation(step, "l")).where(exp.false())
     return _semi_join(columns, step, Among(others, tuple((name, name) for name in operator.key)), own, kind="ANTI")
 
 
 def _union_of(parts: Sequence[exp.Query]) -> exp.Query:
     first, *others = parts
     for each in others:
-        first = exp.union(first, each, distinct=False)
+        first = exp.union(first, each, distinct=False, copy=False)
     return first
 
 
 def _distinct_of(parts: Sequence[exp.Select]) -> exp.Query:
     """The distinct rows of several queries."""
     if len(parts) == 1:
-        return parts[0].distinct()
+        return parts[0].distinct(copy=False)
     first: exp.Query = parts[0]
     for each in parts[1:]:
-        first = exp.union(first, each, distinct=True)
+        first = exp.union(first, each, distinct=True, copy=False)
     return first
 
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType
 from metastore.pipeline.algebra import Aggregate, Join, JoinKind, Opaque, Operator, Window, tables_of, walk
 from metastore.pipeline.building import Built, numbered
-from metastore.pipeline.deltas import Deltas, Relations, Side
+from metastore.pipeline.deltas import Deltas, Relations, Side, relation, select_from
 from metastore.pipeline.errors import BadQuery
 
 ROW_KEY = "_row_key"
@@ -121,21 +121,21 @@ def refresh(layer: Layer, deltas: Deltas, stored: str) -> str | None:
     `_change_type`. They are net: no row of them is as it was.
     """
     operator = layer.operator
-    keys = deltas.touched(operator, sorted(_columns_in(layer.key_expressions())), layer.key_expressions())
+    names = sorted(_columns_in(layer.key_expressions()))
+    keys = deltas.touched(operator, names, layer.key_expressions(), keep=False)
     rows = deltas.delta(operator, Side.AFTER)
     if keys is None or rows is None:
         return None
-    new = deltas.add("new", exp.select(*layer.expressions()).from_(rows), keep=True)
+    new = deltas.add("new", select_from(layer.expressions(), rows))
     own = [exp.column(name, table="l", quoted=True) for name in layer.columns]
-    join = exp.Join(this=exp.to_table(keys, alias="r"), kind="SEMI", on=_same_key(layer))
-    old = deltas.add("stored", exp.select(*own).from_(exp.to_table(stored, alias="l")).join(join), keep=True)
+    join = exp.Join(this=relation(keys, "r"), kind="SEMI", on=_same_key(layer))
+    old = deltas.add("stored", select_from(own, relation(stored, "l")).join(join, copy=False))
     return _compared(layer, deltas, old, new)
 
 
 def recomputed(layer: Layer, deltas: Deltas, stored: str) -> str:
     """The step with the changes of a layer's table, from the whole answer of its query now."""
-    rows = deltas.rows(layer.operator, Side.AFTER)
-    new = deltas.add("new", exp.select(*layer.expressions()).from_(rows), keep=True)
+    new = deltas.add("new", select_from(layer.expressions(), deltas.rows(layer.operator, Side.AFTER)))
     return _compared(layer, deltas, stored, new)
 
 
@@ -146,34 +146,49 @@ def relations_after(layer: Layer, deltas: Deltas, stored: str, changes: str | No
     columns = [exp.column(name, quoted=True) for name in layer.columns]
 
     def of(*kinds: ChangeType) -> exp.Select:
-        return exp.select(*columns).from_(changes).where(exp.column(CHANGE_TYPE).isin(*(str(each) for each in kinds)))
+        return select_from(columns, changes).where(exp.column(CHANGE_TYPE).isin(*(str(each) for each in kinds)))
 
     old = deltas.add("old", of(ChangeType.DELETE, ChangeType.UPDATE_PREIMAGE))
     new = deltas.add("new", of(ChangeType.INSERT, ChangeType.UPDATE_POSTIMAGE))
-    kept = exp.select(*(exp.column(name, table="l", quoted=True) for name in layer.columns)).from_(
-        exp.to_table(stored, alias="l")
-    )
-    kept = kept.join(exp.Join(this=exp.to_table(changes, alias="r"), kind="ANTI", on=_same_key(layer)))
-    after = deltas.add("after", exp.union(kept, exp.select(*columns).from_(new), distinct=False))
+    own = [exp.column(name, table="l", quoted=True) for name in layer.columns]
+    join = exp.Join(this=relation(changes, "r"), kind="ANTI", on=_same_key(layer))
+    kept = select_from(own, relation(stored, "l")).join(join, copy=False)
+    after = deltas.add("after", exp.union(kept, select_from(columns, new), distinct=False))
     return Relations(stored, after, old, new)
 
 
 def _compared(layer: Layer, deltas: Deltas, old: str, new: str) -> str:
     """The step with the rows that differ, as changes."""
-    values = [name for name in layer.columns if name not in layer.key]
-    differs = [_differ(name, as_text=name in layer.texts) for name in values]
-    missing = exp.Is(this=exp.column(layer.key[0], table="r", quoted=True), expression=exp.Null())
+    sides = {"l": [f"old_{number}" for number in range(len(layer.columns))]}
+    sides["r"] = [f"new_{number}" for number in range(len(layer.columns))]
+    both = [
+        exp.alias_(exp.column(name, table=side, quoted=True), made)
+        for side, names in sides.items()
+        for name, made in zip(layer.columns, names, strict=True)
+    ]
+    differs = [_differ(name, as_text=name in layer.texts) for name in layer.columns]
+    join = exp.Join(this=relation(new, "r"), side="FULL", kind="OUTER", on=_same_key(layer))
+    joined = select_from(both, relation(old, "l")).join(join, copy=False).where(exp.or_(*differs), copy=False)
+    pairs = deltas.add("compared", joined, keep=True)
+    place = layer.columns.index(layer.key[0])
 
-    def side(rows: str, others: str, alone: ChangeType, changed: ChangeType) -> exp.Select:
-        kind = exp.Case().when(missing.copy(), exp.Literal.string(str(alone))).else_(exp.Literal.string(str(changed)))
-        own = [exp.column(name, table="l", quoted=True) for name in layer.columns]
-        join = exp.Join(this=exp.to_table(others, alias="r"), side="LEFT", on=_same_key(layer))
-        query = exp.select(*own, exp.alias_(kind, CHANGE_TYPE)).from_(exp.to_table(rows, alias="l")).join(join)
-        return query.where(exp.or_(missing.copy(), *(each.copy() for each in differs)))
+    def of(side: str, other: str, alone: ChangeType, changed: ChangeType) -> exp.Select:
+        own = [
+            exp.alias_(exp.column(made), name, quoted=True)
+            for made, name in zip(sides[side], layer.columns, strict=True)
+        ]
+        is_alone = _is_null(sides[other][place])
+        kind = exp.Case().when(is_alone, exp.Literal.string(str(alone))).else_(exp.Literal.string(str(changed)))
+        there = exp.not_(_is_null(sides[side][place]))
+        return select_from([*own, exp.alias_(kind, CHANGE_TYPE)], pairs).where(there, copy=False)
 
-    gone = side(old, new, ChangeType.DELETE, ChangeType.UPDATE_PREIMAGE)
-    came = side(new, old, ChangeType.INSERT, ChangeType.UPDATE_POSTIMAGE)
-    return deltas.add("changes", exp.union(gone, came, distinct=False), keep=True)
+    gone = of("l", "r", ChangeType.DELETE, ChangeType.UPDATE_PREIMAGE)
+    came = of("r", "l", ChangeType.INSERT, ChangeType.UPDATE_POSTIMAGE)
+    return deltas.add("changes", exp.union(gone, came, distinct=False))
+
+
+def _is_null(column: str) -> exp.Expr:
+    return exp.Is(this=exp.column(column), expression=exp.Null())
 
 
 def _same_key(layer: Layer) -> exp.Expr:

@@ -46,8 +46,7 @@ class SparkEngine:
         for key, value in {**DEFAULTS, **configuration}.items():
             if self._spark.conf.isModifiable(key):
                 self._spark.conf.set(key, value)
-        self._views: list[str] = []
-        self._kept: list[DataFrame] = []
+        self._views: set[str] = set()
         self._changes: dict[_Range, DataFrame] = {}
 
     # --- the analyser -----------------------------------------------------------------------------------------
@@ -127,7 +126,7 @@ class SparkEngine:
     # --- steps ------------------------------------------------------------------------------------------------
 
     def run(self, steps: Sequence[Step]) -> None:
-        """Makes the results of steps relations. Nothing is computed before it is read."""
+        """Makes the results of steps relations. Those that aren't kept are computed where they are read."""
         for each in steps:
             rows = self._spark.sql(each.query.sql("spark"))
             self._bind(each.name, self._keep(rows) if each.keep else rows)
@@ -148,23 +147,24 @@ class SparkEngine:
         return KeyedWrite(rows, lake, lake.schema(), "merge", source="pipeline", based_on=position).action()
 
     def close(self) -> None:
-        """Forgets all names, and what was kept."""
+        """Forgets all names. What was kept goes with them."""
         for name in self._views:
             self._spark.catalog.dropTempView(name)
-        for kept in self._kept:
-            kept.unpersist()
         self._views.clear()
-        self._kept.clear()
         self._changes.clear()
 
     def _bind(self, name: str, rows: DataFrame) -> None:
         rows.createOrReplaceTempView(name)
-        self._views.append(name)
+        self._views.add(name)
 
-    def _keep(self, rows: DataFrame) -> DataFrame:
-        kept = rows.persist()
-        self._kept.append(kept)
-        return kept
+    @staticmethod
+    def _keep(rows: DataFrame) -> DataFrame:
+        """The same rows, computed now.
+
+        A checkpoint, since plans over kept rows then begin there. Plans over cached ones contain the plans of these,
+        and theirs, and grow without bound. Executors that are lost make the refresh fail, which is begun again.
+        """
+        return rows.localCheckpoint(eager=True)
 
 
 def _lower(rows: DataFrame) -> DataFrame:

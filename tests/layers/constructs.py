@@ -67,3 +67,33 @@ QUERIES: dict[str, str] = {
     "whole within": "SELECT t.city, count(*) AS n FROM (SELECT city, id FROM orders ORDER BY id LIMIT 4) t JOIN customers c ON t.id = c.id GROUP BY t.city",
     "whole with cte": "WITH big AS (SELECT * FROM orders WHERE amount > 1) SELECT id FROM big ORDER BY id DESC LIMIT 2",
 }
+
+QUICK = frozenset(
+    [
+        "filter",
+        "key dropped",
+        "inner join",
+        "left join of many",
+        "right join",
+        "full join",
+        "anti join",
+        "in",
+        "inequality",
+        "commas",
+        "using grouped",
+        "union all",
+        "union",
+        "distinct",
+        "having",
+        "group of join",
+        "group of left join",
+        "global left",
+        "latest",
+        "windows",
+        "cte twice",
+        "bag joined",
+        "union with bag",
+        "whole within",
+    ]
+)
+"""Those that every run of the tests has; they have each rule of increments among them."""

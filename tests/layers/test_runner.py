@@ -106,7 +106,10 @@ with LakeClient(uri) as client:
 """
 
 
-@pytest.mark.parametrize("stage", ["begun", "written", "completed"])
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize("stage", [pytest.param("begun", marks=LONG), "written", pytest.param("completed", marks=LONG)])
 def test_a_refresh_that_is_killed(shop: Shop, metastore_server: MetastoreServer, stage: str) -> None:
     filled(shop)
     shop.runner().refresh()
@@ -122,7 +125,7 @@ def test_a_refresh_that_is_killed(shop: Shop, metastore_server: MetastoreServer,
     shop.check()
 
 
-@pytest.mark.parametrize("stage", ["computed", "begun", "written"])
+@pytest.mark.parametrize("stage", ["computed", pytest.param("begun", marks=LONG), "written"])
 def test_of_two_runners_one_looks_again(shop: Shop, stage: str) -> None:
     filled(shop)
     shop.runner().refresh()
