@@ -197,6 +197,7 @@ def test_self_signed_certificate(tmp_path: Path) -> None:
     assert client.getpeercert()["subjectAltName"] == (("DNS", "localhost"), ("IP Address", "127.0.0.1"))  # type: ignore[index]
 
 
+@pytest.mark.long
 def test_files_that_can_not_be_used_stop_the_start(tmp_path: Path) -> None:
     key = tmp_path / "key.pem"
     key.write_text("nothing")

@@ -88,7 +88,11 @@ class Discarding(State):
         if connection.eof or connection.draining:
             transport.close()
             return
-        transport.write_eof()
+        try:
+            transport.write_eof()
+        except OSError:  # the client has reset the connection
+            transport.abort()
+            return
         self._timer = context.loop.call_later(context.timeouts.receive or DISCARD_SECONDS, transport.abort)
         connection.resume_reading()
 

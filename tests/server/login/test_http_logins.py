@@ -171,6 +171,7 @@ def test_tokens_that_are_refused(
     assert "Traceback" not in body
 
 
+@pytest.mark.long
 def test_key_that_was_added_later(tmp_path: Path) -> None:
     keys = KeyServer()
     keys.add("a")

@@ -264,6 +264,16 @@ def test_ten_thousand_bytes_of_messages(server: StandIn) -> None:
         assert server.end_of(connection)["reason"] == "login_size"
 
 
+def test_client_that_resets_before_its_answer(server: StandIn) -> None:
+    """The answer to a wrong password may have to wait; nobody is there any more when it is sent."""
+    for _ in range(6):
+        with server.connect() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            connection.sendall(b"".join(GOOD))
+    wait_until(lambda: len(server.lines("login refused")) >= 1)
+    assert server.lines("unexpected error in the event loop") == []
+
+
 def test_half_open_negotiations_leave_room_for_others(server: StandIn) -> None:
     with contextlib.ExitStack() as stack:
         half_open = [stack.enter_context(server.connect()) for _ in range(300)]

@@ -44,6 +44,7 @@ def test_thrift_within_tls_beside_plain_thrift(server: StandIn, keys: Keys, newe
         assert plain.getVersion() == "stand-in"
 
 
+@pytest.mark.long
 def test_large_messages_and_replies(server: StandIn, keys: Keys) -> None:
     with server.client(keys.login()) as client, flat_memory(server.worker, 40 * MB):
         assert len(client.get_partitions("db", "t", 60)) == 60_000
@@ -118,6 +119,7 @@ def test_client_that_does_not_trust_the_server(server: StandIn, tmp_path: Path) 
         server.client(Login(authorities=Authority(tmp_path).file))
 
 
+@pytest.mark.long
 def test_end_of_the_connection_is_said_within_tls(tmp_path: Path, keys: Keys) -> None:
     """Without close_notify the client would have to take the end for an attack."""
     with StandIn(tmp_path / "data", **keys.tls) as server, _wrapped(server, keys) as waiting:
