@@ -88,7 +88,12 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
 @uri_option
 @json_option
 def dry_run(project: Path, uri: str, as_json: bool) -> None:
-    """Check a project's definitions; make and write nothing."""
+    """Check a project's definitions; make and write nothing.
+
+    \b
+    Example:
+      metastore pipeline dry-run shop --uri thrift://metastore.example:9083
+    """
     with _runner(_graph(project), uri) as runner:
         found = runner.compile()
     if as_json:
@@ -136,7 +141,12 @@ def explain(project: Path, table: str | None, uri: str, as_json: bool) -> None:
 @uri_option
 @json_option
 def status(project: Path, uri: str, as_json: bool) -> None:
-    """Show how far tables are behind their sources."""
+    """Show how far tables are behind their sources.
+
+    \b
+    Example:
+      metastore pipeline status shop --json
+    """
     found = _statuses(_graph(project), uri)
     if as_json:
         print_json([each.as_json() for each in found])
@@ -160,7 +170,12 @@ def status(project: Path, uri: str, as_json: bool) -> None:
 @uri_option
 @click.option("--html", "page_file", required=True, metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
 def graph(project: Path, uri: str, page_file: Path) -> None:
-    """Draw a project's tables as a page: what reads what, and lags."""
+    """Draw a project's tables as a page: what reads what, and lags.
+
+    \b
+    Example:
+      metastore pipeline graph shop --html shop.html
+    """
     from metastore.cli.html import write
     from metastore.cli.pipeline_page import pipeline_page
 

@@ -87,7 +87,7 @@ class DuckEngine:
         return dict(zip((each[0] for each in found.description), row, strict=True))
 
     def action(self, changes: str, lake: LakeTable, position: int) -> Action:
-        rows = self._connection.execute(f"FROM {changes}").to_arrow_table()
+        rows = self._connection.sql(f"FROM {changes}").to_arrow_table()
         return _Change(lake, rows, "merge", None, "pipeline", position).action()
 
     def close(self) -> None:
