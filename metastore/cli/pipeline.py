@@ -168,9 +168,16 @@ def status(project: Path, uri: str, as_json: bool) -> None:
 @pipeline.command()
 @_project_argument
 @uri_option
-@click.option("--html", "page_file", required=True, metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--html",
+    "page_file",
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the page to FILE.",
+)
 def graph(project: Path, uri: str, page_file: Path) -> None:
-    """Draw a project's tables as a page: what reads what, and lags.
+    """Draw a project's tables as a page, with their lags.
 
     \b
     Example:

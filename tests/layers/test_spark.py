@@ -145,6 +145,7 @@ def test_the_example(target: Target) -> None:
     changed = lines.index("a customer moves, another is deleted, an order is corrected:")
     assert [line.split(" ", 2)[1] for line in lines[:changed] if "." in line.split(" ")[0]] == ["full"] * 4
     after = {line.split(" ")[0]: " ".join(line.split(" ")[1:]) for line in lines[changed + 1 :] if line[:1].isalpha()}
-    assert after["dwd.orders"].startswith("incremental {'updated': 3}")
-    assert "| Bonn|   20.0|     1|" in done.stdout
-    assert "|unknown|    5.5|     1|" in done.stdout
+    assert after["dwd.orders"].startswith("incremental")
+    assert after["dws.revenue"].startswith("by group")
+    shown = done.stdout.replace(" ", "")
+    assert all(row in shown for row in ("|Bonn|20.0|1|", "|unknown|5.5|1|", "|Bonn|8.0|1|"))
