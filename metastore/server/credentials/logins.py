@@ -39,8 +39,9 @@ class Tokens(Protocol):
 
 
 def needed(settings: Settings) -> bool:
-    """Whether a server asks who comes in, or speaks more than plain Thrift."""
-    return settings.authentication != ("none",) or settings.tls_certificate is not None
+    """Whether a server asks who comes in, speaks more than plain Thrift, or must know its own processes by proof."""
+    asks = settings.authentication != ("none",) or settings.authorization != "none"
+    return asks or settings.tls_certificate is not None
 
 
 def check_files(settings: Settings) -> None:
