@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import text
 from thrift.Thrift import TException
 
+from metastore import api
 from metastore.api.registry import HANDLERS, Call, Encoded
 from metastore.api.session import Session
 from metastore.services.wiring import Metastore
@@ -18,6 +19,8 @@ from metastore.store.engine.read_set import recording
 from metastore.store.migrations import upgrade
 from tests.support.postgres import Postgres
 from tests.visibility.readers import Reader
+
+api.load()
 
 Object = tuple[str, int]
 
