@@ -32,6 +32,7 @@ TOLD_BY = {
     "instants": {Kind.TIMELINE},
     "data_files": {Kind.TIMELINE},  # they change when an instant does
     "lake_partitions": {Kind.TIMELINE},  # like their files
+    "uncommitted_spans": {Kind.TIMELINE},  # of partitions with files they change with a position
     "publications": {Kind.TIMELINE},  # who finds files on their way moves them, and what it answers isn't kept
     "cache_state": ANY,
 }

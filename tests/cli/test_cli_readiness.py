@@ -78,6 +78,7 @@ class TestList:
             "starts": "2024-01-31T00:00:00.000+00:00",
             "committed": None,
             "committed_by": None,
+            "waits_for_publish": False,
         }
 
     def test_of_a_table_without_partitions(self, uri: str) -> None:

@@ -20,7 +20,10 @@ from tests.support.exposition import Exposition
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
 
-TASKS = {"housekeeping", "readiness", "file deletions", "counting pending work", "sequencer"}
+TASKS = {
+    *("housekeeping", "readiness", "file deletions", "lost jobs of table services", "counting pending work"),
+    "sequencer",
+}
 OPTIONS = (
     *("--workers", "1", "--threads", "2", "--database-pool-size", "1", "--http-port", "0"),
     *("--readiness-seconds", "0.2", "--housekeeping-seconds", "3600"),

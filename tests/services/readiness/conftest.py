@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from metastore.services.readiness import progress, service
+from metastore.services.readiness import due, progress, service
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
 from tests.services.readiness.lake import StreamTable
@@ -75,6 +75,6 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Stands still until it may go on."""
     clock = Clock()
-    for module in (service, progress):
+    for module in (service, progress, due):
         monkeypatch.setattr(module, "now_ms", lambda _tx: clock.now)
     return clock
