@@ -456,7 +456,8 @@ def test_a_life(metastore: Metastore, kind: str, outermost: str) -> None:
     assert life.done >= {("make", kind), ("change", kind), ("drop", kind)}
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 20))])
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20))
 def test_lives_at_random(metastore: Metastore, seed: int) -> None:
     chance = random.Random(seed)
     life = Life(metastore, own_catalog=bool(seed % 2))

@@ -87,6 +87,7 @@ class Client(threading.Thread):
         assert name not in client.call(lambda server: server.get_all_tables("d"))
 
 
+@pytest.mark.long
 def test_our_clients(pair: list[MetastoreServer]) -> None:
     stop, told_all = threading.Event(), threading.Event()
     answer: list[str | None] = []

@@ -27,7 +27,8 @@ result = None
 """
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [1, 5])
 def test_each_row_is_there_once(kills: int, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     source = tmp_path / "source"

@@ -63,6 +63,7 @@ def test_a_change_is_seen_through_the_other_server_at_once(pair: tuple[Metastore
                 reader.get_table("d", f"r{number}")
 
 
+@pytest.mark.long
 def test_each_is_killed_in_turn(pair: tuple[MetastoreServer, MetastoreServer], tmp_path: Path, seed: int) -> None:
     """Clients go to the other server, as with two URIs in `hive.metastore.uris`, and find all that they did."""
     chance = random.Random(seed)

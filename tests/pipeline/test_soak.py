@@ -137,6 +137,7 @@ def soak(directory: Path, seed: int, *, partitions: int, deaths: int, rows_per_s
     print(f"{proof}; {reader.looks} looks, {reader.missed} without an answer")
 
 
+@pytest.mark.long
 def test_killed_at_random_moments(tmp_path: Path, seed: int) -> None:
     require("4")
     soak(tmp_path, seed, partitions=24, deaths=1, rows_per_second=700)
