@@ -164,6 +164,7 @@ def test_a_runner_whose_changes_touch_nothing_loses_too(shop: Shop) -> None:
     shop.check()
 
 
+@pytest.mark.long
 def test_a_runner_that_is_always_overtaken_gives_up(shop: Shop) -> None:
     filled(shop)
     slow = shop.runner()

@@ -136,6 +136,7 @@ def test_a_metastore_that_is_not_there(tmp_path: Path, uri: str, message: str) -
     assert message in failed.stderr.splitlines()[-1]
 
 
+@pytest.mark.long
 def test_a_line_that_is_no_row_ends_the_job(
     metastore_server: MetastoreServer, client: ThriftClient, tmp_path: Path
 ) -> None:

@@ -48,6 +48,7 @@ def test_the_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:
     assert left_running(tmp_path) == []
 
 
+@pytest.mark.long
 def test_a_stopped_demo_leaves_nothing(tmp_path: Path) -> None:
     demo = start(tmp_path)
     assert demo.stdout is not None

@@ -148,6 +148,7 @@ def test_the_released_wheel_has_the_jar(released_jar: Path, tmp_path: Path) -> N
     assert packaged.read_bytes() == released_jar.read_bytes()
 
 
+@pytest.mark.long
 def test_installed_from_source(hinting_session: Callable[[str], SparkSession], lake: Lake, tmp_path: Path) -> None:
     """The hint works with what a wheel without a jar brings, also in a JVM in which another session ran before."""
     session = hinting_session("4")

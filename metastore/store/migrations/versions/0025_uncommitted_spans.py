@@ -27,6 +27,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("table_id", "partition_name", "opened_at", name=op.f("uncommitted_spans_pkey")),
         comment="at which positions partitions were uncommitted; at all others they were ready",
     )
+    op.execute(
+        "CREATE TRIGGER cache_end AFTER TRUNCATE ON uncommitted_spans FOR EACH STATEMENT EXECUTE FUNCTION cache_end()"
+    )
     # Since when they are isn't known. No reader of any position saw them so far.
     op.execute(
         "INSERT INTO uncommitted_spans (table_id, partition_name, opened_at)"
