@@ -125,3 +125,28 @@ def finalize(
         ),
     )
     return Finalized(completed, event, tables.touch(tx, row.id))
+
+
+def complete_own(
+    tx: Transaction,
+    row: TableRow,
+    events: Events,
+    changes: Changes,
+    *,
+    action: str,
+    position: int,
+    oldest_readable: int | None = None,
+) -> None:
+    """Adds an instant of the server itself, and finalizes it at once. The caller has locked the table's completions.
+
+    `oldest_readable`: by default it stays as it is.
+    """
+    line = instants.hold_timeline(tx, row.id)
+    assert line is not None, "the caller has seen to it that there is one"
+    now = now_ms(tx)
+    timestamp = rules.next_timestamp(line.last_timestamp, now)
+    instants.put_timeline(tx, row.id, line._replace(last_timestamp=timestamp))
+    instant = instants.add(tx, row.id, timestamp, action, rules.INFLIGHT, now, line.position, attempt=1)
+    oldest = line.oldest_readable if oldest_readable is None else oldest_readable
+    finalized = finalize(tx, row, events, instant, changes, action=action, position=position, oldest_readable=oldest)
+    instants.put_event(tx, [instant.id], finalized.event)

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from metastore.services.events.recorder import Events
 from metastore.services.instants import states as rules
-from metastore.services.instants.finalize import Changes, change_snapshot, finalize
+from metastore.services.instants.finalize import Changes, change_snapshot, complete_own
 from metastore.services.instants.keyed_tables import is_keyed
 from metastore.services.instants.paths import DIRECTORY
-from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import data_files
 from metastore.store.table.tables import TableRow
@@ -51,23 +50,8 @@ def drop_files(tx: Transaction, row: TableRow, names: Sequence[str] | None, even
         # The caller deletes the partitions' directories. Replaced files lie elsewhere.
         data_files.schedule_deletion(tx, row.id, data_files.paths_if_any_below(tx, row.id, wanted, DIRECTORY))
         data_files.forget_partitions(tx, row.id, wanted)
-    line = instants.hold_timeline(tx, row.id)
-    assert line is not None, "the caller has seen to it that there is one"
-    now = now_ms(tx)
-    timestamp = rules.next_timestamp(line.last_timestamp, now)
-    instants.put_timeline(tx, row.id, line._replace(last_timestamp=timestamp))
-    instant = instants.add(tx, row.id, timestamp, rules.REPLACECOMMIT, rules.INFLIGHT, now, line.position, attempt=1)
-    finalized = finalize(
-        tx,
-        row,
-        events,
-        instant,
-        changes,
-        action=rules.REPLACECOMMIT,
-        position=position,
-        oldest_readable=position if deleted else line.oldest_readable,
-    )
-    instants.put_event(tx, [instant.id], finalized.event)
+    oldest = position if deleted else None
+    complete_own(tx, row, events, changes, action=rules.REPLACECOMMIT, position=position, oldest_readable=oldest)
 
 
 def refuse_rename(tx: Transaction, row: TableRow, names: Sequence[str], done: str) -> None:

@@ -8,9 +8,8 @@ from collections.abc import Collection
 
 from metastore.services.events.recorder import Events
 from metastore.services.instants import states as rules
-from metastore.services.instants.finalize import Changes, finalize
+from metastore.services.instants.finalize import Changes, complete_own
 from metastore.services.instants.keyed_tables import publishes_at_readiness
-from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import data_files
 from metastore.store.table.tables import TableRow
@@ -51,23 +50,8 @@ class ReadinessChanges:
 
     def _new_position(self, tx: Transaction, row: TableRow, names: Collection[str]) -> int:
         position = instants.timeline(tx, row.id).position + 1
-        line = instants.hold_timeline(tx, row.id)
-        assert line is not None, "nobody drops a locked table"
-        now = now_ms(tx)
-        timestamp = rules.next_timestamp(line.last_timestamp, now)
-        instants.put_timeline(tx, row.id, line._replace(last_timestamp=timestamp))
-        instant = instants.add(tx, row.id, timestamp, rules.READINESS, rules.INFLIGHT, now, line.position, attempt=1)
-        finalized = finalize(
-            tx,
-            row,
-            self._events,
-            instant,
-            Changes(changed_groups=[ChangedGroup(each, None) for each in sorted(names)]),
-            action=rules.READINESS,
-            position=position,
-            oldest_readable=line.oldest_readable,
-        )
-        instants.put_event(tx, [instant.id], finalized.event)
+        changes = Changes(changed_groups=[ChangedGroup(each, None) for each in sorted(names)])
+        complete_own(tx, row, self._events, changes, action=rules.READINESS, position=position)
         return position
 
 
