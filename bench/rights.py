@@ -4,12 +4,12 @@ import logging
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 
 import structlog
 from sqlalchemy import NullPool, create_engine, text
 
+from bench import services
 from bench.figures import Figure, Report
 from bench.options import Options
 from metastore.api.rights.guard import Verdict
@@ -20,9 +20,7 @@ from metastore.services.access.caller import Caller
 from metastore.services.access.rights import Action, Kind, Securable
 from metastore.services.access.sql_standard import SqlStandard
 from metastore.services.wiring import Metastore
-from metastore.settings import Settings
 from metastore.store.cache import cache_changes
-from metastore.store.migrations import upgrade
 from metastore.wire.hive import (
     HiveObjectPrivilege,
     HiveObjectRef,
@@ -32,7 +30,6 @@ from metastore.wire.hive import (
     PrivilegeGrantInfo,
 )
 from tests.support import builders
-from tests.support.postgres import Postgres
 
 FULL, QUICK = 100_000, 1_000
 AT_ONCE = 1_000
@@ -47,18 +44,11 @@ def run(options: Options) -> Report:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     tables = QUICK if options.quick else FULL
     rounds = options.rounds or (3 if options.quick else 20)
-    with ExitStack() as stack:
-        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        postgres = Postgres(home / "postgres")
-        stack.callback(postgres.close)
-        url = stack.enter_context(postgres.fresh_database())
-        upgrade(url)
-        metastore = Metastore.open(Settings(database_url=url, warehouse_dir=str(home / "warehouse")))
-        stack.callback(metastore.close)
+    with services.opened() as (metastore, url), tempfile.TemporaryDirectory(prefix="bench-") as home:
         _fill(metastore, url, tables)
         _decisions(metastore, report, rounds)
         _filters(metastore, report, tables, rounds)
-        _audit(home, report, rounds)
+        _audit(Path(home), report, rounds)
     return report
 
 

@@ -1,21 +1,17 @@
 """Timelines: what a commit and a read cost in tables of a few files and of a million."""
 
 import logging
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
 
 import structlog
 from rich.progress import Progress
 
+from bench import services
 from bench.figures import Figure, Report
 from bench.options import Options
 from metastore.services.model.visibility import Scope
 from metastore.services.wiring import Metastore
-from metastore.settings import Settings
-from metastore.store.migrations import upgrade
 from metastore.wire.lake import (
     BeginInstantRequest,
     CompleteInstantRequest,
@@ -26,7 +22,6 @@ from metastore.wire.lake import (
     TableReference,
 )
 from tests.support import builders
-from tests.support.postgres import Postgres
 
 PER_PARTITION = 1_000
 AT_ONCE = 100_000
@@ -39,14 +34,7 @@ def run(options: Options) -> Report:
     """Tables of several sizes, on a Postgres of its own, without a network between."""
     report = Report("timeline")
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    with ExitStack() as stack:
-        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        postgres = Postgres(home / "postgres")
-        stack.callback(postgres.close)
-        url = stack.enter_context(postgres.fresh_database())
-        upgrade(url)
-        metastore = Metastore.open(Settings(database_url=url, warehouse_dir=str(home / "warehouse")))
-        stack.callback(metastore.close)
+    with services.opened() as (metastore, _):
         metastore.databases.create(builders.database("bench"))
         for size in QUICK if options.quick else FULL:
             _measure(metastore, report, size, rounds=options.rounds or (5 if options.quick else 100))

@@ -452,7 +452,8 @@ class PartitionService:
             self._mover.settle_within(tx, given_places)
             self._deletable.record_given(tx, given_places)
         if committed:
-            self._commits.check_published(tx, row, [old.name for old in found if old.id in dict(committed)])
+            turning = dict(committed)
+            self._commits.check_published(tx, row, [old.name for old in found if old.id in turning])
             self._commits.prepare_commit(tx, row, committed)
         if reopened:
             self._commits.prepare_reopening(tx, row, reopened)
