@@ -1,7 +1,7 @@
 """What a refresh needs of an engine that computes: Spark, or another that understands the steps."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from metastore.client.keyed_writes import Action
 from metastore.client.lake import LakeTable
@@ -42,8 +42,14 @@ class Engine(Analyser, Protocol):
     def values(self, relation: str) -> Mapping[str, int]:
         """The one row of a relation."""
 
+    def rows(self, relation: str) -> list[dict[str, Any]]:
+        """The rows of a relation, by their columns' names; few."""
+
     def action(self, changes: str, lake: LakeTable, position: int) -> Action:
         """The instant that writes a relation of changes into a table that was read at a position."""
+
+    def replacing(self, rows: str, lake: LakeTable, position: int, *, whole: bool) -> Action:
+        """The instant that replaces the partitions of a relation's rows, or the `whole` table, by these rows."""
 
     def close(self) -> None:
         """Forgets all relations."""

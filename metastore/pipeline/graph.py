@@ -1,6 +1,6 @@
 """Puts a project's definitions in order: which layer reads which tables, and what must be computed before what."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
@@ -55,11 +55,23 @@ class Graph:
 
     def node(self, name: str) -> Node:
         """The layer of a name, with or without database. Raises BadDefinition."""
-        full = _full(name, self.project.database)
+        full = self.full_name(name)
         for each in self.nodes:
             if each.name == full:
                 return each
         raise BadDefinition(self.project.directory, f"the project has no table {name}")
+
+    def full_name(self, name: str) -> str:
+        """The name of a table with its database, in lower case."""
+        return _full(name, self.project.database)
+
+    def below(self, tables: Collection[str]) -> list[str]:
+        """The layers that read tables, directly or through others, those that others read first."""
+        found: list[str] = []
+        for each in self.nodes:
+            if not each.reads.isdisjoint({*tables, *found}):
+                found.append(each.name)
+        return found
 
 
 def graph_of(project: Project) -> Graph:

@@ -9,6 +9,7 @@ from metastore.keyed.changes import CHANGE_TYPE, ChangeType
 from metastore.pipeline.algebra import Aggregate, Join, JoinKind, Opaque, Operator, Window, tables_of, walk
 from metastore.pipeline.building import Built, numbered
 from metastore.pipeline.deltas import Deltas, Relations, Side, relation, select_from
+from metastore.pipeline.differences import Shape, differences, same_key
 from metastore.pipeline.errors import BadQuery
 
 ROW_KEY = "_row_key"
@@ -128,15 +129,15 @@ def refresh(layer: Layer, deltas: Deltas, stored: str) -> str | None:
         return None
     new = deltas.add("new", select_from(layer.expressions(), rows))
     own = [exp.column(name, table="l", quoted=True) for name in layer.columns]
-    join = exp.Join(this=relation(keys, "r"), kind="SEMI", on=_same_key(layer))
+    join = exp.Join(this=relation(keys, "r"), kind="SEMI", on=same_key(layer.key))
     old = deltas.add("stored", select_from(own, relation(stored, "l")).join(join, copy=False))
-    return _compared(layer, deltas, old, new)
+    return _differences(layer, deltas, old, new)
 
 
 def recomputed(layer: Layer, deltas: Deltas, stored: str) -> str:
     """The step with the changes of a layer's table, from the whole answer of its query now."""
     new = deltas.add("new", select_from(layer.expressions(), deltas.rows(layer.operator, Side.AFTER)))
-    return _compared(layer, deltas, stored, new)
+    return _differences(layer, deltas, stored, new)
 
 
 def relations_after(layer: Layer, deltas: Deltas, stored: str, changes: str | None) -> Relations:
@@ -151,57 +152,14 @@ def relations_after(layer: Layer, deltas: Deltas, stored: str, changes: str | No
     old = deltas.add("old", of(ChangeType.DELETE, ChangeType.UPDATE_PREIMAGE))
     new = deltas.add("new", of(ChangeType.INSERT, ChangeType.UPDATE_POSTIMAGE))
     own = [exp.column(name, table="l", quoted=True) for name in layer.columns]
-    join = exp.Join(this=relation(changes, "r"), kind="ANTI", on=_same_key(layer))
+    join = exp.Join(this=relation(changes, "r"), kind="ANTI", on=same_key(layer.key))
     kept = select_from(own, relation(stored, "l")).join(join, copy=False)
     after = deltas.add("after", exp.union(kept, select_from(columns, new), distinct=False))
     return Relations(stored, after, old, new)
 
 
-def _compared(layer: Layer, deltas: Deltas, old: str, new: str) -> str:
-    """The step with the rows that differ, as changes."""
-    sides = {"l": [f"old_{number}" for number in range(len(layer.columns))]}
-    sides["r"] = [f"new_{number}" for number in range(len(layer.columns))]
-    both = [
-        exp.alias_(exp.column(name, table=side, quoted=True), made)
-        for side, names in sides.items()
-        for name, made in zip(layer.columns, names, strict=True)
-    ]
-    differs = [_differ(name, as_text=name in layer.texts) for name in layer.columns]
-    join = exp.Join(this=relation(new, "r"), side="FULL", kind="OUTER", on=_same_key(layer))
-    joined = select_from(both, relation(old, "l")).join(join, copy=False).where(exp.or_(*differs), copy=False)
-    pairs = deltas.add("compared", joined, keep=True)
-    place = layer.columns.index(layer.key[0])
-
-    def of(side: str, other: str, alone: ChangeType, changed: ChangeType) -> exp.Select:
-        own = [
-            exp.alias_(exp.column(made), name, quoted=True)
-            for made, name in zip(sides[side], layer.columns, strict=True)
-        ]
-        is_alone = _is_null(sides[other][place])
-        kind = exp.Case().when(is_alone, exp.Literal.string(str(alone))).else_(exp.Literal.string(str(changed)))
-        there = exp.not_(_is_null(sides[side][place]))
-        return select_from([*own, exp.alias_(kind, CHANGE_TYPE)], pairs).where(there, copy=False)
-
-    gone = of("l", "r", ChangeType.DELETE, ChangeType.UPDATE_PREIMAGE)
-    came = of("r", "l", ChangeType.INSERT, ChangeType.UPDATE_POSTIMAGE)
-    return deltas.add("changes", exp.union(gone, came, distinct=False))
-
-
-def _is_null(column: str) -> exp.Expr:
-    return exp.Is(this=exp.column(column), expression=exp.Null())
-
-
-def _same_key(layer: Layer) -> exp.Expr:
-    """That two rows of a layer's table have the same key, which is never NULL."""
-    sides = ([exp.column(name, table=side, quoted=True) for name in layer.key] for side in ("l", "r"))
-    return exp.and_(*(left.eq(right) for left, right in zip(*sides, strict=True)))
-
-
-def _differ(name: str, *, as_text: bool) -> exp.Expr:
-    sides = [exp.column(name, table=side, quoted=True) for side in ("l", "r")]
-    if as_text:
-        sides = [exp.cast(each, "string") for each in sides]  # type: ignore[misc]
-    return exp.not_(exp.NullSafeEQ(this=sides[0], expression=sides[1]))
+def _differences(layer: Layer, deltas: Deltas, old: str, new: str) -> str:
+    return differences(deltas, Shape(tuple(layer.columns), layer.key, layer.texts), old, new)
 
 
 def _is_key_type(kind: str) -> bool:

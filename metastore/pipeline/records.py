@@ -6,7 +6,7 @@ of them complete (see docs/streaming.md on batches).
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -17,8 +17,10 @@ from metastore.wire.hive import NoSuchObjectException
 STREAM = "pipeline"
 """The stream whose batches the refreshes of a layer are."""
 
+_UNDOING = frozenset({"rollback", "restore"})
 _FIELD = "pipeline"
 _PAGE = 50
+_WRITING = ("commit", "deltacommit", "replacecommit")
 SERVICES = frozenset({"compaction", "logcompaction", "clustering", "clean", "savepoint", "publish"})
 """The actions of instants that change no row."""
 
@@ -77,21 +79,42 @@ class LayerState:
 def state_of(layer: LakeTable) -> LayerState:
     """How a layer stands."""
     number = 0
-    for instant in layer.instants(states=["completed"], latest_first=True, include_archived=True, page=_PAGE):
-        if instant.position is None or instant.action not in ("commit", "deltacommit", "replacecommit"):
-            continue
-        record = _record_in(layer.details(instant.timestamp, instant.action).metadata)
-        if record is None:
-            continue
+    for instant, record in _refreshes(layer):
         number = max(number, record.number)
         if instant.undone_by is None:
-            return LayerState(record, instant, number, not _changed_by_others(layer, instant.position))
+            return LayerState(record, instant, number, not _changed_by_others(layer, instant.position or 0))
     return LayerState(None, None, number, layer.position().position == 0)
 
 
+def record_of(layer: LakeTable, instant: Instant) -> Record | None:
+    """What a refresh said of itself; None for an instant that is none."""
+    if instant.position is None or instant.action not in _WRITING:
+        return None
+    return _record_in(layer.details(instant.timestamp, instant.action).metadata)
+
+
+def record_before(layer: LakeTable, position: int) -> Record | None:
+    """What the last refresh before a position said of itself; None if there was none. Those undone don't count."""
+    for instant, record in _refreshes(layer):
+        if (instant.position or 0) < position and instant.undone_by is None:
+            return record
+    return None
+
+
+def _refreshes(layer: LakeTable) -> Iterator[tuple[Instant, Record]]:
+    """A layer's refreshes, undone ones too, the latest first."""
+    for instant in layer.instants(states=["completed"], latest_first=True, include_archived=True, page=_PAGE):
+        record = record_of(layer, instant)
+        if record is not None:
+            yield instant, record
+
+
 def _changed_by_others(layer: LakeTable, position: int) -> bool:
+    """Whether others have changed rows after a position. What was rolled back since doesn't count."""
     return any(
-        (each.added or each.removed) and each.instant.begun_as not in SERVICES
+        (each.added or each.removed)
+        and each.instant.begun_as not in SERVICES | _UNDOING
+        and each.instant.undone_by is None
         for each in layer.changes(position, include_uncommitted=True)
     )
 

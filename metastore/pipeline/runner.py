@@ -80,13 +80,13 @@ class Runner:
         self.graph = graph
         self.table = table
         self.heartbeat_seconds = heartbeat_seconds
-        self._engine = engine
+        self.engine = engine
         self.pause: Callable[[str], None] = _nothing
         """Called with the name of each stage of a refresh, for tests that kill the process there."""
 
     def compile(self) -> list[Compiled]:
         """The project's layers. Raises BadDefinition, NoSource."""
-        engine = self._engine()
+        engine = self.engine()
         try:
             return self.compiled_by(engine)
         finally:
@@ -100,7 +100,7 @@ class Runner:
         """
         wanted = {self.graph.node(name).name for name in full}
         for attempt in range(1, ATTEMPTS + 1):
-            engine = self._engine()
+            engine = self.engine()
             try:
                 return _Refresh(self, engine, wanted).run()
             except RefreshLost as error:

@@ -141,10 +141,20 @@ class SparkEngine:
         found: Mapping[str, int] = self._spark.table(relation).collect()[0].asDict()
         return found
 
+    def rows(self, relation: str) -> list[dict[str, Any]]:
+        """The rows of a relation, by their columns' names; few."""
+        return [each.asDict(recursive=True) for each in self._spark.table(relation).collect()]
+
     def action(self, changes: str, lake: LakeTable, position: int) -> Action:
         """The instant that writes a relation of changes into a table that was read at a position."""
         rows = self._spark.table(changes)
         return KeyedWrite(rows, lake, lake.schema(), "merge", source="pipeline", based_on=position).action()
+
+    def replacing(self, rows: str, lake: LakeTable, position: int, *, whole: bool) -> Action:
+        """The instant that replaces the partitions of a relation's rows, or the `whole` table, by these rows."""
+        operation = "overwrite" if whole else "replace_partitions"
+        found = self._spark.table(rows)
+        return KeyedWrite(found, lake, lake.schema(), operation, source="pipeline", based_on=position).action()
 
     def close(self) -> None:
         """Forgets all names. What was kept goes with them."""

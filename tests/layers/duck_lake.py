@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -86,9 +87,15 @@ class DuckEngine:
         [row] = found.fetchall()
         return dict(zip((each[0] for each in found.description), row, strict=True))
 
+    def rows(self, relation: str) -> list[dict[str, Any]]:
+        return self._connection.sql(f"FROM {relation}").to_arrow_table().to_pylist()
+
     def action(self, changes: str, lake: LakeTable, position: int) -> Action:
         rows = self._connection.sql(f"FROM {changes}").to_arrow_table()
         return _Change(lake, rows, "merge", None, "pipeline", position).action()
+
+    def replacing(self, rows: str, lake: LakeTable, position: int, *, whole: bool) -> Action:
+        raise AssertionError("partitions are replaced on Spark alone")
 
     def close(self) -> None:
         self._connection.close()

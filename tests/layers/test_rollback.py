@@ -1,0 +1,131 @@
+"""What an instant brought is undone, and the layers follow; layers go back to a moment, and on from there."""
+
+from typing import Any
+
+import pytest
+
+from metastore.client.lake_types import Moment
+from metastore.errors import UserError
+from metastore.pipeline.records import state_of
+from metastore.pipeline.restore import apply_restore, plan_restore
+from metastore.pipeline.rollback import ChangedSince, Rollback
+from metastore.wire.hive import NoSuchObjectException
+from tests.layers.shop import QUERIES, Shop, how
+
+GROUPS = {"details": "incremental", "revenue": "by group", "best": "by group"}
+
+
+def filled(shop: Shop) -> None:
+    shop.order((1, 1, 5, "d1"), (2, 1, 7, "d1"), (3, 2, 9, "d2"), (4, None, 9, "d2"))
+    shop.know((1, "Oslo"), (2, "Rome"))
+
+
+def latest(shop: Shop) -> str:
+    found = shop.orders.position().last_completed
+    assert found is not None
+    return found
+
+
+def sources(shop: Shop) -> list[tuple[Any, ...]]:
+    return shop.rows("orders")
+
+
+def test_an_instant_of_a_source_is_undone_through_all_layers(shop: Shop) -> None:
+    filled(shop)
+    runner = shop.runner()
+    runner.refresh()
+    good = {name: shop.rows(name) for name in QUERIES}, sources(shop)
+    shop.order((1, 1, 500, "d1"), (9, 2, 900, "d2"))
+    wrong = latest(shop)
+    runner.refresh()
+    shop.order((3, 2, 9, "d2"))  # changes nothing
+    with Rollback(runner, "orders", wrong) as rollback:
+        assert rollback.plan.layers == [f"{shop.database}.{name}" for name in QUERIES]
+        [planned] = rollback.plan.tables
+        assert planned.rows == {"update_preimage": 1, "update_postimage": 1, "delete": 1}
+        assert planned.changed_since == 0
+        done = rollback.apply()
+    assert how(done.layers) == GROUPS
+    assert ({name: shop.rows(name) for name in QUERIES}, sources(shop)) == good
+    shop.check()
+    with Rollback(runner, "orders", wrong) as again:
+        assert not again.plan.tables[0].rows, "it is undone already"
+        assert how(again.apply().layers) == dict.fromkeys(QUERIES, "unchanged")
+
+
+def test_an_instant_of_a_layer_is_undone_where_it_came_from(shop: Shop) -> None:
+    filled(shop)
+    runner = shop.runner()
+    runner.refresh()
+    good = sources(shop)
+    shop.order((1, 1, 500, "d1"))
+    shop.know((2, "Bern"))
+    done = runner.refresh()
+    instant = done.instants[f"{shop.database}.best"]
+    with Rollback(runner, f"{shop.database}.best", instant.timestamp) as rollback:
+        assert [each.table for each in rollback.plan.tables] == [
+            f"{shop.database}.{x}" for x in ("customers", "orders")
+        ]
+        rollback.apply()
+    assert sources(shop) == good
+    assert shop.rows("customers") == [(1, "Oslo"), (2, "Rome")]
+    shop.check()
+    moments = {table.position().moment for table in (shop.orders, shop.customers)}
+    assert len(moments) == 1, "both are undone at one moment"
+
+
+def test_rows_that_were_changed_since_are_named(shop: Shop) -> None:
+    filled(shop)
+    runner = shop.runner()
+    runner.refresh()
+    good = sources(shop)
+    shop.order((1, 1, 500, "d1"), (2, 1, 600, "d1"))
+    wrong = latest(shop)
+    shop.order((2, 1, 8, "d1"))
+    with Rollback(runner, "orders", wrong) as rollback:
+        [planned] = rollback.plan.tables
+        assert planned.changed_since == 1
+        assert planned.keys == [{"id": 2, "dt": "d1"}]
+        position = shop.orders.position().position
+        with pytest.raises(ChangedSince, match=r"1 of these rows .*id=2, dt=d1.*--force"):
+            rollback.apply()
+        assert shop.orders.position().position == position, "nothing was written"
+        rollback.apply(force=True)
+    assert sources(shop) == good
+    shop.check()
+
+
+def test_what_can_not_be_undone(shop: Shop) -> None:
+    filled(shop)
+    runner = shop.runner()
+    first = runner.refresh().instants[f"{shop.database}.details"]
+    with pytest.raises(NoSuchObjectException, match="no completed commit 17"):
+        Rollback(runner, "orders", "17")
+    with pytest.raises(UserError, match="first refresh"):
+        Rollback(runner, "details", first.timestamp)
+    with pytest.raises(UserError, match="isn't of the project"):
+        Rollback(runner, "other.orders", "17")
+
+
+def test_layers_go_back_to_a_moment_and_on(shop: Shop) -> None:
+    filled(shop)
+    runner = shop.runner()
+    runner.refresh()
+    details = shop.client.table(f"{shop.database}.details")
+    moments = []
+    for number in range(3):
+        shop.order((1, 1, number, "d1"), (5 + number, 2, 7, "d2"))
+        runner.refresh()
+        moments.append(details.position().moment or 0)
+    restore = plan_restore(runner, Moment(moments[0]))
+    assert {each.layer: len(each.instants) for each in restore.layers} == {
+        f"{shop.database}.{name}": 2 for name in QUERIES
+    }
+    before = state_of(details).record
+    assert before is not None
+    done = apply_restore(runner, restore)
+    assert how(done.layers) == GROUPS, "it goes on by increments"
+    shop.check()
+    assert (state_of(details).record or before).number == before.number + 1
+    now = max(table.position().moment or 0 for table in (shop.orders, details))
+    assert not plan_restore(runner, Moment(now)).layers
