@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from metastore.cli.confirming import confirm, confirming_options
 from metastore.cli.connection import connect, uri_option
 from metastore.cli.group import Group
 from metastore.cli.lake import RETRY_SECONDS
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from metastore.pipeline.status import LayerStatus
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+_COUNTS = ("inserted", "updated", "deleted")
 
 
 @click.group(cls=Group)
@@ -46,6 +49,17 @@ def _duration(_: click.Context, __: click.Parameter, value: str | None) -> float
         return parse_duration(value) / 1000
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def _moment(_: click.Context, __: click.Parameter, value: str | None) -> int | datetime | None:
+    """A moment's number, or a time, which is UTC unless it says otherwise."""
+    if value is None or value.isdecimal():
+        return None if value is None else int(value)
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        raise click.BadParameter(f"{value[:50]!r} is neither a moment's number nor a time in ISO 8601") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 @pipeline.command()
@@ -190,6 +204,125 @@ def graph(project: Path, uri: str, page_file: Path) -> None:
     write(page_file, pipeline_page(found, _statuses(found, uri), datetime.now(UTC)))
 
 
+@pipeline.command()
+@_project_argument
+@uri_option
+@click.option("--table", metavar="TABLE", help="A table that the project reads or makes.")
+@click.option("--instant", metavar="TIMESTAMP", help="The instant of TABLE whose rows are wrong.")
+@click.option("--force", is_flag=True, help="Undo rows, too, that later instants have changed; they lose that.")
+@click.option("--to", "moment", metavar="MOMENT", callback=_moment, help="A moment's number, or a time in ISO 8601.")
+@confirming_options
+@json_option
+def rollback(
+    project: Path,
+    uri: str,
+    table: str | None,
+    instant: str | None,
+    force: bool,
+    moment: int | datetime | None,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Undo what an instant brought, in its table and all that follow from it; or go back to a moment.
+
+    With --instant, the rows that it changed become again what they were, by an instant that compensates; of a table
+    without primary key the files that it added go. Of a table that the project makes, the instants of the sources are
+    undone that it had read. All tables that follow are then refreshed, by increments.
+
+    With --to, all tables that the project makes are rolled back to what they were, and refreshed from there.
+
+    What will be done is shown first.
+
+    \b
+    Examples:
+      metastore pipeline rollback shop --table ods.orders --instant 20260131120000000 --dry-run
+      metastore pipeline rollback shop --to 2026-01-31T12:00:00Z --yes
+    """
+    if (moment is None) == (instant is None) or (instant is None) != (table is None):
+        raise click.UsageError("give --table and --instant, or --to")
+    graph = _graph(project)
+    with _runner(graph, uri) as runner:
+        if table is not None and instant is not None:
+            _undo(runner, table, instant, force=force, yes=yes, dry_run=dry_run, as_json=as_json)
+        elif moment is not None:
+            _restore(runner, moment, yes=yes, dry_run=dry_run, as_json=as_json)
+
+
+def _undo(runner: "Runner", table: str, instant: str, *, force: bool, yes: bool, dry_run: bool, as_json: bool) -> None:
+    from metastore.pipeline.rollback import Rollback
+
+    with Rollback(runner, table, instant) as undoing:
+        plan = undoing.plan
+        if as_json and dry_run:
+            print_json(plan.as_json())
+        elif not as_json:
+            rows = [
+                (each.table, len(each.instants), *(each.rows.get(name, 0) for name in _COUNTS)) for each in plan.tables
+            ]
+            print_table(("table", "instants undone", *_COUNTS), rows)
+            click.echo(f"refreshed after that: {', '.join(plan.layers) or 'nothing'}")
+            for each in plan.tables:
+                if each.changed_since:
+                    click.echo(
+                        f"{each.table}: {counted(each.changed_since, 'row')} changed since: {each.listed}", err=True
+                    )
+        if dry_run:
+            return
+        undoing.check(force=force)
+        confirm("Undo this?", yes=yes)
+        began = time.monotonic()
+        _print_result(undoing.apply(force=force), time.monotonic() - began, as_json=as_json)
+
+
+def _restore(runner: "Runner", moment: int | datetime, *, yes: bool, dry_run: bool, as_json: bool) -> None:
+    from metastore.client.lake_types import Moment
+    from metastore.pipeline.restore import apply_restore, moment_at, plan_restore
+
+    at = Moment(moment) if isinstance(moment, int) else moment_at(runner, moment)
+    plan = plan_restore(runner, at)
+    if as_json and dry_run:
+        print_json({"moment": at.number, "tables": {each.layer: len(each.instants) for each in plan.layers}})
+    elif not as_json:
+        print_list(
+            "instant", ("table", "instants rolled back"), [(each.layer, len(each.instants)) for each in plan.layers]
+        )
+    if dry_run:
+        return
+    confirm(f"Go back to moment {at.number}?", yes=yes)
+    began = time.monotonic()
+    _print_result(apply_restore(runner, plan), time.monotonic() - began, as_json=as_json)
+
+
+@pipeline.command()
+@_project_argument
+@uri_option
+@click.option("--table", required=True, metavar="TABLE", help="A table that the project makes.")
+@click.option("--since", required=True, metavar="MOMENT", callback=_moment, help="A moment's number, or a time.")
+@json_option
+def replay(project: Path, uri: str, table: str, since: int | datetime, as_json: bool) -> None:
+    """Compute again what follows from changes since a moment.
+
+    For a definition that has changed, where only rows that came since are concerned: a column that a log got then. All
+    other rows of TABLE stay as they are. Columns that the definition has got are added to the table. What follows from
+    TABLE is refreshed, too. Without this command a changed definition lets all of the table be computed.
+
+    \b
+    Example:
+      metastore pipeline replay shop --table ods.orders --since 2026-01-31T12:00:00Z
+    """
+    from metastore.client.lake_types import Moment
+
+    graph = _graph(project)
+    name = graph.node(table).name
+    with _runner(graph, uri) as runner:
+        from metastore.pipeline.restore import moment_at
+
+        began = time.monotonic()
+        at = Moment(since) if isinstance(since, int) else moment_at(runner, since)
+        _print_result(runner.refresh(replay={name: at}), time.monotonic() - began, as_json=as_json)
+
+
 def _graph(project: Path) -> "Graph":
     with _needs_pipeline():
         from metastore.pipeline.graph import graph_of
@@ -248,10 +381,9 @@ def _print_result(result: "RefreshResult", seconds: float, *, as_json: bool) -> 
         print_json({"moment": result.moment.number, "seconds": round(seconds, 3), "tables": layers})
         return
     rows = [
-        (each.layer, each.how, *(each.changed.get(name, 0) for name in ("inserted", "updated", "deleted")), each.why)
-        for each in result.layers
+        (each.layer, each.how, *(each.changed.get(name, 0) for name in _COUNTS), each.why) for each in result.layers
     ]
-    print_table(("table", "refresh", "inserted", "updated", "deleted", "why"), rows)
+    print_table(("table", "refresh", *_COUNTS, "why"), rows)
     for each in result.layers:
         for name, count in each.expected.items():
             if count:

@@ -24,6 +24,9 @@ class Engine(Analyser, Protocol):
     def create_table(self, made: Compiled, properties: Mapping[str, str]) -> None:
         """Makes a layer's table, and its database, unless they are there."""
 
+    def add_columns(self, lake: LakeTable, columns: Mapping[str, str]) -> None:
+        """Adds columns to a table, by their types in Spark's names; its rows have NULL there."""
+
     def bind_state(self, name: str, lake: LakeTable, position: int) -> None:
         """Makes a table's rows at a position a relation."""
 

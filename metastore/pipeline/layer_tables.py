@@ -14,7 +14,10 @@ PROJECT = "pipeline.project"
 
 
 def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) -> bool:
-    """Whether a layer's table is there. Raises BadDefinition if it isn't what the definition says."""
+    """Whether a layer's table is there. Raises BadDefinition if it isn't what the definition says.
+
+    It may lack columns, which can be added.
+    """
     try:
         schema = lake.schema()
     except NoSuchObjectException:
@@ -25,7 +28,8 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) -
         whose = f"belongs to the project {owner}" if owner else "isn't a layer"
         raise BadDefinition(place, f"there is a table {name}, which {whose}: give the layer another name")
     there = engine.columns(schema)
-    if {**there} != {**made.types}:
+    kept = {name: made.types.get(name) for name in there}
+    if kept != {**there}:
         raise BadDefinition(
             place, f"{name} has other columns now ({_difference(there, made.types)}): DROP TABLE {name}, and run again"
         )
@@ -37,10 +41,13 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) -
 
 
 def make_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) -> None:
-    """Makes a layer's table unless it is there. Raises BadDefinition as `check_table`."""
+    """Makes a layer's table, or its columns, unless they are there. Raises BadDefinition as `check_table`."""
     if not check_table(engine, lake, made, project):
         engine.create_table(made, {**made.properties, PROJECT: project})
         check_table(engine, lake, made, project)
+    there = engine.columns(lake.schema())
+    if fresh := {name: kind for name, kind in made.types.items() if name not in there}:
+        engine.add_columns(lake, fresh)
 
 
 def _difference(there: Mapping[str, str], wanted: Mapping[str, str]) -> str:

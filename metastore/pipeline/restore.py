@@ -5,6 +5,7 @@ A refresh then goes on from there: it computes again what came after.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from metastore.client.keyed_writes import Action, committed
 from metastore.client.lake import LakeTable, Writing
@@ -44,6 +45,20 @@ def plan_restore(runner: Runner, moment: Moment) -> Restore:
         if later := _later(lake, position):
             found.append(RestoredLayer(node.name, later))
     return Restore(moment, found)
+
+
+def moment_at(runner: Runner, time: datetime) -> Moment:
+    """The latest moment of any layer that isn't after a time; the first of all if there was none."""
+    found = 0
+    for node in runner.graph.nodes:
+        lake = runner.table(node.name)
+        try:
+            position = lake.position_of(time)
+        except NoSuchObjectException:
+            continue
+        for change in lake.changes(position - 1, position, include_uncommitted=True) if position else ():
+            found = max(found, change.instant.moment or 0)
+    return Moment(found)
 
 
 def apply_restore(runner: Runner, restore: Restore) -> RefreshResult:

@@ -15,7 +15,7 @@ from metastore.client.lake import LakeTable
 from metastore.client.lake_types import Instant
 from metastore.errors import UserError
 from metastore.pipeline.records import Record, record_before, record_of
-from metastore.pipeline.runner import RefreshResult, Runner
+from metastore.pipeline.runner import RefreshResult, Runner, named_counts
 from metastore.pipeline.undone_files import UndoneFiles, undone_files
 from metastore.pipeline.undone_rows import UndoneRows
 from metastore.wire.hive import NoSuchObjectException
@@ -39,8 +39,8 @@ class Range(NamedTuple):
 class PlannedUndo:
     """What a rollback does with one table from outside.
 
-    `instants` are undone. `rows` counts by `_change_type` what is written, or how many rows' files go. `changed_since`
-    counts rows that later instants changed, too, whose changes would be lost; `keys` are the first of them.
+    `instants` are undone. `rows` counts rows by what becomes of them: inserted, updated, deleted. `changed_since`
+    counts those that later instants changed, too, and that would lose that; `keys` are the first of them.
     """
 
     table: str
@@ -49,6 +49,12 @@ class PlannedUndo:
     changed_since: int
     keys: Sequence[Mapping[str, Any]]
 
+    @property
+    def listed(self) -> str:
+        """The first keys of rows that were changed since, in words."""
+        shown = ["(" + ", ".join(f"{name}={value}" for name, value in key.items()) + ")" for key in self.keys]
+        return ", ".join(shown) + (", …" if len(self.keys) == MOST_KEYS else "")
+
 
 @dataclass(frozen=True)
 class RollbackPlan:
@@ -56,6 +62,20 @@ class RollbackPlan:
 
     tables: Sequence[PlannedUndo]
     layers: Sequence[str]
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as the command's JSON has it."""
+        tables = [
+            {
+                "table": each.table,
+                "instants": [instant.timestamp for instant in each.instants],
+                "rows": dict(each.rows),
+                "changed_since": each.changed_since,
+                "keys": [dict(key) for key in each.keys],
+            }
+            for each in self.tables
+        ]
+        return {"tables": tables, "layers": list(self.layers)}
 
 
 class Rollback:
@@ -88,18 +108,22 @@ class Rollback:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self._engine.close()
 
+    def check(self, *, force: bool) -> None:
+        """Raises ChangedSince if rows were changed by later instants, too, unless `force`."""
+        for each in self.plan.tables:
+            if each.changed_since and not force:
+                raise ChangedSince(
+                    f"{each.table}: {each.changed_since:,} of these rows were changed since, and would lose that:"
+                    f" {each.listed}. Undo the later instants first, or give --force"
+                )
+
     def apply(self, *, force: bool = False) -> RefreshResult:
         """Undoes what was planned, then refreshes the project.
 
         `force`: rows that later instants changed, too, lose these changes. Raises ChangedSince without it,
         InstantConflict if others changed the same rows meanwhile.
         """
-        for each in self.plan.tables:
-            if each.changed_since and not force:
-                raise ChangedSince(
-                    f"{each.table}: {each.changed_since:,} of these rows were changed since, and would lose that:"
-                    f" {_listed(each.keys)}. Undo the later instants first, or give --force"
-                )
+        self.check(force=force)
         actions = [action for each in self._undone if (action := each.action()) is not None]
         committed(actions, self._runner.heartbeat_seconds)
         return self._runner.refresh()
@@ -114,14 +138,9 @@ class Rollback:
 
 def _planned(undone: UndoneFiles | UndoneRows) -> PlannedUndo:
     if isinstance(undone, UndoneFiles):
-        return PlannedUndo(undone.lake.name, undone.instants, {"removed": undone.rows}, 0, [])
+        return PlannedUndo(undone.lake.name, undone.instants, {"deleted": undone.rows}, 0, [])
     keys = undone.keys_changed_since(MOST_KEYS)
-    return PlannedUndo(undone.lake.name, undone.instants, undone.counts, undone.changed_since, keys)
-
-
-def _listed(keys: Sequence[Mapping[str, Any]]) -> str:
-    shown = ["(" + ", ".join(f"{name}={value}" for name, value in key.items()) + ")" for key in keys]
-    return ", ".join(shown) + (", …" if len(keys) == MOST_KEYS else "")
+    return PlannedUndo(undone.lake.name, undone.instants, named_counts(undone.counts), undone.changed_since, keys)
 
 
 def _ranges(runner: Runner, table: str, timestamp: str) -> Mapping[str, Range]:

@@ -44,8 +44,8 @@ class RefreshFailed(UserError):
 class LayerResult:
     """What a refresh did with a layer.
 
-    `how` is `incremental`, `by group`, `full` or `unchanged`, `why` the reason for a full one. `changed` counts rows by
-    what became of them, `expected` by expectation those that didn't meet it.
+    `how` is `incremental`, `by group`, `full`, `replay` or `unchanged`, `why` the reason for a full one. `changed`
+    counts rows by what became of them, `expected` by expectation those that didn't meet it.
     """
 
     layer: str
@@ -92,17 +92,19 @@ class Runner:
         finally:
             engine.close()
 
-    def refresh(self, full: Collection[str] = ()) -> RefreshResult:
+    def refresh(self, full: Collection[str] = (), replay: Mapping[str, Moment] | None = None) -> RefreshResult:
         """Brings all layers up to date. `full`: layers that are computed as a whole, by name.
 
-        Raises RefreshLost if other runners were quicker again and again, UserError for what the user can mend; then
-        nothing is written.
+        `replay`: layers that read again what changed in their sources since a moment, and keep other rows as they are,
+        also where their definition has changed. Raises RefreshLost if other runners were quicker again and again,
+        UserError for what the user can mend; then nothing is written.
         """
         wanted = {self.graph.node(name).name for name in full}
+        since = {self.graph.node(name).name: moment for name, moment in (replay or {}).items()}
         for attempt in range(1, ATTEMPTS + 1):
             engine = self.engine()
             try:
-                return _Refresh(self, engine, wanted).run()
+                return _Refresh(self, engine, wanted, since).run()
             except RefreshLost as error:
                 if attempt == ATTEMPTS:
                     raise
@@ -152,10 +154,11 @@ class Runner:
 class _Refresh:
     """One attempt at a refresh."""
 
-    def __init__(self, runner: Runner, engine: Engine, full: Collection[str]) -> None:
+    def __init__(self, runner: Runner, engine: Engine, full: Collection[str], replay: Mapping[str, Moment]) -> None:
         self._runner = runner
         self._engine = engine
         self._full = full
+        self._replay = replay
         self._project = runner.graph.project.name
         self._layers = runner.compiled_by(engine)
         for each in self._layers:
@@ -186,7 +189,7 @@ class _Refresh:
         before = self._positions_read(made, state)
         why = self._why_full(made, state, before)
         moved = [name for name in sorted(made.layer.sources) if self._has_moved(name, before.get(name))]
-        if why is None and not moved:
+        if why is None and not moved and made.name not in self._replay:
             self._relations[made.name] = Relations(stored, stored, stored, stored)
             return LayerResult(made.name, "unchanged")
         relations = {name: self._relation(name, None if why else before[name]) for name in sorted(made.layer.sources)}
@@ -198,11 +201,11 @@ class _Refresh:
         self._relations[made.name] = relations_after(made.layer, deltas, stored, step)
         self._sources.bind(deltas.steps)
         self._engine.run(deltas.steps)
-        counts = {} if step is None else _named_counts(self._engine.counted(step))
+        counts = {} if step is None else named_counts(self._engine.counted(step))
         missed = {} if counting is None else self._engine.values(counting)
         made.checks.raise_for(made.name, missed)
         expected = {made.checks.columns[column].name: count for column, count in missed.items()}
-        how = "full" if whole else made.kind
+        how = "full" if whole else "replay" if made.name in self._replay else made.kind
         self._commit(made, state, how, step if counts else None, counts, expected)
         if counts:
             self._changed.add(made.name)
@@ -216,8 +219,15 @@ class _Refresh:
     def _positions_read(self, made: Compiled, state: LayerState) -> dict[str, int | None]:
         """By source, the position up to which a layer has read it; None if that can't be said."""
         read = {} if state.record is None else state.record.sources
-        return {
+        found = {
             name: None if name not in read else read[name].position(self._lakes[name]) for name in made.layer.sources
+        }
+        if made.name not in self._replay:
+            return found
+        since = self._replay[made.name]
+        return {
+            name: None if position is None else min(position, self._lakes[name].position_of(since))
+            for name, position in found.items()
         }
 
     def _why_full(self, made: Compiled, state: LayerState, before: Mapping[str, int | None]) -> str | None:
@@ -226,10 +236,17 @@ class _Refresh:
             return "asked for"
         if state.record is None:
             return "first refresh"
-        if state.record.definition != made.definition:
+        if state.record.definition != made.definition and made.name not in self._replay:
             return "the definition has changed"
         if not state.is_ours:
             return "somebody else has changed the table"
+        if made.name in self._replay and (below := self._changed & made.layer.sources):
+            if state.record.definition != made.definition:
+                raise RefreshFailed(
+                    f"{made.name} can't be replayed while {min(below)}, which it reads, changes in the same refresh:"
+                    f" compute all of it by --full-refresh {made.name}"
+                )
+            return f"{min(below)} changes, too"
         for name, position in sorted(before.items()):
             if position is None or position > self._positions[name]:
                 return f"{name} has been made anew"
@@ -285,7 +302,7 @@ def _no_rows(_: Writing) -> Completion:
     return Completion(conditional=True)
 
 
-def _named_counts(counts: Mapping[str, int]) -> dict[str, int]:
+def named_counts(counts: Mapping[str, int]) -> dict[str, int]:
     """How many rows were inserted, updated and deleted."""
     kinds = {ChangeType.INSERT: "inserted", ChangeType.UPDATE_POSTIMAGE: "updated", ChangeType.DELETE: "deleted"}
     return {name: counts[str(kind)] for kind, name in kinds.items() if counts.get(str(kind))}

@@ -93,6 +93,12 @@ class SparkEngine:
             f" {comment} TBLPROPERTIES ({listed})"
         )
 
+    def add_columns(self, lake: LakeTable, columns: Mapping[str, str]) -> None:
+        """Adds columns to a table, by their types in Spark's names; its rows have NULL there."""
+        database, _, table = lake.name.partition(".")
+        listed = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
+        self._spark.sql(f"ALTER TABLE {quoted(database)}.{quoted(table)} ADD COLUMNS ({listed})")
+
     def bind_state(self, name: str, lake: LakeTable, position: int) -> None:
         """Makes a table's rows at a position a relation."""
         self._bind(name, _lower(read(self._spark, lake.full_name, as_of=position, include_uncommitted=True)))

@@ -17,7 +17,7 @@ from metastore.pipeline.deltas import Step
 from metastore.pipeline.errors import BadQuery
 from metastore.pipeline.graph import Graph
 from metastore.pipeline.runner import Runner
-from metastore.wire.hive import AlreadyExistsException
+from metastore.wire.hive import AlreadyExistsException, FieldSchema
 from tests.support import builders
 
 _DUCKS = {"string": "VARCHAR", "binary": "BLOB"}
@@ -52,6 +52,12 @@ class DuckEngine:
     def create_table(self, made: Compiled, properties: Mapping[str, str]) -> None:
         database, _, name = made.name.partition(".")
         create_table(self._client, database, name, made.types, properties, made.node.partitions)
+
+    def add_columns(self, lake: LakeTable, columns: Mapping[str, str]) -> None:
+        database, _, name = lake.name.partition(".")
+        altered = lake.describe()
+        altered.sd.cols += [FieldSchema(name=each, type=kind) for each, kind in columns.items()]
+        self._client.call(lambda thrift: thrift.alter_table(database, name, altered))
 
     def bind_state(self, name: str, lake: LakeTable, position: int) -> None:
         if lake.schema().keyed_table() is None:

@@ -42,7 +42,7 @@ def test_an_instant_of_a_source_is_undone_through_all_layers(shop: Shop) -> None
     with Rollback(runner, "orders", wrong) as rollback:
         assert rollback.plan.layers == [f"{shop.database}.{name}" for name in QUERIES]
         [planned] = rollback.plan.tables
-        assert planned.rows == {"update_preimage": 1, "update_postimage": 1, "delete": 1}
+        assert planned.rows == {"updated": 1, "deleted": 1}
         assert planned.changed_since == 0
         done = rollback.apply()
     assert how(done.layers) == GROUPS
@@ -129,3 +129,36 @@ def test_layers_go_back_to_a_moment_and_on(shop: Shop) -> None:
     assert (state_of(details).record or before).number == before.number + 1
     now = max(table.position().moment or 0 for table in (shop.orders, details))
     assert not plan_restore(runner, Moment(now)).layers
+
+
+def test_a_column_that_is_admitted_late(shop: Shop) -> None:
+    filled(shop)
+    text = "CREATE MATERIALIZED VIEW seen AS SELECT id, dt, amount{} FROM orders"
+    shop.runner(text.format("")).refresh()
+    since = Moment(shop.orders.position().moment or 0)
+    shop.order((2, 5, 7, "d1"))
+    runner = shop.runner(text.format(", cust"))
+    done = runner.refresh(replay={"seen": since})
+    assert how(done.layers) == {"seen": "replay"}
+    assert done.layers[0].changed == {"updated": 1}
+    rows = {row[0]: row[3] for row in shop.rows("seen")}
+    assert rows == {1: None, 2: 5, 3: None, 4: None}, "the rows from before stay as they were"
+    assert how(runner.refresh().layers) == {"seen": "unchanged"}, "its definition is the new one"
+    assert how(runner.refresh(["seen"]).layers) == {"seen": "full"}
+    assert {row[0]: row[3] for row in shop.rows("seen")} == {1: 1, 2: 5, 3: 2, 4: None}
+
+
+def test_replays_come_to_the_same_rows(shop: Shop) -> None:
+    filled(shop)
+    runner = shop.runner()
+    runner.refresh()
+    since = Moment(shop.orders.position().moment or 0)
+    shop.order((2, 1, 70, "d1"))
+    runner.refresh()
+    done = runner.refresh(replay={"revenue": since})
+    assert how(done.layers) == {"details": "unchanged", "revenue": "replay", "best": "unchanged"}
+    assert not done.layers[1].changed
+    shop.unorder((1, "d1"))
+    done = runner.refresh(replay={"revenue": since})
+    assert how(done.layers) == {"details": "incremental", "revenue": "full", "best": "by group"}
+    shop.check()
