@@ -14,7 +14,8 @@ from metastore.pipeline import queries as reading
 from metastore.pipeline.definitions import Definitions, Project, View
 from metastore.pipeline.errors import Place
 from metastore.pipeline.graph import graph_of
-from metastore.pipeline.runner import Runner
+from metastore.pipeline.rollback import Rollback
+from metastore.pipeline.runner import RefreshResult, Runner
 from metastore.pipeline.spark_engine import DEFAULTS, SparkEngine
 from metastore.spark import read
 from metastore.spark.session_client import lake_table
@@ -33,7 +34,17 @@ class Layers:
 
     def refresh(self) -> dict[str, list[Any]]:
         """Refreshes, compares, and says how each layer was refreshed, and how many rows changed."""
-        result = self.runner.refresh()
+        return self._compared(self.runner.refresh())
+
+    def undo_last(self, table: str) -> dict[str, Any]:
+        """Undoes the latest instant of a table, compares, and says what became of its rows, and of the layers."""
+        last = lake_table(self.spark, f"{self.database}.{table}", None).position().last_completed
+        assert last is not None
+        with Rollback(self.runner, table, last) as rollback:
+            [planned] = rollback.plan.tables
+            return {"rows": dict(planned.rows), "layers": self._compared(rollback.apply())}
+
+    def _compared(self, result: RefreshResult) -> dict[str, list[Any]]:
         wrong = {name: found for name in self.queries if (found := self._difference(name))}
         if wrong:
             raise AssertionError(f"not what Spark answers: {wrong}")

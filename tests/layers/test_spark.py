@@ -21,6 +21,8 @@ CREATE TABLE {0}.orders (id BIGINT, cust BIGINT, amount BIGINT, city STRING, pri
  tags ARRAY<STRING>) USING parquet TBLPROPERTIES ('primary-key' = 'id', 'table-type' = 'merge-on-read');
 CREATE TABLE {0}.customers (id BIGINT, name STRING, city STRING) USING parquet TBLPROPERTIES ('primary-key' = 'id');
 CREATE TABLE {0}.items (ord BIGINT, nr BIGINT, price BIGINT) USING parquet TBLPROPERTIES ('primary-key' = 'ord,nr');
+CREATE TABLE {0}.stock (id BIGINT, n BIGINT, at BIGINT, dt STRING) USING parquet PARTITIONED BY (dt)
+ TBLPROPERTIES ('primary-key' = 'id,dt', 'sequence.field' = 'at');
 CREATE TABLE {0}.visits (cust BIGINT, city STRING) USING parquet
 """
 QUERIES: Mapping[str, str] = {
@@ -85,6 +87,14 @@ class Layers:
         )
         return found
 
+    def undo_last(self, table: str) -> dict[str, Any]:
+        """Undoes the latest instant of a table; returns what became of its rows, and the refresh."""
+        found: dict[str, Any] = self._run(
+            "from tests.layers.spark_check import Layers\n"
+            f"result = Layers(spark, {self.database!r}, {self.queries!r}).undo_last({table!r})"
+        )
+        return found
+
     def change(self) -> None:
         """Changes rows of all tables."""
         self.write("visits", "VALUES (2, 'Rome'), (1, 'Bonn') AS t(cust, city)", "append")
@@ -93,6 +103,14 @@ class Layers:
         rows = [order(2, 3, 7, None, "9.99", 12, "y"), order(5, 4, 0, "Oslo", "0.01", 10, "x")]
         self.write("orders", f"({' UNION ALL '.join(rows)}) AS t")
         self.write("orders", "VALUES (1) AS t(id)", "delete")
+
+    def rows(self, table: str) -> list[Any]:
+        """The rows of a table, in order."""
+        found: list[Any] = self._run(
+            "from metastore.spark import read\n"
+            f"result = sorted(map(list, read(spark, '{self.database}.{table}', include_uncommitted=True).collect()))"
+        )
+        return found
 
     def _run(self, code: str) -> Any:
         return self.spark.python(f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{code}")
@@ -125,6 +143,27 @@ def test_arrays_and_tables_without_keys_on_spark(spark: SparkSession, database: 
     layers.refresh()
     layers.change()
     assert {name: how for name, (how, _) in layers.refresh().items()} == {"tags": "incremental", "towns": "by group"}
+
+
+@pytest.mark.long
+def test_rollbacks_on_spark(spark: SparkSession, database: str) -> None:
+    queries = {
+        "seen": "SELECT city, count(*) AS n FROM visits GROUP BY city",
+        "left": "SELECT dt, sum(n) AS n FROM stock GROUP BY dt",
+    }
+    layers = Layers(spark, database, queries)
+    layers.write("stock", "VALUES (1, 5, 10, 'a'), (2, 6, 10, 'a'), (3, 7, 10, 'b') AS t(id, n, at, dt)")
+    layers.refresh()
+    layers.write("visits", "VALUES (7, 'Bonn'), (7, 'Oslo') AS t(cust, city)", "append")
+    layers.write("stock", "VALUES (1, 50, 20, 'a'), (9, 9, 20, 'c') AS t(id, n, at, dt)")
+    assert layers.refresh()["left"] == ["by group", 2]
+    undone = layers.undo_last("visits")
+    assert undone == {"rows": {"deleted": 2}, "layers": {"seen": ["by group", 2], "left": ["unchanged", 0]}}
+    undone = layers.undo_last("stock")
+    assert undone["rows"] == {"updated": 1, "deleted": 1}, "although the rows' sequence is less than the stored one"
+    assert undone["layers"]["left"] == ["by group", 2]
+    stored = layers.rows("stock")
+    assert stored == [[1, 5, 10, "a"], [2, 6, 10, "a"], [3, 7, 10, "b"]]
 
 
 @pytest.mark.long
