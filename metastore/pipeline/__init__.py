@@ -16,6 +16,8 @@ from metastore.pipeline.python_files import (
     expect,
     expect_or_drop,
     expect_or_fail,
+    expect_or_hold,
+    expect_or_quarantine,
     materialized_view,
     temporary_view,
 )
@@ -26,6 +28,8 @@ __all__ = [
     "expect",
     "expect_or_drop",
     "expect_or_fail",
+    "expect_or_hold",
+    "expect_or_quarantine",
     "materialized_view",
     "temporary_view",
 ]

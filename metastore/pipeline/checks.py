@@ -15,6 +15,11 @@ from metastore.pipeline.definitions import Expectation, Violation
 from metastore.pipeline.deltas import Deltas, select_from
 from metastore.pipeline.errors import BadQuery
 
+FAILED = "failed_expectations"
+"""The column of quarantines: the names of the expectations that a row doesn't meet, separated by commas."""
+
+_LEFT_OUT = (Violation.DROP, Violation.QUARANTINE)
+
 
 class ExpectationFailed(UserError):
     """Rows don't meet an expectation that lets the refresh fail. Nothing was written."""
@@ -51,13 +56,47 @@ class Checks:
                 )
 
 
-def checked(built: Built, expectations: Sequence[Expectation]) -> tuple[Operator, Checks]:
-    """A query's operator without the rows that are to be dropped, and its checks. Raises BadQuery."""
+def checked(built: Built, expectations: Sequence[Expectation]) -> tuple[Built, Checks]:
+    """A query without the rows that its table leaves out, and its checks. Raises BadQuery."""
+    if not expectations:
+        return built, Checks(built.operator, {})
+    marked, columns = _marked(built, expectations)
+    kept = [exp.column(name) for name, each in columns.items() if each.violation in _LEFT_OUT]
+    operator: Operator = marked
+    if kept:
+        operator = Filter(marked.columns, marked.key, marked, exp.and_(*kept), non_null=marked.non_null)
+    return Built(operator, built.outputs), Checks(marked, columns)
+
+
+def rejected(built: Built, expectations: Sequence[Expectation]) -> tuple[Built, Checks]:
+    """A query with the rows alone that go to its quarantine, and with `FAILED`. They aren't counted again.
+
+    Raises BadQuery.
+    """
+    if FAILED in dict(built.outputs):
+        raise BadQuery(f"the query has a column {FAILED}, which is that of its quarantine: give it another name")
+    marked, columns = _marked(built, expectations)
+    met = [exp.column(name) for name, each in columns.items() if each.violation is Violation.QUARANTINE]
+    wrong = Filter(marked.columns, marked.key, marked, exp.not_(exp.and_(*met)), non_null=marked.non_null)
+    empty = exp.Literal.string("")
+    names = [
+        exp.Case().when(exp.not_(exp.column(name)), exp.Literal.string(f",{each.name}")).else_(empty.copy())
+        for name, each in columns.items()
+    ]
+    listed = exp.Concat(expressions=[empty, *names], coalesce=False)
+    failed = exp.Substring(this=listed, start=exp.Literal.number(2))
+    expressions: dict[str, exp.Expr] = {name: exp.column(name) for name in wrong.columns}
+    expressions[FAILED] = failed
+    known = wrong.non_null | {FAILED}
+    operator = Project(tuple(expressions), wrong.key, wrong, expressions, non_null=known)
+    return Built(operator, (*built.outputs, (FAILED, FAILED))), Checks(operator, {})
+
+
+def _marked(built: Built, expectations: Sequence[Expectation]) -> tuple[Project, Mapping[str, Expectation]]:
+    """A query with a column for each expectation that says whether a row meets it. Raises BadQuery."""
     names = [each.name for each in expectations]
     if twice := [name for name in names if names.count(name) > 1]:
         raise BadQuery(f"there are two expectations {twice[0]}")
-    if not expectations:
-        return built.operator, Checks(built.operator, {})
     outputs = dict(built.outputs)
     expressions: dict[str, exp.Expr] = {name: exp.column(name) for name in built.operator.columns}
     columns = {}
@@ -66,12 +105,8 @@ def checked(built: Built, expectations: Sequence[Expectation]) -> tuple[Operator
         expressions[column] = exp.Coalesce(this=_condition(each, outputs), expressions=[exp.false()])
         columns[column] = each
     inner = built.operator
-    marked = Project(tuple(expressions), inner.key, inner, expressions, non_null=inner.non_null | frozenset(columns))
-    dropped = [exp.column(name) for name, each in columns.items() if each.violation is Violation.DROP]
-    operator: Operator = marked
-    if dropped:
-        operator = Filter(marked.columns, marked.key, marked, exp.and_(*dropped), non_null=marked.non_null)
-    return operator, Checks(marked, columns)
+    known = inner.non_null | frozenset(columns)
+    return Project(tuple(expressions), inner.key, inner, expressions, non_null=known), columns
 
 
 def _condition(expectation: Expectation, outputs: Mapping[str, str]) -> exp.Expr:

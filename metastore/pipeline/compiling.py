@@ -10,7 +10,7 @@ from sqlglot import exp
 from metastore.formats.keyed_table import BUCKET, MERGE_ENGINE, PRIMARY_KEY, SEQUENCE_FIELD
 from metastore.pipeline import queries
 from metastore.pipeline.building import Built, Table
-from metastore.pipeline.checks import Checks, checked
+from metastore.pipeline.checks import FAILED, Checks, checked, rejected
 from metastore.pipeline.definitions import REFRESH_POLICY, RefreshPolicy
 from metastore.pipeline.deltas import Deltas, Relations, Side, Step
 from metastore.pipeline.errors import BadDefinition, BadQuery
@@ -120,8 +120,12 @@ def _compiled(node: Node, tables: Mapping[str, Table], database: str, analyser: 
     built = keyed(queries.built(tree, {name: tables[name] for name in node.reads}, database))
     types = _types(built, node, analyser)
     declared = tuple(each.strip().lower() for each in node.properties.get(PRIMARY_KEY, "").split(",") if each.strip())
-    operator, checks = checked(built, node.expectations)
-    layer = layer_of(node.name, Built(operator, built.outputs), types, node.partitions, declared)
+    if node.is_quarantine:
+        made, checks = rejected(built, node.expectations)
+        types = {**types, FAILED: "string"}
+    else:
+        made, checks = checked(built, node.expectations)
+    layer = layer_of(node.name, made, types, node.partitions, declared)
     kind, reasons = how(built.operator)
     if node.policy is RefreshPolicy.FULL:
         kind, reasons = "full", [f"{REFRESH_POLICY} is full", *reasons]
@@ -132,9 +136,8 @@ def _compiled(node: Node, tables: Mapping[str, Table], database: str, analyser: 
     if untyped := [name for name, kind in columns.items() if "void" in kind]:
         raise BadQuery(f"the column {untyped[0]} is NULL without a type: CAST it to one")
     _check_like_spark(tree, columns, layer, database, analyser)
-    text = repr(
-        (tree.sql("spark"), columns, layer.key, [(each.condition, each.violation) for each in node.expectations])
-    )
+    conditions = [(each.condition, each.violation) for each in node.expectations]
+    text = repr((tree.sql("spark"), columns, layer.key, conditions))
     return Compiled(node, layer, columns, kind, reasons, checks, hashlib.sha256(text.encode()).hexdigest()[:16])
 
 
@@ -150,7 +153,7 @@ def _check_like_spark(
 ) -> None:
     """Raises BadQuery if Spark's analyser takes the query's text for something else than what was compiled."""
     expected = analyser.types_of_query(queries.with_relations(tree, database, lambda name: f"{analysed(name)}_seen"))
-    ours = {name: columns[name] for name in layer.outputs}
+    ours = {name: columns[name] for name in layer.outputs if name != FAILED}
     if dict(expected) != ours:
         wrong = sorted({*expected.items()} ^ {*ours.items()})
         named = ", ".join(f"{name} {kind}" for name, kind in wrong[:4])

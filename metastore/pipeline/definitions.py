@@ -22,9 +22,11 @@ class RefreshPolicy(StrEnum):
 class Violation(StrEnum):
     """What becomes of rows that don't meet an expectation."""
 
-    KEEP = "keep"
-    DROP = "drop"
-    FAIL = "fail"
+    KEEP = "keep"  # they are counted
+    DROP = "drop"  # they are left out
+    FAIL = "fail"  # the refresh fails
+    HOLD = "hold"  # their partition doesn't turn ready
+    QUARANTINE = "quarantine"  # they go to a table of their own
 
 
 @dataclass(frozen=True)

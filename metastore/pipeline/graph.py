@@ -1,5 +1,6 @@
 """Puts a project's definitions in order: which layer reads which tables, and what must be computed before what."""
 
+import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -14,6 +15,7 @@ from metastore.pipeline.definitions import (
     RefreshPolicy,
     StreamingTable,
     View,
+    Violation,
 )
 from metastore.pipeline.errors import BadDefinition, BadQuery, Place
 
@@ -26,6 +28,7 @@ class Node:
     """A layer before its query is compiled. `reads`: the tables that it reads, `database.table`, in lower case.
 
     `flow` is set for a streaming table; its query needs the columns of its source, and is made by `cdc_query`.
+    `is_quarantine`: its rows are those that the expectations keep out of the table that the query is of.
     """
 
     name: str
@@ -38,6 +41,15 @@ class Node:
     properties: Mapping[str, str]
     partitions: tuple[str, ...]
     expectations: tuple[Expectation, ...]
+    is_quarantine: bool = False
+
+    @property
+    def quarantine(self) -> "Node | None":
+        """The table of the rows that this one leaves out for an expectation that says so; None without such."""
+        if not any(each.violation is Violation.QUARANTINE for each in self.expectations):
+            return None
+        comment = f"rows of {self.name} that don't meet its expectations"
+        return dataclasses.replace(self, name=f"{self.name}_quarantine", comment=comment, is_quarantine=True)
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,10 @@ def graph_of(project: Project) -> Graph:
     for each in tables:
         node = _view(each, trees, project) if isinstance(each, View) else _streaming(each, project)
         nodes[node.name] = node
+    for made in [found for node in nodes.values() if (found := node.quarantine) is not None]:
+        if made.name in nodes:
+            raise BadDefinition(made.place, f"{made.name} is the name of its quarantine, and of another table")
+        nodes[made.name] = made
     _check_flows(defined.flows, project)
     return Graph(project, tuple(_in_order(nodes)))
 

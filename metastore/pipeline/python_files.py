@@ -195,6 +195,16 @@ def expect_or_fail(name: str, condition: str) -> Callable[[Callable[[], Any]], C
     return _expecting(name, condition, Violation.FAIL)
 
 
+def expect_or_hold(name: str, condition: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Keeps partitions uncommitted that have rows which don't meet a condition."""
+    return _expecting(name, condition, Violation.HOLD)
+
+
+def expect_or_quarantine(name: str, condition: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Puts the rows that don't meet a condition into a table of their own, `<name>_quarantine`."""
+    return _expecting(name, condition, Violation.QUARANTINE)
+
+
 API: Mapping[str, Callable[..., Any]] = {
     each.__name__: each
     for each in (
@@ -205,6 +215,8 @@ API: Mapping[str, Callable[..., Any]] = {
         expect,
         expect_or_drop,
         expect_or_fail,
+        expect_or_hold,
+        expect_or_quarantine,
     )
 }
 

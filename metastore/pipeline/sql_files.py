@@ -137,8 +137,12 @@ class _Statement:
                     violation = Violation.DROP
                 elif self._take("FAIL", "UPDATE"):
                     violation = Violation.FAIL
+                elif self._take("HOLD", "PARTITION"):
+                    violation = Violation.HOLD
+                elif self._take("QUARANTINE", "ROW"):
+                    violation = Violation.QUARANTINE
                 else:
-                    self._refuse("expected ON VIOLATION DROP ROW or FAIL UPDATE")
+                    self._refuse("expected ON VIOLATION DROP ROW, FAIL UPDATE, HOLD PARTITION or QUARANTINE ROW")
             found.append(Expectation(name, condition, violation))
             if self._take(")"):
                 return tuple(found)

@@ -356,6 +356,28 @@ def test_expectations(shop: Shop) -> None:
     assert status.expected == {"cheap": 1, "owned": 1, "sane": 0}
 
 
+def test_rows_in_quarantine(shop: Shop) -> None:
+    filled(shop)
+    runner = shop.runner(
+        "CREATE MATERIALIZED VIEW checked (CONSTRAINT cheap EXPECT (amount < 9) ON VIOLATION QUARANTINE ROW,"
+        " CONSTRAINT owned EXPECT (cust > 0) ON VIOLATION QUARANTINE ROW, CONSTRAINT odd EXPECT (amount % 2 = 1))"
+        " AS SELECT id, dt, cust, amount FROM orders;\n"
+        "CREATE MATERIALIZED VIEW sums AS SELECT dt, CAST(sum(amount) AS BIGINT) AS amount FROM checked GROUP BY dt"
+    )
+    results = {each.layer.partition(".")[2]: each for each in runner.refresh().layers}
+    assert results["checked"].expected == {"cheap": 2, "owned": 1, "odd": 0}
+    assert results["checked_quarantine"].changed == {"inserted": 2}
+    assert [row[0] for row in shop.rows("checked")] == [1, 2]
+    wrong = [(3, "d2", 2, 9, "cheap"), (4, "d2", None, 9, "cheap,owned")]
+    assert shop.rows("checked_quarantine") == wrong
+    shop.order((3, 2, 3, "d2"), (1, 1, 10, "d1"))
+    results = {each.layer.partition(".")[2]: each for each in runner.refresh().layers}
+    assert {each.how for each in results.values()} == {"incremental", "by group"}
+    assert [row[0] for row in shop.rows("checked")] == [2, 3], "a row that was put right comes back"
+    assert [row[0] for row in shop.rows("checked_quarantine")] == [1, 4]
+    assert shop.rows("sums") == [("d1", 7), ("d2", 3)]
+
+
 def test_auto_cdc(shop: Shop) -> None:
     columns = {"lsn": "bigint", "id": "bigint", "op": "string", "city": "string"}
     raw = shop.table("raw", columns, {"primary-key": "lsn"})
