@@ -20,11 +20,13 @@ from metastore.formats.durations import parse_duration
 if TYPE_CHECKING:
     from metastore.pipeline.compiling import Compiled
     from metastore.pipeline.graph import Graph
+    from metastore.pipeline.readiness import Turned
     from metastore.pipeline.runner import RefreshResult, Runner
     from metastore.pipeline.status import LayerStatus
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_MOST_WAITING = 5
 _COUNTS = ("inserted", "updated", "deleted")
 
 
@@ -378,7 +380,13 @@ def _print_result(result: "RefreshResult", seconds: float, *, as_json: bool) -> 
             {"table": each.layer, "how": each.how, "why": each.why, "changed": each.changed, "expected": each.expected}
             for each in result.layers
         ]
-        print_json({"moment": result.moment.number, "seconds": round(seconds, 3), "tables": layers})
+        turned = {
+            name: {"committed": each.committed, "reopened": each.reopened, "waiting": each.waiting}
+            for name, each in result.turned.items()
+        }
+        print_json(
+            {"moment": result.moment.number, "seconds": round(seconds, 3), "tables": layers, "partitions": turned}
+        )
         return
     rows = [
         (each.layer, each.how, *(each.changed.get(name, 0) for name in _COUNTS), each.why) for each in result.layers
@@ -388,7 +396,21 @@ def _print_result(result: "RefreshResult", seconds: float, *, as_json: bool) -> 
         for name, count in each.expected.items():
             if count:
                 click.echo(f"{each.layer}: {counted(count, 'row')} without {name}", err=True)
+    for name, found in result.turned.items():
+        _print_turned(name, found)
     click.echo(f"moment {result.moment.number}, {seconds:.1f} s", err=True)
+
+
+def _print_turned(name: str, turned: "Turned") -> None:
+    """Say what became of a table's partitions: how many turned ready, and the first that wait, with the reason."""
+    if turned.committed:
+        click.echo(f"{name}: {counted(len(turned.committed), 'partition')} turned ready", err=True)
+    if turned.reopened:
+        click.echo(f"{name}: {counted(len(turned.reopened), 'partition')} reopened", err=True)
+    for partition, why in sorted(turned.waiting.items())[:_MOST_WAITING]:
+        click.echo(f"{name}: {partition} waits: {why}", err=True)
+    if len(turned.waiting) > _MOST_WAITING:
+        click.echo(f"{name}: {len(turned.waiting) - _MOST_WAITING:,} more wait", err=True)
 
 
 def _described(made: "Compiled", *, steps: bool = False) -> dict[str, object]:

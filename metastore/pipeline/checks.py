@@ -1,7 +1,7 @@
 """Expectations: conditions over the rows that a refresh computes, all counted in one pass."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import sqlglot
 from sqlglot import exp
@@ -27,10 +27,14 @@ class ExpectationFailed(UserError):
 
 @dataclass(frozen=True)
 class Checks:
-    """The expectations of a layer. `operator` has a column for each that says whether a row meets it."""
+    """The expectations of a layer. `operator` has a column for each that says whether a row meets it.
+
+    `holds`: by the names of those that keep partitions back, their conditions over the table's columns.
+    """
 
     operator: Operator
     columns: Mapping[str, Expectation]
+    holds: Mapping[str, exp.Expr] = field(default_factory=dict)
 
     def counted(self, deltas: Deltas, *, whole: bool) -> str | None:
         """The step that counts the computed rows that don't meet each; None without expectations.
@@ -65,7 +69,9 @@ def checked(built: Built, expectations: Sequence[Expectation]) -> tuple[Built, C
     operator: Operator = marked
     if kept:
         operator = Filter(marked.columns, marked.key, marked, exp.and_(*kept), non_null=marked.non_null)
-    return Built(operator, built.outputs), Checks(marked, columns)
+    names = {name: name for name, _ in built.outputs}
+    holds = {each.name: _condition(each, names) for each in expectations if each.violation is Violation.HOLD}
+    return Built(operator, built.outputs), Checks(marked, columns, holds)
 
 
 def rejected(built: Built, expectations: Sequence[Expectation]) -> tuple[Built, Checks]:

@@ -11,7 +11,7 @@ from metastore.formats.keyed_table import BUCKET, MERGE_ENGINE, PRIMARY_KEY, SEQ
 from metastore.pipeline import queries
 from metastore.pipeline.building import Built, Table
 from metastore.pipeline.checks import FAILED, Checks, checked, rejected
-from metastore.pipeline.definitions import REFRESH_POLICY, RefreshPolicy
+from metastore.pipeline.definitions import READINESS, REFRESH_POLICY, RefreshPolicy
 from metastore.pipeline.deltas import Deltas, Relations, Side, Step
 from metastore.pipeline.errors import BadDefinition, BadQuery
 from metastore.pipeline.graph import Graph, Node, cdc_query
@@ -19,6 +19,11 @@ from metastore.pipeline.layers import Layer, how, keyed, layer_of, recomputed, r
 
 _OURS = frozenset({MERGE_ENGINE, SEQUENCE_FIELD})
 """Properties that a layer's table can't have: its rows are those of the query."""
+
+_DEFINING = frozenset({REFRESH_POLICY, READINESS})
+"""Properties of definitions that are none of tables."""
+
+COMMIT_MODE = "partition.commit.mode"
 
 
 class Analyser(Protocol):
@@ -70,7 +75,9 @@ class Compiled:
     @property
     def properties(self) -> dict[str, str]:
         """The table's properties."""
-        given = {key: value for key, value in self.node.properties.items() if key.lower() != REFRESH_POLICY}
+        given = {key: value for key, value in self.node.properties.items() if key.lower() not in _DEFINING}
+        if self.node.waits_for_sources:
+            given[COMMIT_MODE] = "manual"
         return {BUCKET: "1", **given, PRIMARY_KEY: ",".join(self.layer.key)}
 
 
@@ -164,3 +171,10 @@ def _check_properties(node: Node) -> None:
     for key in node.properties:
         if key.lower() in _OURS or key.lower().startswith("fields."):
             raise BadQuery(f"the property {key} isn't for layers: their rows are those of the query")
+    readiness = node.properties.get(READINESS, "none").strip().lower()
+    if readiness not in ("none", "sources"):
+        raise BadQuery(f"{READINESS}={readiness[:50]}: expected none or sources")
+    if node.waits_for_sources and not node.partitions:
+        raise BadQuery("only partitions turn ready: PARTITIONED BY (…) gives the table some")
+    if node.waits_for_sources and node.properties.get(COMMIT_MODE, "manual").strip().lower() != "manual":
+        raise BadQuery(f"its partitions turn ready when those of its sources are: leave {COMMIT_MODE} out")

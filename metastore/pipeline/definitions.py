@@ -10,6 +10,9 @@ from metastore.pipeline.errors import BadDefinition, Place
 REFRESH_POLICY = "refresh_policy"
 """The table property that says how a materialized view may be refreshed."""
 
+READINESS = "readiness"
+"""The table property that says when partitions turn ready: `none`, as they are made, or `sources`."""
+
 
 class RefreshPolicy(StrEnum):
     """How a materialized view may be refreshed. The names are Databricks'."""

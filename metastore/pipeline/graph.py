@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from metastore.pipeline import queries
 from metastore.pipeline.definitions import (
+    READINESS,
     AutoCdcFlow,
     Expectation,
     Project,
@@ -42,6 +43,13 @@ class Node:
     partitions: tuple[str, ...]
     expectations: tuple[Expectation, ...]
     is_quarantine: bool = False
+
+    @property
+    def waits_for_sources(self) -> bool:
+        """Whether its partitions turn ready when those of its sources are."""
+        holds = any(each.violation is Violation.HOLD for each in self.expectations)
+        asked = self.properties.get(READINESS, "none").strip().lower() == "sources"
+        return (holds or asked) and not self.is_quarantine
 
     @property
     def quarantine(self) -> "Node | None":

@@ -20,8 +20,10 @@ from metastore.pipeline.deltas import Deltas, Relations
 from metastore.pipeline.engine import Engine
 from metastore.pipeline.errors import BadDefinition, RefreshLost, first_line
 from metastore.pipeline.graph import Graph
+from metastore.pipeline.holding import held_partitions, touched_partitions
 from metastore.pipeline.layer_tables import check_table, make_table
 from metastore.pipeline.layers import recomputed, refresh, relations_after
+from metastore.pipeline.readiness import Readiness, Turned
 from metastore.pipeline.records import LayerState, Record, last_read, state_of
 from metastore.pipeline.source_relations import SourceChange, SourceRelations, plain
 from metastore.wire.hive import NoSuchObjectException
@@ -58,11 +60,12 @@ class LayerResult:
 @dataclass(frozen=True)
 class RefreshResult:
     """What a refresh did. `moment` is what all sources were read as of. `instants` are those of layers that
-    weren't unchanged."""
+    weren't unchanged. `turned`: of layers whose partitions turn ready with their sources', what became of these."""
 
     moment: Moment
     layers: tuple[LayerResult, ...]
     instants: Mapping[str, Instant]
+    turned: Mapping[str, Turned] = field(default_factory=dict)
 
 
 class Runner:
@@ -164,6 +167,8 @@ class _Refresh:
         for each in self._layers:
             make_table(engine, runner.table(each.name), each, self._project)
         self._lakes = {name: runner.table(name) for name in (*runner.graph.sources, *(x.name for x in self._layers))}
+        self._readiness = Readiness(self._layers, self._lakes)
+        self._held: dict[str, Mapping[str, str]] = {}
         moments = [lake.position().moment or 0 for lake in self._lakes.values()]
         self._moment = Moment(max(moments))
         self._positions = {name: lake.position_of(self._moment) for name, lake in self._lakes.items()}
@@ -180,7 +185,9 @@ class _Refresh:
         if self._commits:
             client = self._lakes[self._commits[0].layer].client
             instants = complete_together(client, self._commits, self._runner.heartbeat_seconds, self._runner.pause)
-        return RefreshResult(self._moment, tuple(results), instants)
+        waiting = [each.name for each in self._layers if each.node.waits_for_sources]
+        turned = {name: self._readiness.settle(name, self._held[name]) for name in waiting}
+        return RefreshResult(self._moment, tuple(results), instants, turned)
 
     def _layer(self, made: Compiled) -> LayerResult:
         state = state_of(self._lakes[made.name])
@@ -191,6 +198,7 @@ class _Refresh:
         moved = [name for name in sorted(made.layer.sources) if self._has_moved(name, before.get(name))]
         if why is None and not moved and made.name not in self._replay:
             self._relations[made.name] = Relations(stored, stored, stored, stored)
+            self._hold(made, Deltas({}, [], f"_{plain(made.name)}"), None)
             return LayerResult(made.name, "unchanged")
         relations = {name: self._relation(name, None if why else before[name]) for name in sorted(made.layer.sources)}
         changed = [] if why else [name for name in moved if self._has_changes(name, before[name] or 0)]
@@ -207,9 +215,23 @@ class _Refresh:
         expected = {made.checks.columns[column].name: count for column, count in missed.items()}
         how = "full" if whole else "replay" if made.name in self._replay else made.kind
         self._commit(made, state, how, step if counts else None, counts, expected)
+        self._hold(made, deltas, step if counts else None)
         if counts:
             self._changed.add(made.name)
         return LayerResult(made.name, how, why or (made.reasons[0] if whole else None), counts, expected)
+
+    def _hold(self, made: Compiled, deltas: Deltas, changes: str | None) -> None:
+        """Finds out which partitions an expectation keeps back: of those that change, or weren't ready."""
+        if not made.node.waits_for_sources:
+            return
+        self._held[made.name] = {}
+        if made.checks.holds:
+            among = {*self._lakes[made.name].partitions(ready=False)}
+            if changes is not None:
+                among |= touched_partitions(self._engine, made, deltas, changes)
+            rows = self._relations[made.name].after
+            self._sources.bind_names({rows})
+            self._held[made.name] = held_partitions(self._engine, made, deltas, rows, among)
 
     def _check_nothing_newer(self, made: Compiled, state: LayerState) -> None:
         """Raises RefreshLost if a layer was refreshed after the moment that is read."""

@@ -1,6 +1,6 @@
 """The tables that a refresh reads, as relations: their states, and what changed between two of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -55,7 +55,10 @@ class SourceRelations:
 
     def bind(self, steps: Sequence[Step]) -> None:
         """Reads the relations that steps name."""
-        named = {table.name for each in steps for table in each.query.find_all(exp.Table)}
+        self.bind_names({table.name for each in steps for table in each.query.find_all(exp.Table)})
+
+    def bind_names(self, named: Set[str]) -> None:
+        """Reads relations by their names. Others than those of tables are passed over."""
         for name in sorted(named - self._bound):
             if name in self._states:
                 table, position = self._states[name]

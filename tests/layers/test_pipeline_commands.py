@@ -50,8 +50,22 @@ def test_status_and_graph(shop: Shop, metastore_server: MetastoreServer, tmp_pat
         (["dry-run", ".", "--uri", "thrift://127.0.0.1:1"], 1, "no metastore answers"),
         (["status", ".", "--uri", "thrift://127.0.0.1:1"], 1, "no metastore answers"),
         (["graph", "."], 2, "Missing option '--html'"),
+        (["rollback", ".", "--table", "a"], 2, "give --table and --instant, or --to"),
+        (["rollback", ".", "--to", "noon"], 2, "'noon' is neither a moment's number nor a time"),
+        (["replay", ".", "--table", "x", "--since", "7"], 2, "the project has no table x"),
     ],
-    ids=["nowhere", "once and every", "a duration", "a table", "no server", "no server for the status", "no page"],
+    ids=[
+        "nowhere",
+        "once and every",
+        "a duration",
+        "a table",
+        "no server",
+        "no server for the status",
+        "no page",
+        "no instant",
+        "no moment",
+        "a table to replay",
+    ],
 )
 def test_what_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, message: str
