@@ -81,6 +81,7 @@ class LakeClient(Closing):
         the environment says.
         """
         self.connect = connect_to(connect, login=login) if isinstance(connect, str) else connect
+        self.heartbeats = Heartbeats(self.connect)
         self._client = ReconnectingClient(self.connect, retry_seconds=retry_seconds)
         self._lock = threading.Lock()
         self._tables: dict[tuple[str, str, str], LakeTable] = {}
@@ -166,7 +167,7 @@ class LakeTable:
         begun = self.begin(action, metadata=metadata, read_position=read_position, heartbeat=True)
         writing = Writing(self, begun)
         try:
-            with Heartbeats(self._client.connect, self.reference, begun.instant, heartbeat_seconds):
+            with self._client.heartbeats.sent(self.reference, begun.instant, heartbeat_seconds):
                 yield writing
         except Exception as error:
             if self._is_gone(begun.instant):
@@ -195,7 +196,7 @@ class LakeTable:
         taken = self.transition(instant, "inflight", runner=uuid.uuid4().hex, heartbeat=True)
         writing = Writing(self, Begun(taken, taken.directory or ""))
         try:
-            with Heartbeats(self._client.connect, self.reference, taken, heartbeat_seconds):
+            with self._client.heartbeats.sent(self.reference, taken, heartbeat_seconds):
                 yield writing
         finally:
             if writing.completed is None:

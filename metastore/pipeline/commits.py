@@ -13,7 +13,7 @@ from metastore.pipeline.records import STREAM, Read, Record
 from metastore.wire.hive import InvalidOperationException
 from metastore.wire.lake import InstantConflict
 
-MAX_TOGETHER = 100
+MAX_TOGETHER = 1_000
 """Instants that the metastore completes together."""
 
 

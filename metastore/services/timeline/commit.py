@@ -57,7 +57,7 @@ from metastore.wire.lake import (
 )
 from metastore.wire.struct import ExceptionStruct
 
-MAX_TOGETHER = 100
+MAX_TOGETHER = 1_000
 """Instants that complete in one transaction."""
 
 MAX_NAMED = 1_000
