@@ -37,7 +37,14 @@ def supervisor(server: MetastoreServer) -> list[psutil.Process]:
     return [psutil.Process(server.pid)]
 
 
-@pytest.mark.parametrize("victims", [everything, all_but_postgres, supervisor], ids=lambda choose: choose.__name__)
+@pytest.mark.parametrize(
+    "victims",
+    [
+        pytest.param(everything, id="everything"),
+        pytest.param(all_but_postgres, id="all_but_postgres", marks=pytest.mark.long),
+        pytest.param(supervisor, id="supervisor", marks=pytest.mark.long),
+    ],
+)
 def test_what_was_acknowledged_is_there_after_a_restart(
     victims: Callable[[MetastoreServer], list[psutil.Process]], tmp_path: Path, seed: int
 ) -> None:

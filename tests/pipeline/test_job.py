@@ -106,9 +106,10 @@ def test_generate_write_and_prove(metastore_server: MetastoreServer, client: Thr
         (["--from", "files"], "--from files needs --input"),
         (["--from", "kafka"], "--from kafka needs --kafka-servers"),
         (["--input", "x", "--conf", "oops"], "'oops' is not of the form name=value"),
-        (
+        pytest.param(
             ["--from", "kafka", "--kafka-servers", "127.0.0.1:1"],
             r"hasn't its Kafka package; give it with --packages org\.apache\.spark:spark-sql-kafka-0-10_2\.13:4",
+            marks=pytest.mark.long,
         ),
         (["--input", "x", "--table", "orders"], r"'orders' is not of the form database\.table"),
     ],

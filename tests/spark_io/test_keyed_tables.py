@@ -28,7 +28,7 @@ def plain(frame):
 """
 
 
-@pytest.fixture(scope="module", params=["4", "3.5"], ids=["spark-4", "spark-3.5"])
+@pytest.fixture(scope="module", params=["4", pytest.param("3.5", marks=pytest.mark.long)], ids=["spark-4", "spark-3.5"])
 def spark(request: pytest.FixtureRequest, spark_session: Callable[[str], SparkSession]) -> SparkSession:
     return spark_session(request.param)
 
@@ -64,7 +64,16 @@ def rows(lake: Lake, table: LakeTable, **options: Any) -> list[list[str]]:
 
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 def test_rows_are_upserted_deleted_and_merged(lake: Lake, kind: str) -> None:
-    table = keyed(lake, table_type=kind)
+    change_rows(lake, keyed(lake, table_type=kind))
+
+
+def test_the_older_line_changes_rows(lake: Lake, spark_session: Callable[[str], SparkSession]) -> None:
+    older = Lake(spark_session("3.5"), lake.client, lake.database)
+    change_rows(older, keyed(older, table_type="copy-on-write"))
+
+
+def change_rows(lake: Lake, table: LakeTable) -> None:
+    """Upserts, deletes and merges rows, and compares what is read with what should be."""
     run(
         lake,
         f"""

@@ -123,6 +123,7 @@ def two_servers(tmp_path: Path, postgres_url: str) -> Iterator[tuple[list[Metast
         yield servers, postgres_url
 
 
+@pytest.mark.long
 def test_two_servers_are_killed_in_turn(
     two_servers: tuple[list[MetastoreServer], str], tmp_path: Path, seed: int
 ) -> None:
