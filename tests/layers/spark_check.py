@@ -10,7 +10,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from metastore.pipeline import queries as reading
 from metastore.pipeline.definitions import Definitions, Project, View
 from metastore.pipeline.errors import Place
 from metastore.pipeline.graph import graph_of
@@ -57,17 +56,12 @@ class Layers:
         node = self.graph.node(name)
         for table in node.reads:
             rows = read(session, table, include_uncommitted=True)
-            rows.drop("_row_key").createOrReplaceTempView(f"seen_{table.partition('.')[2]}")
-        tree = reading.with_relations(reading.parsed(self.queries[name]), self.database, _seen)
-        expected = _bag(session.sql(tree.sql("spark")).collect())
+            rows.drop("_row_key").createOrReplaceTempView(table.partition(".")[2])
+        expected = _bag(session.sql(self.queries[name]).collect())
         found = _bag(read(session, f"{self.database}.{name}").drop("_row_key").collect())
         if found == expected:
             return ""
         return f"{name} misses {list((expected - found).items())[:3]}, has {list((found - expected).items())[:3]}"
-
-
-def _seen(table: str) -> str:
-    return f"seen_{table.partition('.')[2]}"
 
 
 def _bag(rows: list[Any]) -> Counter[str]:

@@ -108,6 +108,13 @@ BAD_SQL = {
     "first": (MV.format("a", "SELECT first(x) AS t FROM x"), "takes any row of those that tie"),
     "max_by": (MV.format("a", "SELECT max_by(x, y) AS t FROM x"), "takes any row of those that tie"),
     "collect_list": (MV.format("a", "SELECT collect_list(x) AS t FROM x"), "sort them with sort_array"),
+    "overlapping windows": (
+        MV.format("a", "SELECT count(*) AS n FROM x GROUP BY window(t, '2 hours', '1 hour')"),
+        "windows that overlap aren't supported",
+    ),
+    "a window's length": (MV.format("a", "SELECT window(t, '1 month') AS w FROM x"), "expected a length such as"),
+    "two windows": (MV.format("a", "SELECT window(t, '1 s') AS w, window(t, '2 s') AS v FROM x"), "one window of time"),
+    "a session": (MV.format("a", "SELECT count(*) AS n FROM x GROUP BY session_window(t, '1 s')"), "isn't supported"),
     "sample": (MV.format("a", "SELECT * FROM x TABLESAMPLE (5 PERCENT)"), "TABLESAMPLE"),
     "no SQL": ("CREATE MATERIALIZED VIEW a AS SELECT FROM WHERE (", ":1: the query can't be parsed"),
     "no query": ("\nCREATE MATERIALIZED VIEW a AS INSERT INTO b VALUES (1)", ":2: expected one query"),

@@ -28,8 +28,9 @@ CREATE TABLE {0}.visits (cust BIGINT, city STRING) USING parquet
 QUERIES: Mapping[str, str] = {
     "wide": "SELECT o.id, o.city, o.price, o.at, c.name FROM orders o LEFT JOIN customers c ON o.cust = c.id",
     "hours": (
-        "SELECT date_trunc('HOUR', at) AS hour, city, sum(price) AS revenue, avg(price) AS mean,"
-        " percentile(price, 0.5) AS median, sort_array(collect_list(name)) AS names FROM wide GROUP BY 1, city"
+        "SELECT window.start AS hour, window.end AS till, city, sum(price) AS revenue, avg(price) AS mean,"
+        " percentile(price, 0.5) AS median, sort_array(collect_list(name)) AS names FROM wide"
+        " GROUP BY window(at, '1 hour'), city"
     ),
     "tags": (
         "SELECT o.id, t.place, t.tag FROM orders o LATERAL VIEW OUTER posexplode(o.tags) t AS place, tag"
