@@ -20,6 +20,7 @@ BENCHMARKS = {
     "table_services": "the table management service: from commits to decisions, many events, many tables",
     "timeline": "timelines: commits and reads in tables of a few files and of a million",
     "rights": "decisions about access, filters of names, the audit log (a minute)",
+    "pipeline": "layers of tables: increments beside the full computation (half an hour; `--rows 500000` five)",
     "lake": "keyed tables beside Hudi's, on the same Spark 3.5 (forty minutes; `--rows 200000` ten)",
 }
 """What there is, by the module's name; each has a function `run(options)` that returns a Report."""
@@ -48,7 +49,7 @@ def _pattern(_: click.Context, __: click.Parameter, value: str) -> str:
     default="hive",
     help="What `hive` compares with: hive, ours (the same server twice), or the directory of another checkout.",
 )
-@click.option("--rows", type=click.IntRange(min=10_000), help="Of the tables that `lake` makes.")
+@click.option("--rows", type=click.IntRange(min=10_000), help="Of the tables that `lake` and `pipeline` make.")
 @click.option("--redis", is_flag=True, help="Give our server a Redis for its cache (hive, scale).")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the figures of one benchmark here.")
 @click.option("--results", type=click.Path(path_type=Path), help="Write <name>.json and <name>.md into this directory.")
