@@ -48,12 +48,29 @@ class Side(StrEnum):
     AFTER = "after"
 
 
+class Restriction(NamedTuple):
+    """That a step reads of a relation only rows whose columns have values that another step lists.
+
+    `columns`: pairs of the relation's column and that step's.
+    """
+
+    relation: str
+    values: str
+    columns: tuple[tuple[str, str], ...]
+
+
 class Step(NamedTuple):
-    """A named query over steps before it and over relations of tables. `keep`: it is read several times."""
+    """A named query over steps before it and over relations of tables. `keep`: it is read several times.
+
+    `restriction` lets who runs it read less of a table; the query says the same. `over`: the relation of which this has
+    the columns, with other rows for some: where less of this is read, less of that is.
+    """
 
     name: str
     query: exp.Query
     keep: bool
+    restriction: Restriction | None = None
+    over: str | None = None
 
 
 class Relations(NamedTuple):
@@ -126,10 +143,18 @@ class Deltas:
             selects.append(select_from([_renamed(each, renamed) for each in expressions], step))
         return self.add("touched", _distinct_of(selects), keep=keep)
 
-    def add(self, name: str, query: exp.Query, *, keep: bool = False) -> str:
+    def add(
+        self,
+        name: str,
+        query: exp.Query,
+        *,
+        keep: bool = False,
+        restriction: Restriction | None = None,
+        over: str | None = None,
+    ) -> str:
         """Makes a step."""
         made = f"{self._prefix}_{len(self.steps)}_{name}"
-        self.steps.append(Step(made, query, keep))
+        self.steps.append(Step(made, query, keep, restriction, over))
         return made
 
     def rows_computed(self, operator: Operator, *, whole: bool) -> str | None:
@@ -151,7 +176,9 @@ class Deltas:
                     return self.add("table", select_from(columns, named))
                 stored = {mine: exp.column(name, table="l", quoted=True) for mine, name in operator.stored.items()}
                 some = [value.copy().as_(mine) for mine, value in stored.items()]
-                return self.add("table", _semi_join(some, named, among, stored))
+                pairs = tuple((operator.stored[column], value) for column, value in among.on)
+                restriction = Restriction(named, among.step, pairs)
+                return self.add("table", _semi_join(some, named, among, stored), restriction=restriction)
             case Opaque():
                 return self._filtered(self._opaque(operator, side), operator.columns, among)
             case Project():

@@ -8,6 +8,7 @@ from metastore.client.lake import LakeTable
 from metastore.client.lake_types import Schema
 from metastore.pipeline.compiling import Analyser, Compiled
 from metastore.pipeline.deltas import Step
+from metastore.pipeline.pruning import Within
 
 
 class Engine(Analyser, Protocol):
@@ -27,8 +28,8 @@ class Engine(Analyser, Protocol):
     def add_columns(self, lake: LakeTable, columns: Mapping[str, str]) -> None:
         """Adds columns to a table, by their types in Spark's names; its rows have NULL there."""
 
-    def bind_state(self, name: str, lake: LakeTable, position: int) -> None:
-        """Makes a table's rows at a position a relation."""
+    def bind_state(self, name: str, lake: LakeTable, position: int, part: Within | None = None) -> None:
+        """Makes a table's rows at a position a relation, or those in a part of it."""
 
     def bind_changes(self, old: str, new: str, lake: LakeTable, after: int, up_to: int) -> None:
         """Makes the rows of a table that changed between two positions relations, as they were and as they are."""

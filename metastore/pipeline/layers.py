@@ -8,7 +8,7 @@ from sqlglot import exp
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType
 from metastore.pipeline.algebra import Aggregate, Join, JoinKind, Opaque, Operator, Window, tables_of, walk
 from metastore.pipeline.building import Built, numbered
-from metastore.pipeline.deltas import Deltas, Relations, Side, relation, select_from
+from metastore.pipeline.deltas import Deltas, Relations, Restriction, Side, relation, select_from
 from metastore.pipeline.differences import Shape, differences, same_key
 from metastore.pipeline.errors import BadQuery
 
@@ -123,14 +123,15 @@ def refresh(layer: Layer, deltas: Deltas, stored: str) -> str | None:
     """
     operator = layer.operator
     names = sorted(_columns_in(layer.key_expressions()))
-    keys = deltas.touched(operator, names, layer.key_expressions(), keep=False)
+    keys = deltas.touched(operator, names, layer.key_expressions(), keep=True)
     rows = deltas.delta(operator, Side.AFTER)
     if keys is None or rows is None:
         return None
     new = deltas.add("new", select_from(layer.expressions(), rows))
     own = [exp.column(name, table="l", quoted=True) for name in layer.columns]
     join = exp.Join(this=relation(keys, "r"), kind="SEMI", on=same_key(layer.key))
-    old = deltas.add("stored", select_from(own, relation(stored, "l")).join(join, copy=False))
+    same = Restriction(stored, keys, tuple((name, name) for name in layer.key))
+    old = deltas.add("stored", select_from(own, relation(stored, "l")).join(join, copy=False), restriction=same)
     return _differences(layer, deltas, old, new)
 
 
@@ -154,7 +155,7 @@ def relations_after(layer: Layer, deltas: Deltas, stored: str, changes: str | No
     own = [exp.column(name, table="l", quoted=True) for name in layer.columns]
     join = exp.Join(this=relation(changes, "r"), kind="ANTI", on=same_key(layer.key))
     kept = select_from(own, relation(stored, "l")).join(join, copy=False)
-    after = deltas.add("after", exp.union(kept, select_from(columns, new), distinct=False))
+    after = deltas.add("after", exp.union(kept, select_from(columns, new), distinct=False), over=stored)
     return Relations(stored, after, old, new)
 
 

@@ -206,9 +206,9 @@ class _Refresh:
         whole = why is not None or (made.kind == "full" and bool(changed))
         step = recomputed(made.layer, deltas, stored) if whole else refresh(made.layer, deltas, stored)
         counting = None if step is None else made.checks.counted(deltas, whole=whole)
-        self._relations[made.name] = relations_after(made.layer, deltas, stored, step)
-        self._sources.bind(deltas.steps)
-        self._engine.run(deltas.steps)
+        if made.checks.holds or any(made.name in each.layer.sources for each in self._layers):
+            self._relations[made.name] = relations_after(made.layer, deltas, stored, step)
+        self._sources.run(deltas.steps)
         counts = {} if step is None else named_counts(self._engine.counted(step))
         missed = {} if counting is None else self._engine.values(counting)
         made.checks.raise_for(made.name, missed)

@@ -6,8 +6,9 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from metastore.client.lake import LakeTable
-from metastore.pipeline.deltas import Relations, Step
+from metastore.pipeline.deltas import Relations, Restriction, Step, select_from
 from metastore.pipeline.engine import Engine
+from metastore.pipeline.pruning import MOST_VALUES, Within, prunable, within
 
 
 class SourceChange(NamedTuple):
@@ -30,6 +31,7 @@ class SourceRelations:
         self._sides: dict[str, tuple[SourceChange, Relations]] = {}
         self._bound: set[str] = set()
         self._found: dict[SourceChange, bool] = {}
+        self._over: dict[str, Step] = {}
 
     def rows_at(self, table: str, position: int) -> str:
         """The relation of a table's rows at a position."""
@@ -53,9 +55,49 @@ class SourceRelations:
             self._found[change] = some and self._engine.has_changes(self._lakes[table], after, change.up_to)
         return self._found[change]
 
-    def bind(self, steps: Sequence[Step]) -> None:
-        """Reads the relations that steps name."""
-        self.bind_names({table.name for each in steps for table in each.query.find_all(exp.Table)})
+    def run(self, steps: Sequence[Step]) -> None:
+        """Reads the relations that steps name, and makes the results of the steps relations."""
+        for each in steps:
+            self._run(self._restricted(each))
+            if each.over is not None:
+                self._over[each.name] = each
+
+    def _run(self, step: Step) -> None:
+        self.bind_names({table.name for table in step.query.find_all(exp.Table)})
+        self._engine.run([step])
+
+    def _restricted(self, step: Step) -> Step:
+        """The same step over the part of a table that can have the rows which it asks for."""
+        asked = step.restriction
+        if asked is None:
+            return step
+        over = self._over.get(asked.relation)
+        state = asked.relation if over is None else over.over
+        if state not in self._states or (part := self._part(step.name, state, asked)) is None:
+            return step
+        relation = f"{step.name}_part"
+        table, position = self._states[state]
+        self._engine.bind_state(relation, self._lakes[table], position, part)
+        if over is not None:
+            less = Step(f"{step.name}_over", _replaced(over.query, state, relation), False)
+            self._run(less)
+            relation = less.name
+        return step._replace(query=_replaced(step.query, asked.relation, relation))
+
+    def _part(self, name: str, state: str, asked: Restriction) -> Within | None:
+        """Where a table's rows are that a step asks for; None if that can't be said, or is everywhere."""
+        table, position = self._states[state]
+        lake = self._lakes[table]
+        schema = lake.schema(lake.snapshot(position, partitions=[], page=1).table_version)
+        own = dict(asked.columns)
+        columns = prunable(schema, [*own])
+        if not columns:
+            return None
+        values = [exp.alias_(exp.column(own[each]), each, quoted=True) for each in columns]
+        listed = Step(f"{name}_values", select_from(values, asked.values).distinct().limit(MOST_VALUES + 1), False)
+        self._run(listed)
+        found = self._engine.rows(listed.name)
+        return within(schema, columns, found) if len(found) <= MOST_VALUES else None
 
     def bind_names(self, named: Set[str]) -> None:
         """Reads relations by their names. Others than those of tables are passed over."""
@@ -69,6 +111,15 @@ class SourceRelations:
                 lake = self._lakes[change.table]
                 self._engine.bind_changes(relations.old, relations.new, lake, change.after, change.up_to)
                 self._bound |= {relations.old, relations.new}
+
+
+def _replaced(query: exp.Query, old: str, new: str) -> exp.Query:
+    """A query that reads one relation in the place of another."""
+    found = query.copy()
+    for each in found.find_all(exp.Table):
+        if each.name == old:
+            each.set("this", exp.to_identifier(new))
+    return found
 
 
 def plain(name: str) -> str:

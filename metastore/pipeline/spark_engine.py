@@ -16,7 +16,9 @@ from metastore.keyed.changes import CHANGE_TYPE, ChangeType
 from metastore.pipeline.compiling import Compiled
 from metastore.pipeline.deltas import Step
 from metastore.pipeline.errors import BadQuery, first_line
+from metastore.pipeline.pruning import Within
 from metastore.spark.keyed_commits import KeyedWrite
+from metastore.spark.keyed_reading import snapshot_rows
 from metastore.spark.lake_reading import ADDED, CHANGE, REMOVED, read
 from metastore.spark.table_schema import columns_of, quoted
 
@@ -99,9 +101,16 @@ class SparkEngine:
         listed = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
         self._spark.sql(f"ALTER TABLE {quoted(database)}.{quoted(table)} ADD COLUMNS ({listed})")
 
-    def bind_state(self, name: str, lake: LakeTable, position: int) -> None:
-        """Makes a table's rows at a position a relation."""
-        self._bind(name, _lower(read(self._spark, lake.full_name, as_of=position, include_uncommitted=True)))
+    def bind_state(self, name: str, lake: LakeTable, position: int, part: Within | None = None) -> None:
+        """Makes a table's rows at a position a relation, or those in a part of it."""
+        if part is None:
+            rows = read(self._spark, lake.full_name, as_of=position, include_uncommitted=True)
+        else:
+            partitions = None if part.partitions is None else sorted(part.partitions)
+            snapshot = lake.snapshot(position, partitions=partitions, include_uncommitted=True)
+            files = [each for each in snapshot if part.groups is None or each.file_group in part.groups]
+            rows = snapshot_rows(self._spark, lake, lake.schema(snapshot.table_version), snapshot.location, files)
+        self._bind(name, _lower(rows))
 
     def bind_changes(self, old: str, new: str, lake: LakeTable, after: int, up_to: int) -> None:
         """Makes the rows of a table that changed between two positions relations, as they were and as they are."""

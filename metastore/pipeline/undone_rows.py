@@ -13,7 +13,7 @@ from metastore.client.lake_types import Completion, Instant
 from metastore.formats.keyed_table import KeyedTable, MergeEngine
 from metastore.formats.partition_names import make_name
 from metastore.keyed.changes import CHANGE_TYPE
-from metastore.pipeline.deltas import Deltas, relation, select_from
+from metastore.pipeline.deltas import Deltas, Restriction, relation, select_from
 from metastore.pipeline.differences import Shape, differences, same_key
 from metastore.pipeline.engine import Engine
 from metastore.pipeline.records import SERVICES
@@ -61,7 +61,8 @@ class UndoneRows:
         stored = self._sources.rows_at(change.table, self._now)
         touched = add("touched", exp.union(select_from(key, was.old), select_from(key, was.new)), keep=True)
         self._stored = stored
-        old = add("stored", self._matching(stored, touched, self._shape.columns))
+        same = Restriction(stored, touched, tuple((name, name) for name in key))
+        old = add("stored", self._matching(stored, touched, self._shape.columns), restriction=same)
         new = add("wanted", self._matching(was.old, touched, self._shape.columns), keep=True)
         self._wanted, self._touched = new, touched
         self._changes = differences(self._deltas, self._shape, old, new)
@@ -146,8 +147,7 @@ class UndoneRows:
     def _run_new(self) -> None:
         """Runs the steps that were added since the last run."""
         fresh = self._deltas.steps[self._run :]
-        self._sources.bind(fresh)
-        self._engine.run(fresh)
+        self._sources.run(fresh)
         self._run += len(fresh)
 
 

@@ -11,11 +11,14 @@ from sqlglot import exp
 from metastore.client.keyed_writes import Action, _Change
 from metastore.client.lake import LakeClient, LakeTable
 from metastore.client.lake_types import Schema
+from metastore.formats.partition_names import make_name
 from metastore.keyed.changes import CHANGE_TYPE
+from metastore.keyed.hashing import buckets_of
 from metastore.pipeline.compiling import Compiled
 from metastore.pipeline.deltas import Step
 from metastore.pipeline.errors import BadQuery
 from metastore.pipeline.graph import Graph
+from metastore.pipeline.pruning import Within
 from metastore.pipeline.runner import Runner
 from metastore.wire.hive import AlreadyExistsException, FieldSchema
 from tests.support import builders
@@ -59,10 +62,18 @@ class DuckEngine:
         altered.sd.cols += [FieldSchema(name=each, type=kind) for each, kind in columns.items()]
         self._client.call(lambda thrift: thrift.alter_table(database, name, altered))
 
-    def bind_state(self, name: str, lake: LakeTable, position: int) -> None:
-        if lake.schema().keyed_table() is None:
+    def bind_state(self, name: str, lake: LakeTable, position: int, part: Within | None = None) -> None:
+        table = lake.schema().keyed_table()
+        if table is None:
             raise AssertionError("keyless tables are read on Spark alone")
         rows = lake.scan(as_of=position, include_uncommitted=True).to_arrow()
+        if part is not None and part.groups is not None:
+            groups = [table.file_group(number) for number in buckets_of(rows, table).to_pylist()]
+            rows = rows.filter(pa.array([each in part.groups for each in groups], pa.bool_()))
+        if part is not None and part.partitions is not None:
+            keys = table.partition_columns
+            names = [make_name(keys, [str(row[key]) for key in keys]) for row in rows.select([*keys]).to_pylist()]
+            rows = rows.filter(pa.array([each in part.partitions for each in names], pa.bool_()))
         self._bind(name, rows)
 
     def bind_changes(self, old: str, new: str, lake: LakeTable, after: int, up_to: int) -> None:
