@@ -721,29 +721,31 @@ class ImportHudiResponse(Struct):
 
 
 class LeaseRequest(Struct):
-    __slots__ = ('table', 'id', 'position', 'seconds', 'holder', 'unknown')
+    __slots__ = ('table', 'id', 'position', 'seconds', 'holder', 'onwards', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'id', 'seconds',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, id: str | None = None, position: int | None = None, seconds: int | None = None, holder: str | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, id: str | None = None, position: int | None = None, seconds: int | None = None, holder: str | None = None, onwards: bool | None = None) -> None:
         self.table = table
         self.id = id
         self.position = position
         self.seconds = seconds
         self.holder = holder
+        self.onwards = onwards
 
 
 class ReaderLease(Struct):
-    __slots__ = ('id', 'table', 'position', 'expiresAt', 'holder', 'unknown')
+    __slots__ = ('id', 'table', 'position', 'expiresAt', 'holder', 'onwards', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('id', 'table', 'position', 'expiresAt',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, id: str | None = None, table: TableReference | None = None, position: int | None = None, expiresAt: int | None = None, holder: str | None = None) -> None:
+    def __init__(self, id: str | None = None, table: TableReference | None = None, position: int | None = None, expiresAt: int | None = None, holder: str | None = None, onwards: bool | None = None) -> None:
         self.id = id
         self.table = table
         self.position = position
         self.expiresAt = expiresAt
         self.holder = holder
+        self.onwards = onwards
 
 
 class ServiceJob(Struct):
@@ -1025,8 +1027,8 @@ HudiInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11
 ImportHudiRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'location', 11, 'UTF8'), (3, 'properties', 13, (11, 'UTF8', 11, 'UTF8', False)), (4, 'instants', 15, (12, [HudiInstant, None], False)), (5, 'folder', 15, (12, [InstantKey, None], False)), (6, 'olderFiles', 13, (11, 'UTF8', 10, None, False)))
 ImportedInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'fresh', 2, None), (5, 'remark', 11, 'UTF8'))
 ImportHudiResponse.thrift_spec = f(None, (1, 'tableAdded', 2, None), (2, 'instants', 15, (12, [ImportedInstant, None], False)), (3, 'position', 10, None))
-LeaseRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'id', 11, 'UTF8'), (3, 'position', 10, None), (4, 'seconds', 8, None), (5, 'holder', 11, 'UTF8'))
-ReaderLease.thrift_spec = f(None, (1, 'id', 11, 'UTF8'), (2, 'table', 12, [TableReference, None]), (3, 'position', 10, None), (4, 'expiresAt', 10, None), (5, 'holder', 11, 'UTF8'))
+LeaseRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'id', 11, 'UTF8'), (3, 'position', 10, None), (4, 'seconds', 8, None), (5, 'holder', 11, 'UTF8'), (6, 'onwards', 2, None))
+ReaderLease.thrift_spec = f(None, (1, 'id', 11, 'UTF8'), (2, 'table', 12, [TableReference, None]), (3, 'position', 10, None), (4, 'expiresAt', 10, None), (5, 'holder', 11, 'UTF8'), (6, 'onwards', 2, None))
 ServiceJob.thrift_spec = f(None, (1, 'id', 10, None), (2, 'table', 12, [TableReference, None]), (3, 'action', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'instant', 11, 'UTF8'), (6, 'reason', 11, 'UTF8'), (7, 'gain', 4, None), (8, 'cost', 4, None), (9, 'priority', 8, None), (10, 'attempts', 8, None), (11, 'failures', 8, None), (12, 'worker', 11, 'UTF8'), (13, 'enqueuedAt', 10, None), (14, 'startedAt', 10, None), (15, 'finishedAt', 10, None), (16, 'notBefore', 10, None), (17, 'outcome', 11, 'UTF8'), (18, 'log', 11, 'UTF8'), (19, 'stopping', 2, None), (20, 'windows', 11, 'UTF8'), (21, 'bytes', 10, None))
 JobRequest.thrift_spec = f(None, (1, 'action', 11, 'UTF8'), (2, 'instant', 11, 'UTF8'), (3, 'reason', 11, 'UTF8'), (4, 'gain', 4, None), (5, 'cost', 4, None), (6, 'priority', 8, None), (7, 'windows', 11, 'UTF8'), (8, 'bytes', 10, None))
 ServiceDecision.thrift_spec = f(None, (1, 'tableService', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'reason', 11, 'UTF8'), (4, 'figures', 11, 'UTF8'), (5, 'gain', 4, None), (6, 'cost', 4, None), (7, 'decidedAt', 10, None), (8, 'position', 10, None))
