@@ -660,6 +660,7 @@ struct ServiceFacts {
   25: required list<PendingPlan> plans  // the oldest 1,000, the oldest first
   26: required list<ServiceJob> jobs    // the latest 30 of the table, the latest first, without logs
   27: optional i64 resumedAt            // what was set aside before is tried again
+  28: optional string location          // of the table
 }
 
 struct RecordDecisionsRequest {
