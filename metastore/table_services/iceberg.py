@@ -57,7 +57,8 @@ def metadata_of(parameters: Mapping[str, str], location: str) -> Mapping[str, An
     Properties are a client's, so a file anywhere else than in the table's own directory isn't read.
     """
     place = parameters.get(METADATA_LOCATION, "")
-    if not place.startswith(f"{location.rstrip('/')}/metadata/") or "/../" in place:
+    # fsspec reads `a::b` as a place within another one.
+    if not place.startswith(f"{location.rstrip('/')}/metadata/") or "/../" in place or "::" in place:
         raise UnreadableMetadata(f"its metadata_location {place!r} is not below {location}/metadata")
     try:
         with fsspec.open(place, "rb") as file:

@@ -134,6 +134,7 @@ def test_the_file_is_read(tmp_path: Path) -> None:
         "metadata/5.metadata.json": "can't be read",
         "secret.json": "not below",
         "metadata/../secret.json": "not below",
+        "metadata/x::file:///etc/hostname": "not below",
     }.items():
         with pytest.raises(UnreadableMetadata, match=why):
             read(place)
