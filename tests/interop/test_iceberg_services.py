@@ -38,7 +38,8 @@ def test_small_files_are_rewritten_and_snapshots_expire(class_path: Callable[...
         settings[f"{catalog}_uri"] = server.uri
         settings[f"{catalog}_warehouse"] = warehouse
         submitting = ["env", f"SPARK_HOME={submit.parent.parent}", f"PYSPARK_PYTHON={LINES['3.5']}", str(submit)]
-        options = ["--master=local[1]", "--conf", "spark.ui.enabled=false", "--driver-memory=768m"]
+        options = ["--master=local[2]", "--conf", "spark.ui.enabled=false", "--driver-memory=768m"]
+        options += ["--conf", "spark.sql.shuffle.partitions=2"]
         service = Service(
             server.uri, None, Options(), iceberg=IcebergExecutor(server.uri, str(jar), options, command=submitting)
         )
@@ -50,7 +51,7 @@ def test_small_files_are_rewritten_and_snapshots_expire(class_path: Callable[...
             try:
                 for number in range(COMMITS):
                     spark.sql(f"INSERT INTO lake.shop.orders VALUES ({number}, 'a')")
-                wait_until(lambda: done(client) >= {"clustering", "clean"}, 240, "both services")
+                wait_until(lambda: done(client) >= {"clustering", "clean"}, 300, "both services")
             finally:
                 service.stop()
                 serving.join(60)
