@@ -547,6 +547,7 @@ struct LeaseRequest {
   3: optional i64 position              // by default the latest
   4: required i32 seconds               // from now on
   5: optional string holder             // for people to read
+  6: optional bool onwards              // on all later snapshots, too: for whoever reads what changes, or reads again
 }
 
 struct ReaderLease {
@@ -555,6 +556,7 @@ struct ReaderLease {
   3: required i64 position
   4: required i64 expiresAt
   5: optional string holder
+  6: optional bool onwards
 }
 
 // ---- table services ----------------------------------------------------------------------------------------------
@@ -658,6 +660,7 @@ struct ServiceFacts {
   25: required list<PendingPlan> plans  // the oldest 1,000, the oldest first
   26: required list<ServiceJob> jobs    // the latest 30 of the table, the latest first, without logs
   27: optional i64 resumedAt            // what was set aside before is tried again
+  28: optional string location          // of the table
 }
 
 struct RecordDecisionsRequest {

@@ -103,7 +103,8 @@ def explain(table: tuple[str, ...], history: int, defaults: dict[str, str], uri:
         leases = client.call("lake_list_leases", reference(table))
         before = client.call("lake_list_decisions", reference(table), history) if history else []
         with LakeClient(uri, retry_seconds=10) as typed:
-            found, policy, facts = Planner(Queue(typed, "explain"), defaults).decide(reference(table))
+            planner = Planner(Queue(typed, "explain"), defaults, with_iceberg=True)
+            found, policy, facts = planner.decide(reference(table))
     if as_json:
         print_json(
             {

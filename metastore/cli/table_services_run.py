@@ -13,6 +13,7 @@ from metastore.errors import UserError
 
 if TYPE_CHECKING:
     from metastore.table_services.executors import Executor
+    from metastore.table_services.iceberg_executor import IcebergExecutor
     from metastore.table_services.manager import Order
     from metastore.table_services.scheduling import Ranking
     from metastore.wire.lake import ServiceJob
@@ -86,6 +87,11 @@ def defaults_option(command: Command) -> Command:
 @defaults_option
 @click.option("--spark-option", "spark_options", multiple=True, metavar="TEXT", help="Of spark-submit, one word each.")
 @click.option(
+    "--iceberg-jars",
+    metavar="FILES",
+    help="Iceberg's runtime for the Spark of spark-submit: its tables are looked after, too, by spark-submit.",
+)
+@click.option(
     "--lease-seconds",
     type=click.IntRange(2, 3_600),
     default=60,
@@ -107,6 +113,7 @@ def run_services(
     quotas: dict[str, int],
     defaults: dict[str, str],
     spark_options: tuple[str, ...],
+    iceberg_jars: str | None,
     lease_seconds: int,
     http_host: str,
     http_port: int | None,
@@ -131,14 +138,15 @@ def run_services(
         from metastore.table_services.service import Options, Service
     except ImportError as error:
         raise UserError(f"{error.name} is missing: pip install 'lake-metastore[arrow]', or [spark]") from None
-    if spark_options and executor != "spark-submit":
-        raise click.UsageError("--spark-option is for --executor spark-submit")
+    if spark_options and executor != "spark-submit" and iceberg_jars is None:
+        raise click.UsageError("--spark-option is for --executor spark-submit, or --iceberg-jars")
     logging.configure(log_level, log_format)
     with connect(uri) as client:  # says at once if nobody answers
         client.getStatus()
     options = Options(slots=slots, ranking=ranking, quotas=quotas, defaults=defaults, lease_seconds=lease_seconds)
     options = replace(options, order=_order(policy, ranking))
-    service = Service(uri, _executor(executor, uri, spark_options), options, ended=_tell)
+    iceberg = _iceberg(uri, iceberg_jars, spark_options)
+    service = Service(uri, _executor(executor, uri, spark_options), options, iceberg=iceberg, ended=_tell)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: service.stop())
     port = None
@@ -175,6 +183,15 @@ def _executor(name: str, uri: str, spark_options: tuple[str, ...]) -> "Executor 
 
         return SparkSubmitExecutor(uri, spark_options)
     return None
+
+
+def _iceberg(uri: str, jars: str | None, spark_options: tuple[str, ...]) -> "IcebergExecutor | None":
+    """What runs services of Iceberg's tables; None without its jars. Raises UserError without Spark."""
+    if jars is None:
+        return None
+    from metastore.table_services.iceberg_executor import IcebergExecutor
+
+    return IcebergExecutor(uri, jars, spark_options)
 
 
 def _order(policy: str | None, ranking: "Ranking") -> "Order | None":

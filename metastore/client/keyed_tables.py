@@ -1,6 +1,7 @@
 """Reads keyed tables without Spark: whole, some keys, or what changed between two positions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -66,6 +67,7 @@ class Scan:
         as_of: AsOf | None,
         include_uncommitted: bool,
     ) -> None:
+        self._lake = lake
         self._columns = None if columns is None else [name.lower() for name in columns]
         snapshot = lake.snapshot(as_of, filter=filter, include_uncommitted=include_uncommitted)
         self._schema = lake.schema(snapshot.table_version)
@@ -75,17 +77,21 @@ class Scan:
         self._buckets = by_bucket(snapshot)
 
     def to_arrow(self) -> pa.Table:
-        """The rows, in no order. The columns that partition the table come last."""
+        """The rows, in no order. The columns that partition the table come last.
+
+        No clean deletes their files meanwhile. Raises SnapshotGone if one did before.
+        """
         layout = self._layout
         every = [*layout.schema.names, *layout.table.partition_columns]
         wanted = every if self._columns is None else self._columns
         if unknown := [name for name in wanted if name not in every]:
             raise UnfitRows(f"the table has no column {unknown[0]}")
         data = [name for name in wanted if name in layout.schema.names]
-        parts = [
-            with_partition(layout.read(files, data).rows, bucket.partition, self._schema).select(wanted)
-            for bucket, files in self._buckets.items()
-        ]
+        with self._lake.leased(self.position) if self._buckets else nullcontext():
+            parts = [
+                with_partition(layout.read(files, data).rows, bucket.partition, self._schema).select(wanted)
+                for bucket, files in self._buckets.items()
+            ]
         return pa.concat_tables([whole_schema(layout, self._schema).empty_table().select(wanted), *parts])
 
 
@@ -156,14 +162,15 @@ def changed_rows(
     Columns: the table's, `_change_type`, `_commit_version` and `_commit_timestamp`. Raises NotKeyed, SnapshotGone.
     """
     scope: Any = {"partitions": partitions, "filter": filter, "include_uncommitted": include_uncommitted}
-    ranges = TouchedBuckets.in_ranges(lake, after, up_to, of_each_commit=of_each_commit, **scope)
+    with lake.leased(after, onwards=True) if after < up_to else nullcontext():
+        ranges = TouchedBuckets.in_ranges(lake, after, up_to, of_each_commit=of_each_commit, **scope)
+        parts = [
+            with_partition(found.commits.marked(bucket, changes_of(found.layout, each)), bucket.partition, found.schema)
+            for found in ranges
+            for bucket, each in found.buckets.items()
+        ]
     schema = ranges[-1].schema if ranges else lake.schema()
     layout = layout_of(lake.name, schema, "")
-    parts = [
-        with_partition(found.commits.marked(bucket, changes_of(found.layout, each)), bucket.partition, found.schema)
-        for found in ranges
-        for bucket, each in found.buckets.items()
-    ]
     names = [*layout.schema.names, *layout.table.partition_columns, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP]
     marks = [(CHANGE_TYPE, pa.string()), (COMMIT_VERSION, pa.int64()), (COMMIT_TIMESTAMP, pa.timestamp("us", "UTC"))]
     empty = pa.schema([*whole_schema(layout, schema), *(pa.field(*each) for each in marks)]).empty_table()

@@ -206,17 +206,24 @@ class LakeTable:
 
     @contextmanager
     def leased(
-        self, position: int | None = None, *, seconds: float = 300.0, holder: str | None = None
+        self,
+        position: int | None = None,
+        *,
+        seconds: float = 300.0,
+        holder: str | None = None,
+        onwards: bool = False,
     ) -> Iterator[int]:
         """Keeps cleans off the snapshot at a position, by default the latest, while the block runs. Gives the position.
 
-        `seconds`: how long it is kept after this process has died. `holder`: who reads, for people. Raises
+        `seconds`: how long it is kept after this process has died. `holder`: who reads, for people. `onwards`: keeps
+        all later snapshots, too, and so the changes after the position. Raises
         NoSuchObjectException, InvalidOperationException, SnapshotGone if the snapshot can't be read any more,
         ValueError unless `seconds` are at least one.
         """
         if seconds < 1:
             raise ValueError(f"a lease is for a second or more, not for {seconds}")
-        with Lease(self._client.connect, self.reference, position, seconds, holder) as lease:
+        client = self._client
+        with Lease(client.call, client.connect, self.reference, position, seconds, holder, onwards=onwards) as lease:
             yield lease.position
 
     def _is_gone(self, instant: Instant) -> bool:

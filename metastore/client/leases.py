@@ -3,16 +3,26 @@
 import logging
 import threading
 import uuid
+from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self, TypeVar
 
 from thrift.Thrift import TException
 
 from metastore.client.reconnecting import Connect, ReconnectingClient
-from metastore.wire.lake import LeaseRequest, SnapshotGone, TableReference
+from metastore.client.thrift_client import ThriftClient
+from metastore.wire.lake import LeaseRequest, ReaderLease, SnapshotGone, TableReference
 from metastore.wire.struct import ExceptionStruct
 
+Value = TypeVar("Value")
+
 logger = logging.getLogger(__name__)
+
+
+class Call(Protocol):
+    """Makes a call of the server's, as `LakeClient.call` does."""
+
+    def __call__(self, request: Callable[[ThriftClient], Value], /) -> Value: ...
 
 
 class Lease:
@@ -22,19 +32,32 @@ class Lease:
     """
 
     def __init__(
-        self, connect: Connect, table: TableReference, position: int | None, seconds: float, holder: str | None
+        self,
+        call: Call,
+        connect: Connect,
+        table: TableReference,
+        position: int | None,
+        seconds: float,
+        holder: str | None,
+        *,
+        onwards: bool = False,
     ) -> None:
-        """`position`: of the snapshot; None for the latest. `seconds`: how long it holds after its reader has died."""
+        """`call`: by which it is taken and released. `position`: of the snapshot; None for the latest.
+
+        `seconds`: how long it holds after its reader has died. `onwards`: it is on all later snapshots, too.
+        """
+        self._call = call
         self._client = ReconnectingClient(connect, retry_seconds=seconds)
         self._seconds = seconds
-        self._request = LeaseRequest(table, uuid.uuid4().hex, position, max(1, round(seconds)), holder)
+        request = LeaseRequest(table, uuid.uuid4().hex, position, max(1, round(seconds)), holder, onwards or None)
+        self._request = request
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._renew, name=f"lease-{self._request.id}", daemon=True)
         self.position = position or 0
 
     def __enter__(self) -> Self:
-        lease = self._client.call(lambda client: client.lake_lease_snapshot(self._request))
-        self.position = lease.position
+        lease: ReaderLease = self._call(lambda client: client.lake_lease_snapshot(self._request))
+        self.position = lease.position or 0
         self._request = self._request.replace(position=lease.position)
         self._thread.start()
         return self
@@ -44,6 +67,10 @@ class Lease:
     ) -> None:
         self._ended.set()
         self._thread.join()
+        try:
+            self._call(lambda client: client.lake_release_lease(self._request.table, self._request.id))
+        except (ExceptionStruct, TException, OSError) as error:
+            logger.warning("a lease could not be released, it expires: %s", error)
 
     def _renew(self) -> None:
         while not self._ended.wait(self._seconds / 3):
@@ -54,8 +81,4 @@ class Lease:
                 break
             except (ExceptionStruct, TException, OSError) as error:
                 logger.warning("a lease could not be renewed: %s", error)
-        try:
-            self._client.call(lambda client: client.lake_release_lease(self._request.table, self._request.id))
-        except (ExceptionStruct, TException, OSError) as error:
-            logger.warning("a lease could not be released, it expires: %s", error)
         self._client.close()

@@ -406,7 +406,11 @@ def _timeline(parts: _Parts, table: _Table, readiness: _Readiness) -> _Timeline:
 
 def _table_services(parts: _Parts, table: _Table) -> _TableServices:
     database, tables = parts.database, table["tables"]
-    return _TableServices(table_looks=TableLooks(database, tables), job_queue=JobQueue(database, tables))
+    heartbeat_seconds = parts.settings.instant_heartbeat_seconds
+    return _TableServices(
+        table_looks=TableLooks(database, tables),
+        job_queue=JobQueue(database, tables, heartbeat_seconds=heartbeat_seconds),
+    )
 
 
 def _hudi(parts: _Parts, catalog: _Catalog, table: _Table, timelines: _Timeline) -> _Hudi:

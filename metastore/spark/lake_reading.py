@@ -8,19 +8,20 @@ The metastore prunes the partitions and names the files; no directory is listed.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from metastore.client.file_changes import net_changes
-from metastore.client.lake import LakeTable
+from metastore.client.lake import LakeTable, Snapshot
 from metastore.client.lake_types import AsOf, DataFile, Schema
 from metastore.errors import UserError
 from metastore.spark import hudi_tables
-from metastore.spark.session_client import lake_table
+from metastore.spark.session_client import keep_readable, lake_table
 from metastore.spark.snapshot_files import SnapshotFile, data_frame
 from metastore.spark.table_schema import columns_of, is_hudi
+from metastore.wire.lake import SnapshotGone
 
 View: TypeAlias = Literal["snapshot", "read_optimized"]
 
@@ -67,7 +68,8 @@ def read(
     log files, which a table may have that others write. Partitions that are not ready are hidden unless
     `include_uncommitted`. `uri` is the metastore's, by default that of the session.
 
-    Which files are read is decided by this call: the DataFrame doesn't change with the table. Raises
+    Which files are read is decided by this call: the DataFrame doesn't change with the table. A lease keeps cleans off
+    them while the session lives, for 12 hours or `spark.metastore.readerLeaseHours` after the last read. Raises
     NoSuchObjectException without the table or the instant, SnapshotGone for what has been cleaned, MetaException for a
     bad filter, UnreadableFiles, MixedFiles if files don't tell which rows came, HudiMissing if Hudi's classes aren't
     there, ValueError for arguments that don't go together, TypeError for an `as_of` that is nothing of the kind.
@@ -99,8 +101,11 @@ def read(
             filter=filter,
         )
     if incremental is None:
-        snapshot = lake.snapshot(
+        snapshot = _kept_snapshot(
+            spark,
+            lake,
             as_of,
+            uri,
             filter=filter,
             include_uncommitted=include_uncommitted,
             read_optimized=view == "read_optimized",
@@ -112,6 +117,7 @@ def read(
             return keyed_reading.snapshot_rows(spark, lake, then, snapshot.location, snapshot)
         return _rows(spark, lake, then, snapshot.location, list(snapshot))
     start, end = (lake.position_of(each) for each in incremental)
+    keep_readable(spark, lake, start or 0, uri=uri, changes=True)
     if schema.keyed_table() is not None:
         if with_removed:
             raise ValueError(f"{lake.name} has a primary key: changes=True says which rows were removed")
@@ -139,6 +145,22 @@ def read(
     return rows.withColumn(CHANGE, sf.lit(ADDED)).unionByName(
         _rows(spark, lake, schema, location, gone).withColumn(CHANGE, sf.lit(REMOVED))
     )
+
+
+def _kept_snapshot(spark: SparkSession, lake: LakeTable, as_of: AsOf | None, uri: str | None, **scope: Any) -> Snapshot:
+    """A snapshot that no clean takes from the session. `scope`: as of `LakeTable.snapshot`. Raises SnapshotGone."""
+    snapshot = lake.snapshot(as_of, **scope)
+    if not snapshot.position:
+        return snapshot
+    try:
+        keep_readable(spark, lake, snapshot.position, uri=uri)
+    except SnapshotGone:
+        if as_of is not None:
+            raise
+        # Writers and a clean came between the two calls: what is the latest now has been written a moment ago.
+        snapshot = lake.snapshot(None, **scope)
+        keep_readable(spark, lake, snapshot.position, uri=uri)
+    return snapshot
 
 
 def check_readable(name: str, files: Iterable[DataFile]) -> None:

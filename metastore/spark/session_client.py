@@ -1,11 +1,22 @@
-"""The `LakeClient` of a Spark session. The driver keeps one per metastore, with its cache."""
+"""The `LakeClient` of a Spark session. The driver keeps one per metastore, with its cache, and the session's leases.
 
+A DataFrame doesn't say when nobody needs it any more. So what a session has read stays readable while the session
+lives, at most for as many hours as its setting `spark.metastore.readerLeaseHours` says; 0 turns that off.
+"""
+
+import threading
 from functools import lru_cache
 
 from pyspark.sql import SparkSession
 
 from metastore.client.lake import LakeClient, LakeTable
+from metastore.client.session_leases import SessionLeases
 from metastore.errors import UserError
+
+LEASE_HOURS = "spark.metastore.readerLeaseHours"
+"""The setting that says for how many hours a snapshot that was read is kept."""
+
+DEFAULT_LEASE_HOURS = 12.0
 
 
 class NoMetastore(UserError):
@@ -23,6 +34,49 @@ def lake_table(spark: SparkSession, table: str, uri: str | None) -> LakeTable:
     if "." not in name:
         name = f"{spark.catalog.currentDatabase()}.{name}"
     return _client(uri or metastore_uri(spark)).table(name)
+
+
+def keep_readable(
+    spark: SparkSession, lake: LakeTable, position: int, *, uri: str | None, changes: bool = False
+) -> None:
+    """Keeps cleans off the snapshot of a table at a position, and off all later ones, while the session needs them.
+
+    With `changes`, what came and went after the position must be readable, too. Raises SnapshotGone, ValueError for a
+    setting that means nothing.
+    """
+    leases = _leases(spark, uri or metastore_uri(spark))
+    if leases is not None:
+        leases.keep(lake, position, changes=changes)
+
+
+_of_sessions: dict[tuple[str, str], SessionLeases] = {}
+_lock = threading.Lock()
+
+
+def _leases(spark: SparkSession, uri: str) -> SessionLeases | None:
+    """The leases of the running application; None if its setting turns them off."""
+    text = spark.conf.get(LEASE_HOURS, str(DEFAULT_LEASE_HOURS)) or ""
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = -1.0
+    if not 0 <= hours <= 8_760:
+        raise ValueError(f"{LEASE_HOURS} is {text!r}: expected a number of hours from 0 on")
+    if not hours:
+        return None
+    context = spark.sparkContext
+    key = context.applicationId, uri
+    with _lock:
+        if key not in _of_sessions:
+            for other in [each for each in _of_sessions if each[0] != context.applicationId]:
+                del _of_sessions[other]  # its leases end by themselves
+            _of_sessions[key] = SessionLeases(
+                _client(uri).connect,
+                holder=f"Spark {context.appName} {context.applicationId}"[:200],
+                kept_seconds=hours * 3_600,
+                is_over=lambda: context._jsc is None,
+            )
+        return _of_sessions[key]
 
 
 @lru_cache(maxsize=16)

@@ -9,6 +9,7 @@ is repeated has the same rows. The driver learns the names of files; the executo
 
 import inspect
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -33,6 +34,7 @@ from metastore.client.keyed_tables import (
 )
 from metastore.client.lake import LakeClient, LakeTable
 from metastore.client.lake_types import AsOf, Schema
+from metastore.client.session_leases import SessionLeases
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType
 from metastore.keyed.files import fitted, read_rows
 from metastore.keyed.schema import arrow_schema
@@ -134,6 +136,11 @@ class _Reader(DataSourceStreamReader):
     def _lake(self) -> LakeTable:
         return LakeClient(self._options.uri).table(self._options.table)
 
+    @cached_property
+    def _leases(self) -> SessionLeases:
+        """Keeps what the next micro-batch reads while the query runs: its process ends with it."""
+        return SessionLeases(self._lake.client.connect, holder="a stream of Spark's", kept_seconds=math.inf)
+
     def initialOffset(self) -> dict[str, int]:
         return {"position": self._options.since}
 
@@ -145,9 +152,16 @@ class _Reader(DataSourceStreamReader):
         after, up_to = start["position"], end["position"]
         if up_to <= after:
             return []
+        self._leases.keep(self._lake, after or up_to, changes=bool(after))
         if self._lake.schema().keyed_table() is not None:
             return self._buckets(after, up_to)
         return self._files(after, up_to)
+
+    def commit(self, end: dict[str, int]) -> None:
+        self._leases.advance(self._lake, end["position"])
+
+    def stop(self) -> None:
+        self._leases.close()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Task)

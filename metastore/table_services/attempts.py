@@ -19,9 +19,12 @@ from metastore.client.compaction import plan_compaction
 from metastore.client.keyed_tables import NotKeyed
 from metastore.client.lake import LakeClient, LakeTable
 from metastore.table_services import metrics
-from metastore.table_services.decisions import CLEAN, COMPACTION
+from metastore.table_services.decisions import CLEAN, CLUSTERING, COMPACTION
 from metastore.table_services.executors import Executor, Stopped, Task, tag_of
-from metastore.table_services.policy import BadPolicy, Policy, policy_of
+from metastore.table_services.facts import Facts
+from metastore.table_services.iceberg import is_iceberg
+from metastore.table_services.iceberg_executor import IcebergExecutor, WritersWon
+from metastore.table_services.policy import BadPolicy, CleaningPolicy, ClusteringPolicy, Policy, policy_of
 from metastore.table_services.queue import Queue
 from metastore.table_services.scheduling import is_open
 from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
@@ -69,14 +72,16 @@ class Attempt:
         executor: Executor,
         defaults: Mapping[str, str],
         clock: Callable[[], float],
+        iceberg: IcebergExecutor | None = None,
     ) -> None:
-        """`defaults`: of policies. `clock`: the database's time in seconds since 1970."""
+        """`defaults`: of policies. `clock`: the database's time in seconds since 1970. `iceberg`: for its tables."""
         self.job = job
         self._queue = queue
         self._client = client
         self._executor = executor
         self._defaults = defaults
         self._clock = clock
+        self._iceberg = iceberg
         self._stop = threading.Event()
         self._over = threading.Event()
         self._lost = False
@@ -143,9 +148,12 @@ class Attempt:
 
     def _ended(self) -> Ended:
         try:
+            facts = self._facts()
+            if is_iceberg(facts.parameters):
+                return self._procedure(facts)
             if self.job.action == CLEAN:
-                return self._clean()
-            return self._rewrite()
+                return self._clean(self._policy(facts).cleaning)
+            return self._rewrite(facts)
         except Stopped:
             return Ended("pending", "stopped")
         except NoSuchObjectException as error:
@@ -161,10 +169,26 @@ class Attempt:
     def _again(self, outcome: str, pause: int) -> Ended:
         return Ended("pending", outcome, min(pause << min(self.job.failures or 0, 20), LONGEST_PAUSE))
 
+    # --- Iceberg's tables -----------------------------------------------------------------------------------------
+
+    def _procedure(self, facts: Facts) -> Ended:
+        """Iceberg's own services: they have no plans, and each commit of theirs is one of Iceberg's."""
+        if self.job.action not in (CLEAN, CLUSTERING):
+            self._say(f"an Iceberg table has no {self.job.action}: submit {CLUSTERING} or {CLEAN}")
+            return Ended("failed", "error")
+        if self._iceberg is None:
+            return Ended("pending", "busy", WHILE_BUSY)
+        try:
+            self._say(self._iceberg.run(self.job, facts, self._policy(facts), self._stop))
+        except WritersWon as lost:
+            self._say(str(lost))
+            return self._again("conflict", AFTER_CONFLICT)
+        return Ended("succeeded", "succeeded")
+
     # --- cleans ---------------------------------------------------------------------------------------------------
 
-    def _clean(self) -> Ended:
-        table, policy = self._table(), self._policy().cleaning
+    def _clean(self, policy: CleaningPolicy) -> Ended:
+        table = self._table()
         for _ in range(MAX_CLEANS):
             if self._stop.is_set():
                 raise Stopped
@@ -195,11 +219,11 @@ class Attempt:
 
     # --- compactions and clusterings ------------------------------------------------------------------------------
 
-    def _rewrite(self) -> Ended:
+    def _rewrite(self, facts: Facts) -> Ended:
         table, action = self._table(), self.job.action or ""
         if action not in self._executor.actions:
             return Ended("pending", "busy", WHILE_BUSY)
-        instant = self.job.instant or self._planned(table, action)
+        instant = self.job.instant or self._planned(table, action, facts)
         if instant is None:
             return Ended("succeeded", "succeeded")
         if (ended := self._judged(table, action, instant)) is not None:
@@ -235,7 +259,7 @@ class Attempt:
             return Ended("pending", "busy", WHILE_BUSY)
         return None
 
-    def _planned(self, table: LakeTable, action: str) -> str | None:
+    def _planned(self, table: LakeTable, action: str, facts: Facts) -> str | None:
         """A plan for a job without one: one that nobody knows of, or a new one. None if there is nothing to do."""
         for known in table.instants(actions=[action], states=["requested"]):
             if self._queue.claim_plan(self.job, known.timestamp):
@@ -244,7 +268,7 @@ class Attempt:
         if action == COMPACTION:
             made, _, reason = plan_compaction(table)
         else:
-            made, _, _, reason = self._clustering(table)
+            made, _, _, reason = self._clustering(table, self._policy(facts).clustering)
         self._say(reason)
         if made is None:
             return None
@@ -252,8 +276,8 @@ class Attempt:
             raise Stopped  # another service was quicker to give it a job
         return made.timestamp
 
-    def _clustering(self, table: LakeTable) -> Planned:
-        policy = self._policy().clustering
+    @staticmethod
+    def _clustering(table: LakeTable, policy: ClusteringPolicy) -> Planned:
         return plan_clustering(
             table,
             small_file_bytes=policy.small_file_bytes,
@@ -266,11 +290,14 @@ class Attempt:
         assert self.job.table is not None
         return self._client.table(self.job.table)
 
-    def _policy(self) -> Policy:
-        """The table's policy now. Raises BadPolicy."""
+    def _facts(self) -> Facts:
+        """What is known of the table now, but for what a policy asks. Raises NoSuchObjectException."""
         request = ServiceFactsRequest(table=self.job.table)
-        facts = self._client.call(lambda client: client.lake_service_facts(request))
-        return policy_of(facts.parameters or {}, facts.databaseParameters or {}, self._defaults)
+        return Facts.of(self._client.call(lambda client: client.lake_service_facts(request)))
+
+    def _policy(self, facts: Facts) -> Policy:
+        """The table's policy. Raises BadPolicy."""
+        return policy_of(facts.parameters, facts.database_parameters, self._defaults)
 
     def _say(self, text: str) -> None:
         self._lines.append(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {text.rstrip()}")

@@ -65,9 +65,12 @@ def decide(facts: Facts, policy: Policy) -> list[Decision]:
         what = f"its files are {facts.stored_as or 'of no known format'}: they are left to the programs that wrote them"
         return [Decision(service=COMPACTION if facts.keyed else CLUSTERING, reason=what)]
     rewriting = _compaction(facts, policy.compaction) if facts.keyed else _clustering(facts, policy.clustering)
-    found = [rewriting, _cleaning(facts, policy.cleaning)]
-    found = [_unless_held(each, facts, policy) for each in found]
-    return [*_plans(facts, policy), *found]
+    return [*_plans(facts, policy), *unless_held([rewriting, _cleaning(facts, policy.cleaning)], facts, policy)]
+
+
+def unless_held(found: Sequence[Decision], facts: Facts, policy: Policy) -> list[Decision]:
+    """The same decisions; in the place of those that must wait, that nothing is to be done for now."""
+    return [_unless_held(each, facts, policy) for each in found]
 
 
 def again_at(decisions: Sequence[Decision], now: int) -> int | None:

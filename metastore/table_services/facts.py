@@ -44,6 +44,7 @@ class Facts:
     parameters: Mapping[str, str]
     database_parameters: Mapping[str, str]
     input_format: str = ""
+    location: str = ""
     keyed: bool = False
     paused: str | None = None
     resumed_at: int | None = None
@@ -76,6 +77,7 @@ class Facts:
             parameters=given.parameters or {},
             database_parameters=given.databaseParameters or {},
             input_format=given.inputFormat or "",
+            location=given.location or "",
             keyed=bool(given.keyed),
             paused=given.paused,
             resumed_at=given.resumedAt,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from cachetools import LRUCache
 
 from metastore.client.clustering import Order
-from metastore.table_services import decisions
+from metastore.table_services import decisions, iceberg
 from metastore.table_services.decisions import Decision
 from metastore.table_services.facts import Facts
 from metastore.table_services.policy import BadPolicy, Policy, policy_of
@@ -20,12 +20,14 @@ KNOWN_POLICIES = 10_000
 class Planner:
     """Decides about one table at a time. For one thread."""
 
-    def __init__(self, queue: Queue, defaults: Mapping[str, str]) -> None:
-        """`defaults`: properties of tables and databases that don't say otherwise. Raises BadPolicy."""
+    def __init__(self, queue: Queue, defaults: Mapping[str, str], *, with_iceberg: bool = False) -> None:
+        """`defaults`: properties of tables and databases that don't say otherwise. `with_iceberg`: decides about
+        Iceberg's tables, too. Raises BadPolicy."""
         self._queue = queue
         self._defaults = defaults
         self._policies: LRUCache[tuple[str | None, str | None], Policy] = LRUCache(KNOWN_POLICIES)
         self._usual = policy_of(defaults)
+        self._with_iceberg = with_iceberg
 
     def look(self, table: TableReference) -> list[ServiceJob]:
         """Decides about a table, and stores what was decided. Returns its pending jobs; none if the table is gone."""
@@ -51,8 +53,17 @@ class Planner:
                 return [_refused(facts, error)], None, facts
             if (wanted.clustering, wanted.cleaning) == (policy.clustering, policy.cleaning):
                 self._policies[key] = wanted
-                return decisions.decide(facts, wanted), wanted, facts
+                return self._decided(facts, wanted), wanted, facts
             policy = wanted
+
+    def _decided(self, facts: Facts, policy: Policy) -> list[Decision]:
+        if not self._with_iceberg or not iceberg.is_iceberg(facts.parameters):
+            return decisions.decide(facts, policy)
+        try:
+            metadata = iceberg.metadata_of(facts.parameters, facts.location)
+            return iceberg.decide(facts, policy, iceberg.figures_of(metadata))
+        except iceberg.UnreadableMetadata as error:
+            return iceberg.unread(error)
 
     def policy(self, table: TableReference) -> Policy:
         """The policy of a table now. Raises BadPolicy, NoSuchObjectException."""

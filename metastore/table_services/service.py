@@ -14,6 +14,7 @@ from thrift.Thrift import TException
 
 from metastore.client.lake import LakeClient
 from metastore.table_services.executors import ArrowExecutor, Executor
+from metastore.table_services.iceberg_executor import IcebergExecutor
 from metastore.table_services.manager import Manager, Order
 from metastore.table_services.planner import Planner
 from metastore.table_services.queue import Queue
@@ -46,9 +47,11 @@ class Service:
         executor: Executor | None,
         options: Options,
         *,
+        iceberg: IcebergExecutor | None = None,
         ended: Callable[[ServiceJob], None] = lambda job: None,
     ) -> None:
-        """`executor`: by default compactions in Arrow. `ended`: is told how each attempt at a job ended.
+        """`executor`: by default compactions in Arrow. `iceberg`: without it, its tables are left alone. `ended`: is
+        told how each attempt at a job ended.
 
         Raises BadPolicy for defaults that mean nothing.
         """
@@ -60,7 +63,8 @@ class Service:
         looked = Queue(self._looking, worker, lease_seconds=options.lease_seconds)
         self._executor = executor or ArrowExecutor(self._client)
         self._stop = threading.Event()
-        self._receiver = Receiver(uri, Planner(looked, options.defaults), looked, self._stop)
+        planner = Planner(looked, options.defaults, with_iceberg=iceberg is not None)
+        self._receiver = Receiver(uri, planner, looked, self._stop)
         self._manager = Manager(
             self._queue,
             self._client,
@@ -70,6 +74,7 @@ class Service:
             ranking=options.ranking,
             quotas=options.quotas,
             order=options.order,
+            iceberg=iceberg,
             ended=ended,
         )
 

@@ -33,30 +33,27 @@ class SubmissionFailed(Exception):
     """The process ended otherwise than in order; the message has the end of what it wrote."""
 
 
-class SparkSubmitExecutor:
-    """`spark-submit` of a program that runs one plan."""
+class SparkSubmit:
+    """The command, as it runs programs of which each has a tag."""
 
-    actions: Collection[str] = frozenset({COMPACTION, CLUSTERING})
-
-    def __init__(self, uri: str, options: Sequence[str] = (), *, command: Sequence[str] | None = None) -> None:
+    def __init__(self, options: Sequence[str] = (), *, command: Sequence[str] | None = None) -> None:
         """`options`: further ones of spark-submit's, such as `--master`. `command`: instead of PySpark's own.
 
         Raises UserError if there is no spark-submit.
         """
-        self._uri = uri
         self._options = list(options)
         self._command = list(command or _spark_submit())
 
-    def run(self, task: Task, stop: threading.Event) -> str:
-        for each in running(prefix_of(task.instant)):
+    def run(self, program: Path, arguments: Sequence[str], tag: str, prefix: str, stop: threading.Event) -> str:
+        """Runs a program to its end, or waits for an earlier attempt, whose tag begins with `prefix`. Returns a log.
+
+        Raises Stopped soon after `stop` is set, SubmissionFailed.
+        """
+        for each in running(prefix):
             return self._wait_for(each, stop)
         with tempfile.TemporaryFile() as output:
             process = subprocess.Popen(
-                [
-                    *self._command,
-                    *("--name", task.tag, *self._options, str(_PROGRAM)),
-                    *("--uri", self._uri, "--table", task.name, "--instant", task.instant, "--tag", task.tag),
-                ],
+                [*self._command, "--name", tag, *self._options, str(program), *arguments, "--tag", tag],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -82,6 +79,21 @@ class SparkSubmitExecutor:
                 _end(process.pid)
                 raise Stopped
         return f"process {process.pid} had been started by a service before, and has ended"
+
+
+class SparkSubmitExecutor:
+    """`spark-submit` of a program that runs one plan."""
+
+    actions: Collection[str] = frozenset({COMPACTION, CLUSTERING})
+
+    def __init__(self, uri: str, options: Sequence[str] = (), *, command: Sequence[str] | None = None) -> None:
+        """`options` and `command` are SparkSubmit's. Raises UserError if there is no spark-submit."""
+        self._uri = uri
+        self._submit = SparkSubmit(options, command=command)
+
+    def run(self, task: Task, stop: threading.Event) -> str:
+        arguments = ["--uri", self._uri, "--table", task.name, "--instant", task.instant]
+        return self._submit.run(_PROGRAM, arguments, task.tag, prefix_of(task.instant), stop)
 
     def close(self) -> None:
         pass

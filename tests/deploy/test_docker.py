@@ -14,6 +14,8 @@ import pytest
 import yaml
 
 from metastore import settings
+from metastore.cli.table_services_run import run_services
+from metastore.table_services.manager import STOP_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = ROOT / "docker-compose.yml"
@@ -62,7 +64,7 @@ def server_environment() -> dict[str, str]:
 
 
 def test_every_service_has_a_health_check() -> None:
-    assert set(services()) == {"metastore", "postgres", "redis"}
+    assert set(services()) == {"metastore", "table-services", "postgres", "redis"}
     for name, service in services().items():
         assert service["healthcheck"]["test"][0] == "CMD", name
 
@@ -92,6 +94,17 @@ def test_the_server_accepts_its_environment(monkeypatch: pytest.MonkeyPatch) -> 
     published = {int(port.rsplit(":", 1)[1]) for port in services()["metastore"]["ports"]}
     assert published == {loaded.port, loaded.http_port}
     assert (loaded.host, loaded.http_host) == ("0.0.0.0", "0.0.0.0")
+
+
+def test_the_table_services_accept_their_arguments() -> None:
+    service = services()["table-services"]
+    given = service["command"]
+    assert given[:2] == ["table-services", "run"]
+    parsed = run_services.make_context("run", given[2:]).params
+    assert parsed["uri"] == f"thrift://metastore:{settings.Settings.model_fields['port'].default}"
+    assert f":{parsed['http_port']}/ready" in service["healthcheck"]["test"][-1]
+    assert float(service["stop_grace_period"].removesuffix("s")) > STOP_SECONDS
+    assert set(service["volumes"]) == set(services()["metastore"]["volumes"]), "it reads and writes the tables' files"
 
 
 def test_a_stopping_server_is_given_longer_than_it_drains() -> None:

@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 from metastore import __version__, settings
+from metastore.cli.table_services_run import run_services
+from metastore.table_services.manager import STOP_SECONDS
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 CHART = DEPLOY / "helm/lake-metastore"
@@ -28,7 +30,7 @@ def schema() -> dict[str, Any]:
 
 
 def rendered(*options: str) -> dict[str, dict[str, Any]]:
-    """The manifests by their kind; the dashboard, another ConfigMap, as Dashboard."""
+    """The manifests by their kind; those of a second of that kind as Dashboard and TableServices."""
     if shutil.which("helm") is None:
         pytest.skip("helm is not installed")
     made = subprocess.run(
@@ -37,8 +39,12 @@ def rendered(*options: str) -> dict[str, dict[str, Any]]:
         text=True,
     )
     assert made.returncode == 0, made.stderr
+    others = {
+        "metastore-lake-metastore-dashboard": "Dashboard",
+        "metastore-lake-metastore-table-services": "TableServices",
+    }
     return {
-        "Dashboard" if manifest["metadata"]["name"].endswith("-dashboard") else manifest["kind"]: manifest
+        others.get(manifest["metadata"]["name"], manifest["kind"]): manifest
         for manifest in yaml.safe_load_all(made.stdout)
         if manifest
     }
@@ -64,6 +70,7 @@ def test_the_default_values_satisfy_the_schema() -> None:
         {"service": {"port": 90830}},
         {"prometheusRule": {"enabled": "yes"}},
         {"dashboard": {"label": {}}},
+        {"tableServices": {"executor": "yarn"}},
     ],
     ids=str,
 )
@@ -101,8 +108,9 @@ def test_helm_finds_nothing_to_complain_of() -> None:
             'envFrom=[{"secretRef":{"name":"s3"}}]',
         ),
         ("--set", "dashboard.enabled=true"),
+        ("--set", "tableServices.enabled=true,nodeSelector.disk=ssd"),
     ],
-    ids=["defaults", "one-server", "exposed", "credentials", "dashboard"],
+    ids=["defaults", "one-server", "exposed", "credentials", "dashboard", "table-services"],
 )
 def test_manifests_are_what_kubernetes_takes(options: tuple[str, ...]) -> None:
     kubernetes_validate = pytest.importorskip("kubernetes_validate")
@@ -131,6 +139,22 @@ def test_the_server_accepts_what_the_chart_gives_it(monkeypatch: pytest.MonkeyPa
     assert ports == {"thrift": loaded.port, "http": loaded.http_port}
     assert loaded.cache_memory == 256 * 1024 * 1024
     assert loaded.warehouse_dir == values()["warehouse"]
+
+
+def test_table_services_are_run_on_request() -> None:
+    assert "TableServices" not in rendered()
+    manifests = rendered("--set", "tableServices.enabled=true,tableServices.args={--slots,4}")
+    pod = manifests["TableServices"]["spec"]["template"]
+    [running] = pod["spec"]["containers"]
+    parsed = run_services.make_context("run", running["args"][2:]).params
+    service = manifests["Service"]
+    assert parsed["uri"] == f"thrift://{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
+    assert (parsed["slots"], parsed["http_port"]) == (4, running["ports"][0]["containerPort"])
+    assert not service["spec"]["selector"].items() <= pod["metadata"]["labels"].items(), "calls go to servers alone"
+
+
+def test_table_services_are_given_time_to_stop() -> None:
+    assert values()["tableServices"]["terminationGracePeriodSeconds"] > STOP_SECONDS
 
 
 def test_a_service_monitor_is_made_on_request() -> None:

@@ -44,6 +44,7 @@ def test_the_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:
     assert demo.returncode == 0, output
     assert "Every answer was right." in output
     assert "no row was lost or doubled" in output
+    assert "no commit failed" in output
     assert list(tmp_path.iterdir()) == []
     assert left_running(tmp_path) == []
 

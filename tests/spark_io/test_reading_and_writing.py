@@ -222,3 +222,28 @@ counts.append(before.unpersist().count())
 result = counts + [read(spark, {table.name!r}).count()]
 """)
     assert found == [1, 1, 1, 1]
+
+
+def test_a_clean_leaves_what_a_session_has_read(lake: Lake, table: LakeTable) -> None:
+    """Until the session ends, or has gone on for the time that it says; without one nothing is kept."""
+    for number in range(2):
+        lake.write(table, f"rows_of([{number}])", operation="overwrite")
+    assert lake.ids(table, as_of=1) == [0]
+    for number in range(2, 4):
+        lake.write(table, f"rows_of([{number}])", operation="overwrite")
+    assert table.plan_clean(keep_commits=1) == []
+    found = lake.run(f"""
+spark.conf.set("spark.metastore.readerLeaseHours", "0")
+try:
+    rows = read(spark, {table.name!r}, as_of=2)
+    spark.conf.set("spark.metastore.readerLeaseHours", "never")
+    read(spark, {table.name!r})
+except ValueError as error:
+    result = [str(error), rows.count()]
+finally:
+    spark.conf.unset("spark.metastore.readerLeaseHours")
+""")
+    assert found == ["spark.metastore.readerLeaseHours is 'never': expected a number of hours from 0 on", 1]
+    lease = lake.client.call(lambda client: client.lake_list_leases(table.reference))
+    assert [(each.position, each.onwards) for each in lease] == [(1, True)]
+    assert (lease[0].holder or "").startswith("Spark ")

@@ -220,6 +220,27 @@ def test_a_stream_that_reads_what_was_cleaned_ends(lake: Lake, table: LakeTable,
     assert [[row[1] for row in batch] for batch in streamed(lake, table, str(tmp_path / "all"))] == [[3]]
 
 
+def test_a_stream_keeps_cleans_off_what_it_reads(lake: Lake, table: LakeTable, tmp_path: Path) -> None:
+    lake.write(table, "rows_of([1])")
+    found = run(
+        lake,
+        f"""
+from metastore.spark import read_stream
+from metastore.spark.session_client import lake_table
+table = lake_table(spark, {table.name!r}, None)
+def leases(rows=None, number=None):
+    listed = table.client.call(lambda client: client.lake_list_leases(table.reference))
+    seen.append([[each.position, each.onwards, each.holder] for each in listed])
+seen = []
+rows = read_stream(spark, {table.name!r})
+writing = rows.writeStream.foreachBatch(leases).option("checkpointLocation", {str(tmp_path / "c")!r})
+run_to_end(writing.trigger(**NOW).start())
+result = seen
+""",
+    )
+    assert found == [[[1, True, "a stream of Spark's"]]]
+
+
 def test_changes_of_a_table_without_key_are_refused(lake: Lake, table: LakeTable, tmp_path: Path) -> None:
     with pytest.raises(SparkError, match="no primary-key"):
         streamed(lake, table, str(tmp_path / "c"), changes=True)

@@ -1,6 +1,6 @@
 """A service that stalls at a point of its work, says so, and waits to be killed.
 
-python -m tests.table_services.stalled_service URI before|planned|during|completed
+python -m tests.table_services.stalled_service URI before|planned|during|completed|finished [LEASE_SECONDS]
 """
 
 import sys
@@ -51,7 +51,7 @@ class Stalling(ArrowExecutor):
         stall()
 
 
-def main(uri: str, point: str) -> None:
+def main(uri: str, point: str, lease_seconds: str = "2") -> None:
     if point == "before":
         Queue.claim_plan = lambda self, job, instant: stall()  # type: ignore[assignment, method-assign, misc]
     if point == "finished":
@@ -61,7 +61,7 @@ def main(uri: str, point: str) -> None:
 
         Attempt._finished = forget  # type: ignore[method-assign, assignment]
     with LakeClient(uri) as client:
-        Service(uri, Stalling(client, point), Options(lease_seconds=2)).run_once()
+        Service(uri, Stalling(client, point), Options(lease_seconds=int(lease_seconds))).run_once()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from croniter import croniter
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,6 +78,37 @@ def test_the_clock_goes_back() -> None:
     )
 
 
+def test_cron() -> None:
+    windows = Windows.parse("cron(* 1-5 * * mon-fri) Asia/Shanghai, cron(0,30 12 1 jan *)")
+    assert windows.is_open(utc("2026-01-01T17:00:00")), "01:00 on a Friday in Shanghai"
+    assert windows.closes_at(utc("2026-01-01T17:00:00")) == utc("2026-01-01T22:00:00")
+    assert windows.opens_at(utc("2026-01-02T22:00:00")) == utc("2026-01-04T17:00:00"), "not on Saturday and Sunday"
+    assert windows.is_open(utc("2026-01-01T12:30:59"))
+    assert not windows.is_open(utc("2026-01-01T12:31:00"))
+    assert Windows.parse("cron(* * 13 * fri)").is_open(utc("2026-01-02T00:00:00")), "one of the two days is enough"
+    assert Windows.parse("cron(* * 29 2 *)").opens_at(utc("2026-01-01T00:00:00")) is None, "not within eight days"
+    for text in ("cron(* 2 * * *) Europe/Berlin", "02:00-03:00 Europe/Berlin"):
+        assert open_minutes(text, "2026-03-29", BERLIN) == []
+        assert open_minutes(text, "2026-10-25", BERLIN) == ["00:00", "02:00"]
+
+
+@given(
+    minute=st.integers(0, 59) | st.none(),
+    hour=st.integers(0, 23) | st.none(),
+    day=st.integers(1, 31) | st.none(),
+    month=st.integers(1, 12) | st.none(),
+    weekday=st.integers(0, 7) | st.none(),
+    at=st.datetimes(datetime(2026, 1, 1), datetime(2027, 1, 1), timezones=st.just(UTC)),
+)
+def test_cron_as_croniter_has_it(
+    minute: int | None, hour: int | None, day: int | None, month: int | None, weekday: int | None, at: datetime
+) -> None:
+    fields = " ".join("*" if each is None else str(each) for each in (minute, hour, day, month, weekday))
+    at = at.replace(second=0, microsecond=0)
+    for moment in (at, croniter(fields, at).get_next(datetime) if croniter.is_valid(fields, strict=True) else at):
+        assert Windows.parse(f"cron({fields})").is_open(moment) == croniter.match(fields, moment)
+
+
 @given(
     start=st.integers(0, 1439),
     length=st.integers(1, 1438),
@@ -111,8 +143,16 @@ def test_it_opens_and_closes_when_it_says_so(start: int, length: int, at: dateti
         "01:00-02:00 UTC UTC",
         ",".join(["01:00-02:00"] * 21),
         "x" * 10_000,
+        "cron(* * * *)",
+        "cron(60 * * * *)",
+        "cron(* * * * *) Mars",
+        "cron(H * * * *)",
+        "cron(* * * * mon#1)",
+        "cron(*/0 * * * *)",
+        "cron(* * * * *",
+        "* 1-5 * * *",
     ],
-    ids=range(11),
+    ids=range(19),
 )
 def test_what_is_no_window(text: str) -> None:
     with pytest.raises(ValueError, match=r"window|zone"):

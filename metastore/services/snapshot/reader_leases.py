@@ -1,7 +1,7 @@
 """Readers' leases: a snapshot that is being read keeps its files, until the lease expires by the database's clock."""
 
 from metastore.services.model import client_texts
-from metastore.services.snapshot.service import check_readable
+from metastore.services.snapshot.service import check_changes_readable, check_readable
 from metastore.services.table.service import TableService
 from metastore.services.timeline.lookup import lake_table, written_lake_table
 from metastore.store import Database
@@ -33,6 +33,8 @@ class ReaderLeases:
     def take(self, request: LeaseRequest) -> ReaderLease:
         """Takes a lease, or renews it: the same call with the same id does. By default it is on the latest snapshot.
 
+        `onwards`: it is on all later snapshots, too.
+
         Raises NoSuchObjectException, InvalidOperationException, SnapshotGone if the snapshot can't be read any more.
         """
         name, seconds = _name(request.id), request.seconds or 0
@@ -41,12 +43,13 @@ class ReaderLeases:
         with self._database.write() as tx:
             row = written_lake_table(self._tables, tx, request.table)
             leases.hold_off_cleans(tx, row.id)
-            position = self._position(tx, row, name, request.position)
+            onwards = bool(request.onwards)
+            position = self._position(tx, row, name, request.position, onwards=onwards)
             holder = None if request.holder is None else client_texts.hint(request.holder)
-            return _to_thrift(row, leases.put(tx, row.id, name, position, seconds, holder))
+            return _to_thrift(row, leases.put(tx, row.id, name, position, seconds, holder, onwards=onwards))
 
     @staticmethod
-    def _position(tx: Transaction, row: TableRow, name: str, wanted: int | None) -> int:
+    def _position(tx: Transaction, row: TableRow, name: str, wanted: int | None, *, onwards: bool) -> int:
         """The position that a lease may be on."""
         line = instants.timeline(tx, row.id)
         known = leases.find(tx, row.id, name)
@@ -55,10 +58,13 @@ class ReaderLeases:
                 f"{row.name} is being read under {MAX_LEASES} leases already: release some, or try again later"
             )
         if wanted is None:
-            return line.position if known is None else known.position
+            wanted = line.position if known is None else known.position
         if not 0 <= wanted <= line.position:
             raise InvalidOperationException(f"{row.name} has no position {wanted}: the last one is {line.position}")
-        check_readable(tx, row, line, wanted)
+        if onwards:
+            check_changes_readable(tx, row, line, wanted)
+        else:
+            check_readable(tx, row, line, wanted)
         return wanted
 
     def release(self, table: TableReference | None, name: str | None) -> None:
@@ -87,4 +93,4 @@ def _name(given: str | None) -> str:
 
 def _to_thrift(row: TableRow, lease: LeaseRow) -> ReaderLease:
     table = TableReference(row.name.catalog, row.name.database, row.name.table)
-    return ReaderLease(lease.name, table, lease.position, lease.expires_at, lease.holder)
+    return ReaderLease(lease.name, table, lease.position, lease.expires_at, lease.holder, lease.onwards)

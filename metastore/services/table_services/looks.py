@@ -83,6 +83,7 @@ class TableLooks:
                 parameters=row.parameters,
                 databaseParameters=_database_parameters(tx, row),
                 inputFormat=_input_format(row),
+                location=row.location,
                 keyed=is_keyed(row),
                 paused=standing.paused,
                 resumedAt=standing.resumed_at,

@@ -6,12 +6,14 @@ from metastore.services.instants import states as rules
 from metastore.services.table.service import TableService
 from metastore.services.table_services import limits
 from metastore.services.table_services.thrift_objects import to_thrift_job
-from metastore.services.timeline.lookup import lake_table, no_instant, written_lake_table
+from metastore.services.timeline.lookup import end_expired, lake_table, no_instant, written_lake_table
 from metastore.store import Database
 from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
+from metastore.store.table import tables
 from metastore.store.table_services import decisions, jobs
 from metastore.store.table_services.jobs import JobRow
+from metastore.store.table_services.lost_plans import LostPlan, lost_plans
 from metastore.store.timeline import instants
 from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
 from metastore.wire.lake import (
@@ -46,6 +48,15 @@ KEPT = 200
 SWEEP_SECONDS = 2.0
 """Time between looks for jobs of which nothing was heard any more."""
 
+SILENT_SECONDS = 60.0
+"""How long whoever runs a plan may be silent once its job is lost: three of the heartbeats that runs of plans send.
+
+A run may outlive the service that started it, so the loss of the job alone is no proof of its end.
+"""
+
+MAX_LOST = 1_000
+"""Plans that are requested again in one sweep."""
+
 _OUTCOMES = ("succeeded", "conflict", "error", "stopped", "busy", "cancelled")
 _FAILURES = ("conflict", "error")
 
@@ -53,9 +64,11 @@ _FAILURES = ("conflict", "error")
 class JobQueue:
     """The queue. Each call is one transaction."""
 
-    def __init__(self, database: Database, tables: TableService) -> None:
+    def __init__(self, database: Database, tables: TableService, *, heartbeat_seconds: float) -> None:
+        """`heartbeat_seconds`: after so long without a heartbeat an instant ends that nobody has a job for."""
         self._database = database
         self._tables = tables
+        self._silent_seconds = min(heartbeat_seconds, SILENT_SECONDS)
 
     def submit(self, table: TableReference | None, request: JobRequest | None) -> ServiceJob:
         """Enqueues a job, to be run as soon as there is room.
@@ -184,9 +197,22 @@ class JobQueue:
             return to_thrift_job(found)
 
     def sweep(self) -> None:
-        """Makes jobs pending again of which nothing was heard any more."""
+        """Makes jobs pending again of which nothing was heard any more, and requests plans again that they ran."""
         with self._database.write() as tx:
             jobs.give_back_lost(tx)
+        with self._database.read() as tx:
+            lost = lost_plans(tx, self._silent_seconds, MAX_LOST)
+        for plan in lost:
+            with self._database.write() as tx:
+                self._request_again(tx, plan)
+
+    def _request_again(self, tx: Transaction, plan: LostPlan) -> None:
+        """Takes a plan back from a run that has been silent for too long; whatever that run still says is refused."""
+        row = tables.find_by_id(tx, plan.table_id)
+        silent = instants.dead(tx, self._silent_seconds, plan.table_id)
+        same = [each for each in silent if (each.timestamp, each.action) == (plan.timestamp, plan.action)]
+        if row is not None:
+            end_expired(tx, row, same)
 
 
 def _known(tx: Transaction, job_id: int | None) -> JobRow:

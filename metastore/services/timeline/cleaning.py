@@ -1,7 +1,7 @@
 """What a clean must keep, whoever planned it and whenever: looked at in the transaction that deletes.
 
-A file is kept that belongs to the latest snapshot, to one at the position of a savepoint or of a reader's lease, to the
-input of a plan that isn't completed, or to a partition that isn't ready yet.
+A file is kept that belongs to the latest snapshot, to one at the position of a savepoint or of a reader's lease, to a
+later one if the lease says so, to the input of a plan that isn't completed, or to a partition that isn't ready yet.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,8 @@ from metastore.wire.hive import InvalidOperationException
 def kept(tx: Transaction, row: TableRow) -> Kept:
     """What cleans of a table keep now, beside the latest snapshot."""
     positions = {*instants.saved_positions(tx, row.id), *leases.positions(tx, row.id)}
-    return Kept(sorted(positions), partitions.names(tx, Selection(row.id, only_uncommitted=True)))
+    uncommitted = partitions.names(tx, Selection(row.id, only_uncommitted=True))
+    return Kept(sorted(positions), uncommitted, leases.first_onwards(tx, row.id))
 
 
 def is_readable(tx: Transaction, row: TableRow, line: Timeline, position: int) -> bool:

@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     DateTime,
     ForeignKey,
@@ -97,6 +98,13 @@ reader_leases = Table(
     Column("position", BigInteger, nullable=False, comment="whose snapshot cleans keep"),
     Column("expires_at", DateTime(timezone=True), nullable=False),
     Column("holder", Text, comment="for people to read"),
+    Column(
+        "onwards",
+        Boolean,
+        server_default="false",
+        nullable=False,
+        comment="whether cleans keep all later snapshots, too",
+    ),
     Index(None, "expires_at"),
     comment="snapshots that are being read",
 )

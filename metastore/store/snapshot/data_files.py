@@ -552,10 +552,12 @@ class Kept(NamedTuple):
     """What cleans keep beside the latest snapshot and the inputs of pending plans.
 
     `positions`: whose snapshots are kept, because of savepoints and readers. `partitions`: all of whose files are.
+    `since`: the position from which on all snapshots are; None if only the latest is.
     """
 
     positions: Collection[int]
     partitions: Collection[str]
+    since: int | None = None
 
 
 def _planned(file: FromClause) -> ColumnElement[bool]:
@@ -586,7 +588,8 @@ def _unneeded(table_id: int, kept: Kept, up_to: int | None = None) -> list[Colum
     conditions = [_of(table_id), data_files.c.removed_at.is_not(None), ~_same_path(input, _planned(input))]
     later = data_files.alias("later")
     lives = later.c.removed_at.is_(None)
-    conditions.append(~_same_path(later, lives if up_to is None else or_(lives, later.c.removed_at > up_to)))
+    horizon = min((each for each in (up_to, kept.since) if each is not None), default=None)
+    conditions.append(~_same_path(later, lives if horizon is None else or_(lives, later.c.removed_at > horizon)))
     if kept.partitions:
         conditions.append(data_files.c.partition_name != func.all(list(kept.partitions)))
     if kept.positions:

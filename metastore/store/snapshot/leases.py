@@ -12,12 +12,13 @@ _LIVE = reader_leases.c.expires_at > func.clock_timestamp()
 
 
 class LeaseRow(NamedTuple):
-    """A lease that holds. `expires_at`: in milliseconds since 1970."""
+    """A lease that holds. `expires_at`: in milliseconds since 1970. `onwards`: on all later snapshots, too."""
 
     name: str
     position: int
     expires_at: int
     holder: str | None
+    onwards: bool
 
 
 _ROW: Select[Any] = select(
@@ -25,6 +26,7 @@ _ROW: Select[Any] = select(
     reader_leases.c.position,
     cast(func.floor(func.extract("epoch", reader_leases.c.expires_at) * 1000), BigInteger),
     reader_leases.c.holder,
+    reader_leases.c.onwards,
 )
 
 
@@ -38,10 +40,13 @@ def hold_off_leases(tx: Connection, table_id: int) -> None:
     tx.execute(select(func.pg_advisory_xact_lock(_key(table_id))))
 
 
-def put(tx: Connection, table_id: int, name: str, position: int, seconds: int, holder: str | None) -> LeaseRow:
+def put(
+    tx: Connection, table_id: int, name: str, position: int, seconds: int, holder: str | None, *, onwards: bool
+) -> LeaseRow:
     """Stores a lease for so many seconds from now on, in place of one of the same name."""
     values = {
         "position": position,
+        "onwards": onwards,
         "expires_at": func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, seconds),
         "holder": holder,
     }
@@ -82,6 +87,14 @@ def positions(tx: Connection, table_id: int) -> list[int]:
     mark_uncacheable()  # a lease ends by the clock, which no change tells
     query = select(reader_leases.c.position).distinct().where(reader_leases.c.table_id == table_id, _LIVE)
     return sorted(tx.execute(query).scalars())
+
+
+def first_onwards(tx: Connection, table_id: int) -> int | None:
+    """The position from which on leases keep all snapshots; None if no lease does."""
+    mark_uncacheable()
+    query = select(func.min(reader_leases.c.position)).where(reader_leases.c.table_id == table_id, _LIVE)
+    found: int | None = tx.execute(query.where(reader_leases.c.onwards)).scalar_one()
+    return found
 
 
 def expire(tx: Connection) -> int:

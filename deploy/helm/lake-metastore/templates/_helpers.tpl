@@ -11,6 +11,11 @@ app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{- define "lake-metastore.tableServicesSelector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}-table-services
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
 {{- define "lake-metastore.labels" -}}
 {{ include "lake-metastore.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}

@@ -1,0 +1,72 @@
+"""Iceberg's tables under the table management service: its own actions, in a session of its own, real."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from metastore.client.lake import LakeClient
+from metastore.table_services.iceberg_executor import IcebergExecutor
+from metastore.table_services.service import Options, Service
+from metastore.wire.lake import ListJobsRequest, ServiceJob, TableReference
+from tests.interop.test_iceberg import CATALOG, RUNTIME
+from tests.spark.conftest import require
+from tests.spark.session import LINES, SparkSession
+from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
+
+COMMITS = 8
+PROPERTIES = (
+    "'clustering.fewer-files' = '5', 'clean.commits-retained' = '2', 'clean.files' = '3',"
+    " 'write.distribution-mode' = 'none'"
+)
+
+
+def test_small_files_are_rewritten_and_snapshots_expire(class_path: Callable[..., list[Path]], tmp_path: Path) -> None:
+    require("3.5")
+    (jar,) = class_path(RUNTIME)
+    home = Path(LINES["3.5"]).parent.parent
+    [submit] = home.glob("lib/python*/site-packages/pyspark/bin/spark-submit")
+    catalog = "spark_sql_catalog_lake"
+    settings = {
+        "spark_jars": str(jar),
+        catalog: CATALOG,
+        f"{catalog}_type": "hive",
+        f"{catalog}_cache-enabled": "false",
+    }
+    with MetastoreServer(tmp_path / "data") as server, LakeClient(server.uri) as client:
+        warehouse = str(tmp_path / "data" / "warehouse")
+        settings[f"{catalog}_uri"] = server.uri
+        settings[f"{catalog}_warehouse"] = warehouse
+        submitting = ["env", f"SPARK_HOME={submit.parent.parent}", f"PYSPARK_PYTHON={LINES['3.5']}", str(submit)]
+        options = ["--master=local[2]", "--conf", "spark.ui.enabled=false", "--driver-memory=768m"]
+        options += ["--conf", "spark.sql.shuffle.partitions=2"]
+        service = Service(
+            server.uri, None, Options(), iceberg=IcebergExecutor(server.uri, str(jar), options, command=submitting)
+        )
+        serving = threading.Thread(target=service.serve)
+        with SparkSession("3.5", server.uri, warehouse, tmp_path / "spark", **settings) as spark:
+            spark.sql("CREATE DATABASE lake.shop")
+            spark.sql(f"CREATE TABLE lake.shop.orders (id INT, dt STRING) USING iceberg TBLPROPERTIES ({PROPERTIES})")
+            serving.start()
+            try:
+                for number in range(COMMITS):
+                    spark.sql(f"INSERT INTO lake.shop.orders VALUES ({number}, 'a')")
+                wait_until(lambda: done(client) >= {"clustering", "clean"}, 300, "both services")
+            finally:
+                service.stop()
+                serving.join(60)
+            assert sorted(spark.column("SELECT id FROM lake.shop.orders")) == list(range(COMMITS))
+            files = spark.sql("SELECT count(*) FROM lake.shop.orders.files")
+            snapshots = spark.sql("SELECT count(*) FROM lake.shop.orders.snapshots")
+            assert files[0][0] < COMMITS
+            assert snapshots[0][0] < COMMITS
+    assert not serving.is_alive()
+
+
+def done(client: LakeClient) -> set[str | None]:
+    """The actions of jobs that have succeeded. Raises AssertionError with the log of one that failed."""
+    request = ListJobsRequest(table=TableReference(database="shop", table="orders"), withLogs=True)
+    jobs: list[ServiceJob] = client.call(lambda opened: opened.lake_list_jobs(request)).jobs or []
+    for each in jobs:
+        assert each.outcome != "error", each.log
+    return {each.action for each in jobs if each.state == "succeeded"}
