@@ -10,9 +10,9 @@ from metastore.services.instants import states as rules
 from metastore.services.instants.paths import base_of
 from metastore.services.model.visibility import Scope, hides_uncommitted
 from metastore.services.partition.reads import partition_keys
-from metastore.services.snapshot.seen_changes import FilesByPosition, by_position, of_ready_partitions
+from metastore.services.snapshot.seen_changes import FilesByPosition, by_position, is_hidden, of_ready_partitions
 from metastore.services.table.service import TableService
-from metastore.services.timeline import cleaning
+from metastore.services.timeline import changelogs, cleaning
 from metastore.services.timeline.hive_sync import lake_partition
 from metastore.services.timeline.lookup import lake_table
 from metastore.services.timeline.staging import InstantFiles
@@ -20,6 +20,7 @@ from metastore.services.timeline.thrift_objects import to_thrift, with_moments
 from metastore.store import Database
 from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
+from metastore.store.snapshot import changelogs as stored_changelogs
 from metastore.store.snapshot import data_files
 from metastore.store.snapshot.data_files import FileRow, Kind, PartitionSubset
 from metastore.store.table.tables import TableRow
@@ -120,7 +121,7 @@ class FileSnapshots:
     def changes(self, scope: Scope, request: ReadChangesRequest) -> ReadChangesResponse:
         """The files added and removed after one position up to another, by instant, in the order of completions.
 
-        Raises NoSuchObjectException, InvalidOperationException, SnapshotGone if files have been cleaned since the first
+        With `changelog`, those of changelogs, if nothing in the range changed rows without one. Raises NoSuchObjectException, InvalidOperationException, SnapshotGone if files have been cleaned since the first
         one, MetaException for an invalid filter.
         """
         limit = _limit(request.limit, MAX_INSTANTS)
@@ -131,6 +132,8 @@ class FileSnapshots:
             wanted = self._wanted(tx, row, request.partitions, request.filter)
             after = _known(row, line, request.after or 0)
             last = _known(row, line, request.upTo) if request.upTo is not None else line.position
+            if request.changelog and self._has_changelogs(tx, scope, row, after, last):
+                return self._changelogs(tx, scope, row, wanted, after, last, limit)
             check_changes_readable(tx, row, line, after)
             completed = instants.completed_after(tx, row.id, after, last, limit)
             if len(completed) == limit:
@@ -154,6 +157,45 @@ class FileSnapshots:
             ],
             max(after, last),
             base_of(row.location or ""),
+            tableVersion=row.version,
+        )
+
+    @staticmethod
+    def _has_changelogs(tx: Transaction, scope: Scope, row: TableRow, after: int, last: int) -> bool:
+        """Whether all that changed rows after one position up to another has a changelog, as this reader sees it."""
+        besides = set(changelogs.NEUTRAL)
+        if not hides_uncommitted(scope, row.name):
+            besides.add(rules.READINESS)
+        return stored_changelogs.cover(tx, row.id, after, last, besides)
+
+    @staticmethod
+    def _changelogs(
+        tx: Transaction, scope: Scope, row: TableRow, wanted: PartitionSubset, after: int, last: int, limit: int
+    ) -> ReadChangesResponse:
+        """The same as `changes`, with the files of changelogs. No file of a snapshot is read for it."""
+        completed = instants.completed_after(tx, row.id, after, last, limit)
+        if len(completed) == limit:
+            last = completed[-1].position or last
+        found = changelogs.read(tx, row, after, last, wanted.names)
+        spans = uncommitted_spans.between(tx, row.id, after, last) if hides_uncommitted(scope, row.name) else ()
+        return ReadChangesResponse(
+            [
+                InstantChanges(
+                    to_thrift(each),
+                    [],
+                    [],
+                    [
+                        changelogs.to_thrift(file, each)
+                        for file in found.get(each.position or 0, ())
+                        if not is_hidden(file.partition, each.position or 0, spans)
+                    ],
+                )
+                for each in with_moments(tx, completed)
+            ],
+            max(after, last),
+            base_of(row.location or ""),
+            changelog=True,
+            tableVersion=row.version,
         )
 
     def plan_clean(self, request: PlanCleanRequest) -> list[DataFile]:

@@ -552,10 +552,12 @@ class Kept(NamedTuple):
     """What cleans keep beside the latest snapshot and the inputs of pending plans.
 
     `positions`: whose snapshots are kept, because of savepoints and readers. `partitions`: all of whose files are.
+    `since`: the position from which on all snapshots are; None for no such position.
     """
 
     positions: Collection[int]
     partitions: Collection[str]
+    since: int | None = None
 
 
 def _planned(file: FromClause) -> ColumnElement[bool]:
@@ -585,6 +587,7 @@ def _unneeded(table_id: int, kept: Kept, up_to: int | None = None) -> list[Colum
     input = data_files.alias("input")
     conditions = [_of(table_id), data_files.c.removed_at.is_not(None), ~_same_path(input, _planned(input))]
     later = data_files.alias("later")
+    up_to = min((each for each in (up_to, kept.since) if each is not None), default=None)
     lives = later.c.removed_at.is_(None)
     conditions.append(~_same_path(later, lives if up_to is None else or_(lives, later.c.removed_at > up_to)))
     if kept.partitions:
