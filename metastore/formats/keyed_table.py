@@ -134,8 +134,8 @@ class KeyedTable:
     their version, the columns that change together with it. `aggregates`: by column, of aggregation only. `types`:
     Hive's types of the columns by which rows are found and merged, in lower case and without spaces; those of others
     may change. `is_table_wide`: the key is unique over all partitions, so that a row may move to another.
-    `tombstone_millis`: how long deletes are remembered, None for good. `changelog_millis`: how long changelogs are kept,
-    None for as long as snapshots. `snapshot_millis`: how long cleans keep snapshots, None for what the clean says.
+    `tombstone_millis`: how long deletes are remembered, None for good. `changelog_millis`: how long changelogs are
+    kept, None for as long as snapshots. `snapshot_millis`: how long cleans keep snapshots, None for what a clean says.
     """
 
     key: tuple[str, ...]

@@ -22,6 +22,7 @@ SMALL = 0.75
 _UNITS = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 _SIZE = re.compile(r"\s*([0-9]{1,18})\s*([a-z]*)\s*")
 _MOST = 1 << 30
+_HOUR = 3_600_000  # milliseconds
 _LARGEST = 1 << 50
 
 _HUDIS = {
@@ -140,8 +141,8 @@ def _cleaning(given: "_Given") -> CleaningPolicy:
     for name in keeps:
         if f"clean.{name}-retained" in wanted:
             keeps[name] = given.whole(f"clean.{name}-retained", 1)
-    if not wanted:
-        keeps["hours"] = 7 * 24
+    if not wanted:  # the server keeps what the property says to the millisecond, whatever a clean asks for
+        keeps["hours"] = -(-given.duration("snapshot.time-retained", 7 * 24 * _HOUR) // _HOUR) or 1
     return CleaningPolicy(
         enabled=given.flag("clean.enabled", True),
         commits=keeps["commits"],

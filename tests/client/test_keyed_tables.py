@@ -20,8 +20,11 @@ from tests.keyed.model import Record
 from tests.support.server import MetastoreServer
 
 
-def run(new_table: NewTable, engine: str, kind: str, seed: int, steps: int, key: str = "id,part") -> None:
+def run(
+    new_table: NewTable, engine: str, kind: str, seed: int, steps: int, key: str = "id,part", producer: str = "none"
+) -> None:
     properties = {"primary-key": key, "bucket": "2", "table-type": kind, **TABLES[engine]}
+    properties["changelog-producer"] = producer
     history = History(new_table(properties, COLUMNS), seed)
     for _ in range(steps):
         history.step()

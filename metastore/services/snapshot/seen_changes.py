@@ -40,16 +40,6 @@ def of_ready_partitions(
     return _grouped(come), _grouped(gone)
 
 
-def is_hidden(partition: str, position: int, spans: Iterable[Span]) -> bool:
-    """Whether a reader of ready partitions doesn't see what a completion at a position did to a partition."""
-    return any(
-        span.partition == partition
-        and span.opened_at <= position
-        and (span.committed_at is None or position < span.committed_at)
-        for span in spans
-    )
-
-
 def _seen(file: FileRow, spans: Iterable[Span]) -> Iterator[tuple[int, int | None]]:
     """The ranges of positions in which a file is seen: from the first of each on, before its end."""
     since, end = file.added_at, file.removed_at

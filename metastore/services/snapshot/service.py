@@ -10,7 +10,7 @@ from metastore.services.instants import states as rules
 from metastore.services.instants.paths import base_of
 from metastore.services.model.visibility import Scope, hides_uncommitted
 from metastore.services.partition.reads import partition_keys
-from metastore.services.snapshot.seen_changes import FilesByPosition, by_position, is_hidden, of_ready_partitions
+from metastore.services.snapshot.seen_changes import FilesByPosition, by_position, of_ready_partitions
 from metastore.services.table.service import TableService
 from metastore.services.timeline import changelogs, cleaning
 from metastore.services.timeline.hive_sync import lake_partition
@@ -20,7 +20,6 @@ from metastore.services.timeline.thrift_objects import to_thrift, with_moments
 from metastore.store import Database
 from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
-from metastore.store.snapshot import changelogs as stored_changelogs
 from metastore.store.snapshot import data_files
 from metastore.store.snapshot.data_files import FileRow, Kind, PartitionSubset
 from metastore.store.table.tables import TableRow
@@ -121,8 +120,9 @@ class FileSnapshots:
     def changes(self, scope: Scope, request: ReadChangesRequest) -> ReadChangesResponse:
         """The files added and removed after one position up to another, by instant, in the order of completions.
 
-        With `changelog`, those of changelogs, if nothing in the range changed rows without one. Raises NoSuchObjectException, InvalidOperationException, SnapshotGone if files have been cleaned since the first
-        one, MetaException for an invalid filter.
+        With `changelog`, those of changelogs, if nothing in the range changed rows without one; earlier snapshots may
+        have been cleaned, then. Raises NoSuchObjectException, InvalidOperationException, SnapshotGone if files have
+        been cleaned since the first position, MetaException for an invalid filter.
         """
         limit = _limit(request.limit, MAX_INSTANTS)
         self._sequencer.catch_up()
@@ -132,13 +132,14 @@ class FileSnapshots:
             wanted = self._wanted(tx, row, request.partitions, request.filter)
             after = _known(row, line, request.after or 0)
             last = _known(row, line, request.upTo) if request.upTo is not None else line.position
-            if request.changelog and self._has_changelogs(tx, scope, row, after, last):
-                return self._changelogs(tx, scope, row, wanted, after, last, limit)
+            ready_only = hides_uncommitted(scope, row.name)
+            if request.changelog and changelogs.cover(tx, row, after, last, ready_only=ready_only):
+                return self._changelogs(tx, row, wanted, after, last, limit, ready_only=ready_only)
             check_changes_readable(tx, row, line, after)
             completed = instants.completed_after(tx, row.id, after, last, limit)
             if len(completed) == limit:
                 last = completed[-1].position or last
-            if hides_uncommitted(scope, row.name):
+            if ready_only:
                 by_added, by_removed = self._seen_changes(tx, row, wanted, after, last)
             else:
                 by_added, by_removed = by_position(*data_files.changes(tx, row.id, wanted, after, last))
@@ -161,35 +162,24 @@ class FileSnapshots:
         )
 
     @staticmethod
-    def _has_changelogs(tx: Transaction, scope: Scope, row: TableRow, after: int, last: int) -> bool:
-        """Whether all that changed rows after one position up to another has a changelog, as this reader sees it."""
-        besides = set(changelogs.NEUTRAL)
-        if not hides_uncommitted(scope, row.name):
-            besides.add(rules.READINESS)
-        return stored_changelogs.cover(tx, row.id, after, last, besides)
-
-    @staticmethod
     def _changelogs(
-        tx: Transaction, scope: Scope, row: TableRow, wanted: PartitionSubset, after: int, last: int, limit: int
+        tx: Transaction,
+        row: TableRow,
+        wanted: PartitionSubset,
+        after: int,
+        last: int,
+        limit: int,
+        *,
+        ready_only: bool,
     ) -> ReadChangesResponse:
-        """The same as `changes`, with the files of changelogs. No file of a snapshot is read for it."""
+        """The same as `changes`, with the files of changelogs."""
         completed = instants.completed_after(tx, row.id, after, last, limit)
         if len(completed) == limit:
             last = completed[-1].position or last
-        found = changelogs.read(tx, row, after, last, wanted.names)
-        spans = uncommitted_spans.between(tx, row.id, after, last) if hides_uncommitted(scope, row.name) else ()
+        found = changelogs.read(tx, row, after, last, wanted.names, ready_only=ready_only)
         return ReadChangesResponse(
             [
-                InstantChanges(
-                    to_thrift(each),
-                    [],
-                    [],
-                    [
-                        changelogs.to_thrift(file, each)
-                        for file in found.get(each.position or 0, ())
-                        if not is_hidden(file.partition, each.position or 0, spans)
-                    ],
-                )
+                InstantChanges(to_thrift(each), [], [], list(found.get(each.position or 0, ())))
                 for each in with_moments(tx, completed)
             ],
             max(after, last),
@@ -201,6 +191,8 @@ class FileSnapshots:
     def plan_clean(self, request: PlanCleanRequest) -> list[DataFile]:
         """The files that a clean may delete: no snapshot to be kept needs them, and nothing that `cleaning` names.
 
+        Also those of changelogs that aren't kept any more: every clean deletes them.
+
         Raises NoSuchObjectException, InvalidOperationException.
         """
         given = [each for each in (request.keepCommits, request.keepHours, request.keepVersions) if each is not None]
@@ -210,7 +202,8 @@ class FileSnapshots:
         with self._database.read() as tx:
             row = lake_table(self._tables, tx, request.table)
             found = cleanable(tx, row, request.keepCommits, request.keepHours, request.keepVersions, limit)
-        return [to_thrift_file(each) for each in found]
+            expired = changelogs.expired(tx, row, limit - len(found))
+        return [*(to_thrift_file(each) for each in found), *expired]
 
     @staticmethod
     def _seen_changes(

@@ -7,6 +7,7 @@ from metastore.services.snapshot.service import cleanable
 from metastore.services.table.service import TableService
 from metastore.services.table_services import limits
 from metastore.services.table_services.thrift_objects import to_reference, to_thrift_job
+from metastore.services.timeline import changelogs
 from metastore.services.timeline.lookup import lake_table, written_lake_table
 from metastore.store import Database
 from metastore.store.catalog import databases
@@ -74,6 +75,7 @@ class TableLooks:
             superseded_at = facts.first_superseded_at(tx, row.id)
             cleans = superseded_at is not None and any(each is not None for each in keeps)
             clean = cleanable(tx, row, *keeps, MAX_FILES) if cleans else []
+            expired = changelogs.expired(tx, row, MAX_FILES) if any(each is not None for each in keeps) else []
             standing = decisions.standing(tx, row.id)
             first_log = logs.first_added_at
             return ServiceFacts(
@@ -99,8 +101,8 @@ class TableLooks:
                 unorderedBytes=unordered[1],
                 baseFiles=files,
                 baseBytes=size,
-                cleanFiles=len(clean),
-                cleanBytes=sum(each.size for each in clean),
+                cleanFiles=len(clean) + len(expired),
+                cleanBytes=sum(each.size for each in clean) + sum(each.size or 0 for each in expired),
                 oldestSupersededAt=None if superseded_at is None else facts.completed_at(tx, row.id, superseded_at),
                 plans=[PendingPlan(*each) for each in facts.plans(tx, row.id, MAX_PLANS)],
                 jobs=[

@@ -3,7 +3,7 @@
 They are kept by the table's property `changelog.time-retained`, by default as long as the snapshots that they connect.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from metastore.formats.keyed_table import ChangelogProducer
 from metastore.services.instants import states as rules
@@ -17,8 +17,9 @@ from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import changelogs, data_files
 from metastore.store.snapshot.changelogs import ChangelogFile
 from metastore.store.table.tables import TableRow
-from metastore.store.timeline import instants
+from metastore.store.timeline import instants, uncommitted_spans
 from metastore.store.timeline.instants import InstantRow, Timeline
+from metastore.store.timeline.uncommitted_spans import Span
 from metastore.wire.hive import InvalidOperationException
 from metastore.wire.lake import CompleteInstantRequest, DataFile
 
@@ -79,11 +80,47 @@ def record(tx: Transaction, row: TableRow, request: CompleteInstantRequest, posi
         return
     files = [
         ChangelogFile(
-            lake_partition(row, each.partition).name, each.fileGroup or "", each.path or "", each.size or 0, each.rows
+            position=position,
+            timestamp=request.timestamp or "",
+            partition=lake_partition(row, each.partition).name,
+            file_group=each.fileGroup or "",
+            path=each.path or "",
+            size=each.size or 0,
+            rows=each.rows,
         )
         for each in request.changelog
     ]
     changelogs.put(tx, row.id, position, files)
+
+
+def cover(tx: Transaction, row: TableRow, after: int, up_to: int, *, ready_only: bool) -> bool:
+    """Whether all that changed rows after one position up to another has a changelog.
+
+    `ready_only`: for a reader of ready partitions, to whom a partition that turns ready brings rows.
+    """
+    besides = NEUTRAL if ready_only else NEUTRAL | {rules.READINESS}
+    return changelogs.cover(tx, row.id, after, up_to, besides)
+
+
+def read(
+    tx: Transaction, row: TableRow, after: int, up_to: int, partitions: Collection[str] | None, *, ready_only: bool
+) -> Mapping[int, Sequence[DataFile]]:
+    """The files of the changelogs after one position up to another, by position.
+
+    `partitions`: None for all. `ready_only`: without those of partitions that were uncommitted then.
+    """
+    spans = uncommitted_spans.between(tx, row.id, after, up_to) if ready_only else ()
+    found: dict[int, list[DataFile]] = {}
+    for each in changelogs.between(tx, row.id, after, up_to, partitions):
+        if not _is_hidden(each, spans):
+            found.setdefault(each.position, []).append(_to_thrift(each))
+    return found
+
+
+def expired(tx: Transaction, row: TableRow, limit: int) -> list[DataFile]:
+    """The files of changelogs that the next clean removes, at most `limit`."""
+    up_to = last_expired(tx, row, instants.timeline(tx, row.id))
+    return [_to_thrift(each) for each in changelogs.between(tx, row.id, 0, up_to, limit=limit)]
 
 
 def last_expired(tx: Transaction, row: TableRow, line: Timeline) -> int:
@@ -104,25 +141,24 @@ def position_before(tx: Transaction, row: TableRow, millis: int) -> int:
     return instants.position_at_time(tx, row.id, rules.timestamp_at(max(now_ms(tx) - millis, 0)))
 
 
-def to_thrift(file: ChangelogFile, instant: InstantRow) -> DataFile:
-    """A file of an instant's changelog in the form that clients receive."""
+def _is_hidden(file: ChangelogFile, spans: Iterable[Span]) -> bool:
+    """Whether the partition of a file was uncommitted at the file's position."""
+    return any(
+        span.partition == file.partition
+        and span.opened_at <= file.position
+        and (span.committed_at is None or file.position < span.committed_at)
+        for span in spans
+    )
+
+
+def _to_thrift(file: ChangelogFile) -> DataFile:
     return DataFile(
         partition=file.partition,
         fileGroup=file.file_group,
-        slice=instant.timestamp,
+        slice=file.timestamp,
         path=file.path,
         kind=KIND,
         size=file.size,
         rows=file.rows,
-        addedAt=instant.position,
+        addedAt=file.position,
     )
-
-
-def read(
-    tx: Transaction, row: TableRow, after: int, up_to: int, partitions: Collection[str] | None
-) -> dict[int, Sequence[ChangelogFile]]:
-    """The files of the changelogs after a position up to another, by position. `partitions`: None for all."""
-    found: dict[int, list[ChangelogFile]] = {}
-    for position, file in changelogs.between(tx, row.id, after, up_to, partitions):
-        found.setdefault(position, []).append(file)
-    return dict(found)

@@ -87,6 +87,7 @@ changelog_files = Table(
     identifier(),
     Column("table_id", BigInteger, nullable=False),
     Column("position", BigInteger, nullable=False, comment="of the completion that changed these rows"),
+    Column("timestamp", NAME, nullable=False, comment="of its instant"),
     Column("partition_name", NAME, nullable=False, comment="empty: of a table without partition keys"),
     Column("file_group", NAME, nullable=False),
     Column("path", Text, nullable=False, comment="below the table's location"),

@@ -1,6 +1,6 @@
 """Changelogs of keyed tables: files with the rows that a completion changed. They belong to no snapshot."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, or_, select
@@ -13,8 +13,13 @@ _FILE = changelog_files.c
 
 
 class ChangelogFile(NamedTuple):
-    """A file with rows of one file group that a completion changed. `path`: relative to the table. `size`: in bytes."""
+    """A file with rows of one file group that the completion at a position changed.
 
+    `timestamp`: of its instant. `path`: relative to the table. `size`: in bytes.
+    """
+
+    position: int
+    timestamp: str
     partition: str
     file_group: str
     path: str
@@ -22,19 +27,22 @@ class ChangelogFile(NamedTuple):
     rows: int | None
 
 
+_COLUMNS = (
+    _FILE.position,
+    _FILE.timestamp,
+    _FILE.partition_name,
+    _FILE.file_group,
+    _FILE.path,
+    _FILE.size,
+    _FILE.row_count,
+)
+
+
 def put(tx: Connection, table_id: int, position: int, files: Iterable[ChangelogFile]) -> None:
-    """Stores all that a completion changed; no files if it changed no row."""
+    """Stores all that the completion at a position changed; no files if it changed no row."""
     tx.execute(insert(changelogs).values(table_id=table_id, position=position))
     rows = [
-        {
-            "table_id": table_id,
-            "position": position,
-            "partition_name": each.partition,
-            "file_group": each.file_group,
-            "path": each.path,
-            "size": each.size,
-            "row_count": each.rows,
-        }
+        {"table_id": table_id, **{column.name: value for column, value in zip(_COLUMNS, each, strict=True)}}
         for each in files
     ]
     if rows:
@@ -60,21 +68,23 @@ def cover(tx: Connection, table_id: int, after: int, up_to: int, besides: Collec
 
 
 def between(
-    tx: Connection, table_id: int, after: int, up_to: int, partitions: Collection[str] | None
-) -> Sequence[tuple[int, ChangelogFile]]:
-    """The files of completions after a position up to another, with their positions and in that order.
+    tx: Connection,
+    table_id: int,
+    after: int,
+    up_to: int,
+    partitions: Collection[str] | None = None,
+    limit: int | None = None,
+) -> list[ChangelogFile]:
+    """The files of completions after a position up to another, in the order of positions, at most `limit`.
 
     `partitions`: of these alone; None for all.
     """
     read_set.record_read(read_set.Kind.TIMELINE, table_id)
-    query = select(_FILE.position, _FILE.partition_name, _FILE.file_group, _FILE.path, _FILE.size, _FILE.row_count)
-    query = query.where(_FILE.table_id == table_id, _FILE.position > after, _FILE.position <= up_to)
+    query = select(*_COLUMNS).where(_FILE.table_id == table_id, _FILE.position > after, _FILE.position <= up_to)
     if partitions is not None:
         query = query.where(_FILE.partition_name == func.any(list(partitions)))
-    return [
-        (row[0], ChangelogFile(*row[1:]))
-        for row in tx.execute(query.order_by(_FILE.position, _FILE.partition_name, _FILE.file_group, _FILE.id))
-    ]
+    ordered = query.order_by(_FILE.position, _FILE.partition_name, _FILE.file_group, _FILE.id).limit(limit)
+    return [ChangelogFile(*row) for row in tx.execute(ordered)]
 
 
 def forget(tx: Connection, table_id: int, up_to: int) -> list[str]:

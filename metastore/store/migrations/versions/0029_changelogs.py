@@ -25,6 +25,7 @@ def upgrade() -> None:
         sa.Column("id", sa.BigInteger(), sa.Identity(always=True), nullable=False),
         sa.Column("table_id", sa.BigInteger(), nullable=False),
         sa.Column("position", sa.BigInteger(), nullable=False, comment="of the completion that changed these rows"),
+        sa.Column("timestamp", NAME, nullable=False, comment="of its instant"),
         sa.Column("partition_name", NAME, nullable=False, comment="empty: of a table without partition keys"),
         sa.Column("file_group", NAME, nullable=False),
         sa.Column("path", sa.Text(), nullable=False, comment="below the table's location"),
