@@ -68,7 +68,7 @@ def alter(metastore: Metastore, db: str, name: str = "t", **parameters: str | No
         ({"parameters": {"changelog.time-retained": "1 d"}}, "changelog.time-retained needs changelog-producer=input"),
         ({"parameters": {"snapshot.time-retained": "long"}}, "snapshot.time-retained=long: expected a duration"),
         (
-            {"parameters": {"changelog-producer": "input", "sequence.field": "v"}},
+            {"parameters": {"changelog-producer": "input", "sequence.field": "name"}},
             "changelog-producer=input doesn't go with sequence.field",
         ),
         (
@@ -84,7 +84,7 @@ def alter(metastore: Metastore, db: str, name: str = "t", **parameters: str | No
                 "parameters": {
                     "changelog-producer": "lookup",
                     "table-type": "merge-on-read",
-                    "sequence.field": "v",
+                    "sequence.field": "name",
                     "tombstone.time-retained": "7 d",
                 }
             },
