@@ -114,6 +114,7 @@ class _Change:
         batch = prepared(layout, self._schema, rows, operation)
         new = written_rows(batch)
         self.rows: int = new.num_rows
+        self.is_empty = not batch.num_rows
         self._parts = by_group(layout.table, batch) if layout.table.is_table_wide else split(layout.table, batch)
         self._operation = operation
         self._event_time = event_time and event_time.lower()
@@ -164,10 +165,10 @@ def _check_event_time(name: str, layout: Layout, column: str) -> None:
 
 def _applied(changes: Sequence[_Change], heartbeat_seconds: float, batch: StreamBatch | None) -> list[Applied]:
     """Applies changes; an empty one makes no instant."""
-    done = iter(committed([each.action() for each in changes if each.rows], heartbeat_seconds, batch))
+    done = iter(committed([each.action() for each in changes if not each.is_empty], heartbeat_seconds, batch))
     found = []
     for each in changes:
-        commit = next(done) if each.rows else None
+        commit = None if each.is_empty else next(done)
         if commit is None or commit.instant is None:
             found.append(Applied(None, 0, []))
         else:
