@@ -572,7 +572,7 @@ struct ReaderLease {
 struct ServiceJob {
   1: required i64 id
   2: required TableReference table
-  3: required string action             // compaction, clustering or clean
+  3: required string action             // compaction, clustering, clean or publish
   4: required string state              // pending, running, succeeded, failed or cancelled
   5: optional string instant            // timestamp of the plan that it runs, or of the clean that it made
   6: optional string reason             // why it was enqueued
@@ -605,7 +605,7 @@ struct JobRequest {
 }
 
 struct ServiceDecision {
-  1: required string tableService       // compaction, clustering or clean
+  1: required string tableService       // compaction, clustering, clean or publish
   2: optional string action             // unset: nothing is to be done
   3: required string reason
   4: optional string figures            // JSON
@@ -665,6 +665,8 @@ struct ServiceFacts {
   25: required list<PendingPlan> plans  // the oldest 1,000, the oldest first
   26: required list<ServiceJob> jobs    // the latest 30 of the table, the latest first, without logs
   27: optional i64 resumedAt            // what was set aside before is tried again
+  28: optional i64 unpublishedPartitions   // of a keyed table: that a publish would give Hive now
+  29: optional i64 unpublishedCommits      // completed since the position that Hive sees of the oldest of them
 }
 
 struct RecordDecisionsRequest {

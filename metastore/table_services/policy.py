@@ -81,6 +81,13 @@ class CleaningPolicy:
 
 
 @dataclass(frozen=True)
+class PublishingPolicy:
+    """After how many commits Hive gets the rows of a keyed table; None: the service doesn't publish."""
+
+    commits: int | None
+
+
+@dataclass(frozen=True)
 class Policy:
     """What is done to a table. `windows`: by action, the text of when it may be done; None for always."""
 
@@ -90,6 +97,7 @@ class Policy:
     compaction: CompactionPolicy
     clustering: ClusteringPolicy
     cleaning: CleaningPolicy
+    publishing: PublishingPolicy = PublishingPolicy(None)
 
 
 def policy_of(*places: Mapping[str, str]) -> Policy:
@@ -100,7 +108,8 @@ def policy_of(*places: Mapping[str, str]) -> Policy:
         enabled=given.flag("table-services.enabled", True),
         priority=given.whole("table-services.priority", 0, least=-1_000_000, most=1_000_000),
         windows={
-            action: given.windows(f"{action}.windows", shared) for action in ("compaction", "clustering", "clean")
+            action: given.windows(f"{action}.windows", shared)
+            for action in ("compaction", "clustering", "clean", "publish")
         },
         compaction=CompactionPolicy(
             enabled=given.flag("compaction.enabled", True),
@@ -111,6 +120,7 @@ def policy_of(*places: Mapping[str, str]) -> Policy:
         ),
         clustering=_clustering(given),
         cleaning=_cleaning(given),
+        publishing=PublishingPolicy(given.whole("publish.commits", 0) or None),
     )
 
 

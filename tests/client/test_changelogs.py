@@ -178,6 +178,20 @@ def test_snapshots_are_kept_for_their_time(new_table: NewTable) -> None:
     assert lake.scan(as_of=1).to_arrow().num_rows == 1
 
 
+def test_a_partition_that_is_dropped_takes_them_along(new_table: NewTable) -> None:
+    """Nothing earlier can be read then, and no file of the dropped rows stays."""
+    properties = {"primary-key": "id,part", "changelog-producer": "lookup", "changelog.time-retained": "1 d"}
+    lake = new_table(properties, COLUMNS)
+    lake.upsert(rows_of([row(1, 1, "x"), row(1, 1, "y")]))
+    named = lake.reference
+    lake.client.call(lambda opened: opened.drop_partition(named.database, named.table, ["x"], True))
+    wait_until(lambda: not changelogs_on_disk(lake), seconds=30)
+    with pytest.raises(SnapshotGone):
+        lake.changes(0).to_arrow()
+    lake.upsert(rows_of([row(2, 2, "y")]))
+    assert is_whole(lake, 2)
+
+
 # --- pre-images that come with the rows -----------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 """What the table management service asks about tables, and what it decided of them."""
 
 from metastore.formats.keyed_table import TOMBSTONES
-from metastore.services.instants.keyed_tables import is_keyed
+from metastore.services.instants.keyed_tables import definition_of, is_keyed
 from metastore.services.model import hive_objects
 from metastore.services.snapshot.service import cleanable
 from metastore.services.table.service import TableService
@@ -76,6 +76,10 @@ class TableLooks:
             cleans = superseded_at is not None and any(each is not None for each in keeps)
             clean = cleanable(tx, row, *keeps, MAX_FILES) if cleans else []
             expired = changelogs.expired(tx, row, MAX_FILES) if any(each is not None for each in keeps) else []
+            keyed = definition_of(row)
+            unpublished = (0, 0)
+            if keyed is not None:
+                unpublished = facts.unpublished(tx, row.id, TOMBSTONES, together=keyed.is_table_wide)
             standing = decisions.standing(tx, row.id)
             first_log = logs.first_added_at
             return ServiceFacts(
@@ -86,6 +90,8 @@ class TableLooks:
                 databaseParameters=_database_parameters(tx, row),
                 inputFormat=_input_format(row),
                 keyed=is_keyed(row),
+                unpublishedPartitions=unpublished[0],
+                unpublishedCommits=unpublished[1],
                 paused=standing.paused,
                 resumedAt=standing.resumed_at,
                 logFiles=logs.files,
