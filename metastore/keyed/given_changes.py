@@ -22,13 +22,19 @@ def given_changes(table: KeyedTable, rows: pa.Table) -> pa.Table:
     """The changes that the rows of a bucket say: data columns and CHANGE_TYPE, without updates that change nothing.
 
     `rows`: data columns and CHANGE_TYPE. Pre-images come before post-images. Raises UnfitRows for an update without one
-    of its two images, and for several rows of a key that don't agree.
+    of its two images, for several rows of a key that don't agree, and for nulls in the key.
     """
+    for name in table.key:
+        if rows.column(name).null_count:
+            raise UnfitRows(f"the column {name} belongs to the key and is null in some rows")
     names = [name for name in rows.column_names if name != CHANGE_TYPE]
     codes = key_codes([rows], table.key)
     found = {kind: _one_per_key(table, rows, names, codes, kind) for kind in (*_OLD, *_NEW)}
     _check_pairs(table, rows, codes, found[ChangeType.UPDATE_PREIMAGE], found[ChangeType.UPDATE_POSTIMAGE])
     old, new = found[ChangeType.UPDATE_PREIMAGE], found[ChangeType.UPDATE_POSTIMAGE]
+    both = new[np.isin(codes[new], codes[found[ChangeType.INSERT]])]
+    if len(both):
+        raise UnfitRows(f"the key {_key(table, rows, int(both[0]))} is inserted and updated: write one of the two")
     differs = ~_same(rows, names, old, new)
     kept = {**found, ChangeType.UPDATE_PREIMAGE: old[differs], ChangeType.UPDATE_POSTIMAGE: new[differs]}
     return pa.concat_tables([rows.take(pa.array(kept[kind])) for kind in (*_OLD, *_NEW)])
@@ -48,6 +54,7 @@ def _one_per_key(table: KeyedTable, rows: pa.Table, names: Sequence[str], codes:
 
 
 def _check_pairs(table: KeyedTable, rows: pa.Table, codes: Indices, old: Indices, new: Indices) -> None:
+    """Raises UnfitRows unless the same keys have pre-images and post-images."""
     for some, others, missing in ((new, old, ChangeType.UPDATE_PREIMAGE), (old, new, ChangeType.UPDATE_POSTIMAGE)):
         alone = some[~np.isin(codes[some], codes[others])]
         if len(alone):

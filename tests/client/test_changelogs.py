@@ -226,6 +226,12 @@ def test_what_comes_is_recorded(given: LakeTable) -> None:
             [(row(1, 1), "update_preimage"), (row(1, 3), "update_preimage"), (row(1, 2), "update_postimage")],
             "the key id=1 has several rows of the kind update_preimage with different values",
         ),
+        (
+            [(row(1, 1), "update_preimage"), (row(1, 2), "update_postimage"), (row(1, 2), "insert")],
+            "the key id=1 is inserted and updated",
+        ),
+        ([(row(1, 1), "delete"), (row(1, 2), "insert")], "the key id=1 has several rows with different values"),
+        ([({**row(1, 1), "id": None}, "insert")], "the column id belongs to the key and is null"),
     ],
 )
 def test_images_that_are_missing_or_differ_are_refused(
