@@ -349,7 +349,7 @@ struct DataFile {
   2: required string fileGroup
   3: required string slice              // the timestamp of the instant that opened the slice
   4: required string path               // relative to the table's location, or what that was before a `relocate`
-  5: optional string kind               // base (by default) or log
+  5: optional string kind               // base (by default) or log; of a file outside snapshots changelog
   6: required i64 size                  // bytes; of a log file that grew, as much as is valid
   7: optional i64 rows
   8: optional i64 minEventTime
@@ -399,6 +399,9 @@ struct CompleteInstantRequest {
   // A batch of a stream is part of a table once. Both are given, or none. The numbers of a stream's batches grow.
   22: optional string stream
   23: optional i64 batch
+  // Of a commit of a keyed table: files of kind changelog, in the instant's directory, with all rows that it changes. An
+  // empty list says that it changes none, an unset one that nobody wrote them down.
+  24: optional list<DataFile> changelog
 }
 
 struct CompletedInstant {
@@ -462,18 +465,22 @@ struct ReadChangesRequest {
   5: optional string filter
   6: optional bool includeUncommitted
   7: optional i32 limit                 // of instants
+  8: optional bool changelog            // changelog files instead, if all instants of the range have some that need them
 }
 
 struct InstantChanges {
   1: required Instant instant
   2: required list<DataFile> added
   3: required list<DataFile> removed
+  4: optional list<DataFile> changelog  // with the rows that it changed
 }
 
 struct ReadChangesResponse {
   1: required list<InstantChanges> changes   // in the order of completions
   2: required i64 position                   // go on after this one
   3: optional string location                // that paths are relative to
+  4: optional bool changelog                 // the answer has changelog files, and no others
+  5: optional i64 tableVersion
 }
 
 // What nobody needs any more who reads the latest of `commits` completions, of `hours`, or of `versions` per group.
@@ -567,7 +574,7 @@ struct ReaderLease {
 struct ServiceJob {
   1: required i64 id
   2: required TableReference table
-  3: required string action             // compaction, clustering or clean
+  3: required string action             // compaction, clustering, clean or publish
   4: required string state              // pending, running, succeeded, failed or cancelled
   5: optional string instant            // timestamp of the plan that it runs, or of the clean that it made
   6: optional string reason             // why it was enqueued
@@ -600,7 +607,7 @@ struct JobRequest {
 }
 
 struct ServiceDecision {
-  1: required string tableService       // compaction, clustering or clean
+  1: required string tableService       // compaction, clustering, clean or publish
   2: optional string action             // unset: nothing is to be done
   3: required string reason
   4: optional string figures            // JSON
@@ -661,6 +668,8 @@ struct ServiceFacts {
   26: required list<ServiceJob> jobs    // the latest 30 of the table, the latest first, without logs
   27: optional i64 resumedAt            // what was set aside before is tried again
   28: optional string location          // of the table
+  29: optional i64 unpublishedPartitions   // of a keyed table: that a publish would give Hive now
+  30: optional i64 unpublishedCommits      // completed since the position that Hive sees of the oldest of them
 }
 
 struct RecordDecisionsRequest {

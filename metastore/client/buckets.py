@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.client.lake_types import DataFile, from_millis
-from metastore.formats.keyed_table import DELETED, INSTANT, TOMBSTONES, KeyedTable, file_name
+from metastore.formats.keyed_table import DELETED, INSTANT, TOMBSTONES, ChangelogProducer, KeyedTable, file_name
 from metastore.formats.partition_names import make_name
 from metastore.keyed.batches import log_records
+from metastore.keyed.changes import CHANGE_TYPE, ChangeType, net_changes
 from metastore.keyed.files import fitted, read_rows, remove_others, write_rows
+from metastore.keyed.given_changes import given_changes
 from metastore.keyed.merging import Merged, merge
 from metastore.keyed.placing import placed
 from metastore.keyed.versions import as_mask, key_codes
@@ -28,8 +30,13 @@ logger = logging.getLogger(__name__)
 
 _TIMESTAMP, _TIMESTAMP_LENGTH = "%Y%m%d%H%M%S%f", 17
 
+_CHANGE = pa.field(CHANGE_TYPE, pa.string())
+
 _MARKS = (pa.field(INSTANT, pa.string()), pa.field(DELETED, pa.bool_()))
 
+
+CHANGELOG = "changelog"
+"""The kind of files with the rows that a commit changed. They belong to no snapshot."""
 
 EventTimes: TypeAlias = tuple[datetime | None, datetime | None]
 """The least and the greatest event time of some rows; None if that isn't known."""
@@ -75,6 +82,21 @@ class Layout:
             removed.append(merge(self.table, self.schema, state).deletes)
         return pa.concat_tables([schema.empty_table().select(names), *removed])
 
+    def changed_by(self, before: Merged, records: pa.Table) -> pa.Table:
+        """The changes that the records of a batch make to a state of the bucket: data columns and CHANGE_TYPE."""
+        tombstones = fitted(before.tombstones, pa.schema([*self.schema, *_MARKS]))
+        after = merge(self.table, self.schema, [before.rows, tombstones, records])
+        return net_changes(self.table, before.rows, after.rows, after.deletes).drop_columns([INSTANT])
+
+    def changelog(self, files: Iterable[DataFile]) -> pa.Table:
+        """The changes in files of a bucket's changelog: data columns, INSTANT and CHANGE_TYPE, in the files' order."""
+        wanted = pa.schema([*self.schema, _CHANGE])
+        parts = []
+        for each in files:
+            rows = read_rows(self.uri(each), wanted)
+            parts.append(rows.append_column(INSTANT, pa.repeat(pa.scalar(each.slice), rows.num_rows)))
+        return pa.concat_tables(parts)
+
     def uri(self, file: DataFile) -> str:
         return f"{self.location}/{file.path}"
 
@@ -112,16 +134,34 @@ class BucketWriter:
     def write(self, bucket: Bucket, rows: pa.Table, existing: Sequence[DataFile]) -> list[DataFile]:
         """Writes a batch's rows of one bucket: the data columns, and DELETED unless all are upserts.
 
-        `existing`: the bucket's files in the snapshot that was read. Raises UnfitRows.
+        If the table has a changelog, one of the files is the bucket's, unless no row changes. The rows have
+        CHANGE_TYPE, too, if it is made of them. `existing`: the bucket's files in the snapshot that was read. Raises
+        UnfitRows.
         """
+        if self.layout.table.changelog_producer is ChangelogProducer.INPUT and CHANGE_TYPE in rows.column_names:
+            changes = given_changes(self.layout.table, rows.drop_columns([DELETED]))
+            is_old = pc.equal(rows.column(CHANGE_TYPE), str(ChangeType.UPDATE_PREIMAGE))
+            files, _ = self._write(bucket, rows.filter(pc.invert(is_old)).drop_columns([CHANGE_TYPE]), existing)
+            return [*files, *self._put_changelog(bucket, changes)]
+        if self.layout.table.changelog_producer is not ChangelogProducer.LOOKUP:
+            return self._write(bucket, rows, existing)[0]
+        looking = replace(self, layout=self.layout.remembering())
+        files, records = looking._write(bucket, rows, existing)
+        if not records.num_rows:
+            return files
+        changes = looking.layout.changed_by(looking.layout.read(existing), records)
+        return [*files, *self._put_changelog(bucket, changes)]
+
+    def _write(self, bucket: Bucket, rows: pa.Table, existing: Sequence[DataFile]) -> tuple[list[DataFile], pa.Table]:
+        """Writes the rows of one bucket. Returns the files, and the log records that the rows came to."""
         table = self.layout.table
         if DELETED in rows.column_names and table.sequence:
             rows = self._with_sequences(rows, existing)
         records = log_records(table, rows, self.instant)
         if not records.num_rows:
-            return []
+            return [], records
         if table.is_merge_on_read and existing:
-            return [self._put(bucket, records, "log")]
+            return [self._put(bucket, records, "log")], records
         versions = [self.layout._version(each, self.layout.schema) for each in in_order(existing)]
         merged = merge(table, self.layout.schema, [*versions, records])
         tombstones = merged.tombstones
@@ -129,7 +169,10 @@ class BucketWriter:
             mark = pa.repeat(pa.scalar(True), merged.deletes.num_rows)
             tombstones = merged.deletes.append_column(DELETED, mark)
         # Even if no row is left: another writer of the bucket must learn that it wasn't alone.
-        return self.put_merged(bucket, merged.rows, tombstones)
+        return self.put_merged(bucket, merged.rows, tombstones), records
+
+    def _put_changelog(self, bucket: Bucket, changes: pa.Table) -> list[DataFile]:
+        return [self._put(bucket, changes, CHANGELOG)] if changes.num_rows else []
 
     def write_anywhere(
         self, file_group: str, rows: pa.Table, existing: Mapping[str, Sequence[DataFile]]
@@ -207,7 +250,7 @@ class BucketWriter:
         tombstones: bool = False,
         times: EventTimes | None = None,
     ) -> DataFile:
-        name = file_name(bucket.file_group, self.instant, uuid.uuid4().hex[:12], is_log=kind == "log")
+        name = file_name(bucket.file_group, self.instant, uuid.uuid4().hex[:12], kind)
         below = f"{bucket.partition}/{name}" if bucket.partition else name
         size = write_rows(f"{self.directory}/{below}", rows)
         first, last = event_times(rows, self.event_time) if times is None else times

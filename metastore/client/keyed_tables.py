@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.client.buckets import Bucket, Layout, by_bucket
-from metastore.client.lake_types import AsOf, Changes, DataFile, Schema
+from metastore.client.lake_types import AsOf, Changelog, Changes, DataFile, Schema
 from metastore.errors import UserError
 from metastore.formats.keyed_table import INSTANT, KeyedTable
 from metastore.formats.partition_names import DEFAULT_PARTITION, make_name, values_of
-from metastore.keyed.changes import CHANGE_TYPE, net_changes
+from metastore.keyed.changes import CHANGE_TYPE, net_changes, net_of_changelog
 from metastore.keyed.errors import UnfitRows
 from metastore.keyed.hashing import buckets_of
 from metastore.keyed.schema import arrow_schema, of_hive
@@ -40,11 +40,15 @@ class NotKeyed(UserError):
 
 
 class TouchedBucket(NamedTuple):
-    """A bucket that changed between two positions: its files at both, and the log files that came between."""
+    """A bucket that changed between two positions: its files at both, and the log files that came between.
+
+    Or, if these say all of it, the files of its changelog alone, in the order of commits.
+    """
 
     before: Sequence[DataFile]
     after: Sequence[DataFile]
     logs: Sequence[DataFile]
+    changelog: Sequence[DataFile] = ()
 
 
 def layout_of(name: str, schema: Schema, location: str) -> Layout:
@@ -196,7 +200,7 @@ class Commits:
         times: dict[int, datetime] = {}
         rewrites: dict[Bucket, int] = {}
         for each in changes:
-            if not each.added and not each.removed:
+            if not each.added and not each.removed and not each.changelog:
                 continue  # a savepoint has the timestamp of the instant that it protects
             position = each.instant.position or 0
             positions[each.instant.timestamp] = position
@@ -248,9 +252,12 @@ class TouchedBuckets:
         include_uncommitted: bool = False,
     ) -> "TouchedBuckets":
         """Those that may have changed after one position up to another. Raises NotKeyed, SnapshotGone."""
-        changes = list(
-            lake.changes(after, up_to, partitions=partitions, filter=filter, include_uncommitted=include_uncommitted)
-        )
+        changelog = lake.changes(
+            after, up_to, partitions=partitions, filter=filter, include_uncommitted=include_uncommitted
+        ).changelog()
+        if changelog.is_whole:
+            return cls._of_changelog(lake, changelog)
+        changes = changelog.changes
         touched: dict[Bucket, list[DataFile]] = {}
         for change in changes:
             if change.instant.begun_as in SERVICES:
@@ -281,6 +288,18 @@ class TouchedBuckets:
         return [cls.between(lake, after, up_to, **scope)]
 
     @classmethod
+    def _of_changelog(cls, lake: "LakeTable", changelog: Changelog) -> "TouchedBuckets":
+        """Those that a whole changelog names. Raises NotKeyed."""
+        buckets: dict[Bucket, list[DataFile]] = {}
+        for change in changelog.changes:
+            for each in change.changelog:
+                buckets.setdefault(Bucket(each.partition, each.file_group), []).append(each)
+        schema = lake.schema(changelog.table_version)
+        layout = layout_of(lake.name, schema, changelog.location)
+        touched = {bucket: TouchedBucket((), (), (), files) for bucket, files in sorted(buckets.items())}
+        return cls(schema, layout, Commits.of(changelog.changes), touched)
+
+    @classmethod
     def of_each_commit(
         cls, lake: "LakeTable", after: int, up_to: int, *, partitions: Sequence[str] | None = None, **scope: Any
     ) -> "list[TouchedBuckets]":
@@ -288,10 +307,13 @@ class TouchedBuckets:
 
         `scope` is as of `between`. Raises NotKeyed, SnapshotGone.
         """
-        changes = lake.changes(after, up_to, partitions=partitions, **scope)
+        changelog = lake.changes(after, up_to, partitions=partitions, **scope).changelog()
+        if changelog.is_whole:
+            each_alone = (changelog._replace(changes=[each]) for each in changelog.changes if each.changelog)
+            return [cls._of_changelog(lake, alone) for alone in each_alone]
         positions = [
             each.instant.position or 0
-            for each in changes
+            for each in changelog.changes
             if (each.added or each.removed) and each.instant.begun_as not in SERVICES
         ]
         return [cls.between(lake, each - 1, each, partitions=partitions, **scope) for each in positions]
@@ -312,6 +334,8 @@ class TouchedBuckets:
 
 def changes_of(layout: Layout, bucket: TouchedBucket) -> pa.Table:
     """The net changes of one bucket, as `net_changes` gives them."""
+    if bucket.changelog:
+        return net_of_changelog(layout.table, layout.changelog(bucket.changelog))
     layout = layout.remembering()
     before = layout.read(bucket.before)
     return net_changes(layout.table, before.rows, layout.read(bucket.after).rows, layout.deletes(before, bucket.logs))

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.client.buckets import Bucket, BucketWriter, Layout, by_bucket, event_times, in_partitions
+from metastore.client.buckets import CHANGELOG, Bucket, BucketWriter, Layout, by_bucket, event_times, in_partitions
 from metastore.client.keyed_tables import layout_of, partition_texts
 from metastore.client.lake_types import AsOf, Completion, DataFile, Instant, Moment, Schema, StreamBatch
-from metastore.formats.keyed_table import DELETED, KeyedTable
+from metastore.formats.keyed_table import CHANGELOG_PRODUCER, DELETED, ChangelogProducer, KeyedTable
 from metastore.formats.partition_names import make_name
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType
 from metastore.keyed.errors import UnfitRows
@@ -110,12 +110,15 @@ class _Change:
         layout = layout_of(lake.name, self._schema, "")
         if event_time is not None:
             _check_event_time(lake.name, layout, event_time.lower())
+        check_operation(layout.table, operation)
         batch = prepared(layout, self._schema, rows, operation)
-        self.rows: int = batch.num_rows
+        new = written_rows(batch)
+        self.rows: int = new.num_rows
+        self.is_empty = not batch.num_rows
         self._parts = by_group(layout.table, batch) if layout.table.is_table_wide else split(layout.table, batch)
         self._operation = operation
         self._event_time = event_time and event_time.lower()
-        self._least_event_time = event_times(batch, self._event_time)[0]
+        self._least_event_time = event_times(new, self._event_time)[0]
         self._source = source
         self._based_on = based_on
         self._is_table_wide = layout.table.is_table_wide
@@ -148,6 +151,7 @@ class _Change:
             self._source,
             least_event_time=self._least_event_time,
             conditional=conditional,
+            writes_changelog=layout.table.writes_changelog,
         )
 
 
@@ -161,10 +165,10 @@ def _check_event_time(name: str, layout: Layout, column: str) -> None:
 
 def _applied(changes: Sequence[_Change], heartbeat_seconds: float, batch: StreamBatch | None) -> list[Applied]:
     """Applies changes; an empty one makes no instant."""
-    done = iter(committed([each.action() for each in changes if each.rows], heartbeat_seconds, batch))
+    done = iter(committed([each.action() for each in changes if not each.is_empty], heartbeat_seconds, batch))
     found = []
     for each in changes:
-        commit = next(done) if each.rows else None
+        commit = None if each.is_empty else next(done)
         if commit is None or commit.instant is None:
             found.append(Applied(None, 0, []))
         else:
@@ -228,14 +232,18 @@ def completion_of(
     *,
     least_event_time: datetime | None,
     conditional: bool,
+    writes_changelog: bool,
 ) -> Completion:
     """The completion of an instant that wrote files of buckets.
 
-    `least_event_time`: of the batch alone. Files may have older rows, which were there before.
+    `least_event_time`: of the batch alone. Files may have older rows, which were there before. `writes_changelog`: the
+    files of changelogs among them have all rows that changed.
     """
-    added = list(files)
+    written = list(files)
+    added = [each for each in written if each.kind != CHANGELOG]
     return Completion(
         added=added,
+        changelog=[each for each in written if each.kind == CHANGELOG] if writes_changelog else None,
         metadata=json.dumps({"operation": operation, "files": len(added), "rows": rows}).encode(),
         event_times=None if least_event_time is None else {source: least_event_time},
         conditional=conditional,
@@ -244,20 +252,21 @@ def completion_of(
 
 def prepared(layout: Layout, schema: Schema, rows: pa.Table, operation: KeyedOperation) -> pa.Table:
     """The rows as they are to be written: the data columns in their types, the partition columns as texts, and
-    DELETED. Raises UnfitRows."""
+    DELETED; with CHANGE_TYPE, and pre-images among them, if the table's changelog is made of them. Raises UnfitRows."""
     if operation not in OPERATIONS:
         raise ValueError(f"{operation!r} is no operation: {', '.join(OPERATIONS)}")
     table = layout.table
     rows = rows.rename_columns([name.lower() for name in rows.column_names])
     check_columns(rows.column_names, table, layout.schema.names, operation)
-    kept, deleted = rows, None
+    kept, deleted, kinds = rows, None, None
     if operation == "merge":
         kinds = rows.column(CHANGE_TYPE).cast(pa.string())
         if unknown := {*kinds.unique().to_pylist()} - {*map(str, ChangeType)}:
             raise UnfitRows(f"{CHANGE_TYPE} is {', '.join(ChangeType)}, not {unknown.pop()}")
-        is_new = pc.not_equal(kinds, ChangeType.UPDATE_PREIMAGE)
-        kept = rows.filter(is_new)
-        deleted = pc.equal(kinds.filter(is_new), ChangeType.DELETE)
+        if table.changelog_producer is not ChangelogProducer.INPUT:
+            is_new = pc.not_equal(kinds, ChangeType.UPDATE_PREIMAGE)
+            kept, kinds = rows.filter(is_new), kinds.filter(is_new)
+        deleted = pc.equal(kinds, ChangeType.DELETE)
     elif operation == "delete":
         deleted = pa.chunked_array([pa.repeat(pa.scalar(True), rows.num_rows)])
     for field in layout.schema:
@@ -274,7 +283,27 @@ def prepared(layout: Layout, schema: Schema, rows: pa.Table, operation: KeyedOpe
         else:
             texts = partition_texts(name, kept.column(name), of_hive(key.type))
         data = data.append_column(name, texts)
-    return data if deleted is None else data.append_column(DELETED, deleted)
+    if deleted is not None:
+        data = data.append_column(DELETED, deleted)
+    if kinds is not None and table.changelog_producer is ChangelogProducer.INPUT:
+        data = data.append_column(CHANGE_TYPE, kinds)
+    return data
+
+
+def written_rows(batch: pa.Table) -> pa.Table:
+    """The rows of a prepared batch without pre-images."""
+    if CHANGE_TYPE not in batch.column_names:
+        return batch
+    return batch.filter(pc.not_equal(batch.column(CHANGE_TYPE), str(ChangeType.UPDATE_PREIMAGE)))
+
+
+def check_operation(table: KeyedTable, operation: str) -> None:
+    """Raises UnfitRows for an operation that doesn't bring what a table's changelog is made of."""
+    if table.changelog_producer is ChangelogProducer.INPUT and operation != "merge":
+        raise UnfitRows(
+            f"{CHANGELOG_PRODUCER}=input takes merges alone, not {operation}: rows with {CHANGE_TYPE}, and each update"
+            f" with its {ChangeType.UPDATE_PREIMAGE}. Set {CHANGELOG_PRODUCER}=lookup to write without"
+        )
 
 
 def check_fields(name: str, given: pa.DataType, wanted: pa.DataType) -> None:
@@ -301,6 +330,9 @@ def check_columns(given: Sequence[str], table: KeyedTable, data: Sequence[str], 
         raise UnfitRows(f"the rows have no column {missing[0]}, which {what}")
     if operation == "merge" and CHANGE_TYPE not in given:
         raise UnfitRows(f"rows to merge have a column {CHANGE_TYPE}: {', '.join(ChangeType)}")
+    unset = [name for name in data if name not in given]
+    if operation == "merge" and table.changelog_producer is ChangelogProducer.INPUT and unset:
+        raise UnfitRows(f"the rows have no column {unset[0]}: {CHANGELOG_PRODUCER}=input records whole rows")
     known = {*data, *table.partition_columns, CHANGE_TYPE}
     if further := [name for name in given if name not in known and not name.startswith("_commit_")]:
         raise UnfitRows(f"the table has no column {further[0]}: leave it out, or add it to the table first")

@@ -32,6 +32,7 @@ from metastore.client.heartbeats import Heartbeats
 from metastore.client.lake_types import (
     AsOf,
     Begun,
+    Changelog,
     Changes,
     Column,
     Completed,
@@ -608,12 +609,28 @@ class ChangeFeed:
         while (request.after or 0) < (request.upTo or 0):
             found = self._client.call(lambda client, asked=request: client.lake_read_changes(asked))  # type: ignore[misc]
             for each in found.changes:
-                yield Changes(
-                    Instant.of(each.instant),
-                    [DataFile.of(file) for file in each.added],
-                    [DataFile.of(file) for file in each.removed],
-                )
+                yield _changes(each)
             request = request.replace(after=found.position)
+
+    def changelog(self) -> Changelog:
+        """The changelogs of the range if all that changed rows have one, else its files as iterating gives them.
+
+        Raises what iterating raises.
+        """
+        end = self._end()
+        request = self._request.replace(upTo=end, changelog=True)
+        first = self._client.call(lambda client: client.lake_read_changes(request))
+        is_whole, location, version = bool(first.changelog), first.location or "", first.tableVersion or 0
+        changes = [_changes(each) for each in first.changes]
+        position = first.position
+        while position < end:
+            rest = request.replace(after=position, changelog=is_whole or None)
+            found = self._client.call(lambda client, asked=rest: client.lake_read_changes(asked))  # type: ignore[misc]
+            if bool(found.changelog) != is_whole:  # a clean has removed changelogs since the first page
+                return self.changelog()
+            changes += map(_changes, found.changes)
+            position = found.position
+        return Changelog(changes, is_whole, location, version)
 
     def to_arrow(self, *, of_each_commit: bool = False) -> "pa.Table":
         """The net changes of rows of a keyed table, or those of each commit, as `keyed_tables.changed_rows`.
@@ -692,6 +709,15 @@ _INSTANTS = "/.instants/"
 
 _AT_ONE_TIMESTAMP = 20
 """No timestamp has more instants than there are actions."""
+
+
+def _changes(given: wire.InstantChanges) -> Changes:
+    return Changes(
+        Instant.of(given.instant or wire.Instant()),
+        [DataFile.of(file) for file in given.added or ()],
+        [DataFile.of(file) for file in given.removed or ()],
+        [DataFile.of(file) for file in given.changelog or ()],
+    )
 
 
 def _check_pause(heartbeat_seconds: float) -> None:

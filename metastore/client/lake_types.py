@@ -97,8 +97,9 @@ class FileGroup(NamedTuple):
 class DataFile(NamedTuple):
     """A file of a snapshot. `path` is relative to the snapshot's location, `size` in bytes.
 
-    `columns` are those that it holds, None for all. `added_at` and `removed_at` are positions, known of files that come
-    from the server; so is `first_added_at`, of files that a rollback brought back: where they were added at first.
+    `kind`: base or log; changelog for a file that belongs to no snapshot. `columns` are those that it holds, None for
+    all. `added_at` and `removed_at` are positions, known of files that come from the server; so is `first_added_at`, of
+    files that a rollback brought back: where they were added at first.
     """
 
     partition: str
@@ -197,7 +198,8 @@ class Completion:
     smallest event time of what was written, by source. `conditional`: what was read of a keyed table is a condition, so
     that log files conflict with those that others added since. `published`: of a publish, the partitions whose
     directory in the instant's is Hive's from now on. `batch`: what was written is this batch of a stream; if it is
-    part of the table already, the instant is aborted. The rest is as in `CompleteInstantRequest`.
+    part of the table already, the instant is aborted. `changelog`: files with all rows of a keyed table that it
+    changes, None if nobody wrote them down. The rest is as in `CompleteInstantRequest`.
     """
 
     added: Sequence[DataFile] = ()
@@ -219,6 +221,7 @@ class Completion:
     conditional: bool = False
     published: Sequence[str] = ()
     batch: StreamBatch | None = None
+    changelog: Sequence[DataFile] | None = None
 
     def sent(self, table: wire.TableReference, instant: Instant) -> wire.CompleteInstantRequest:
         """The request that completes an instant of a table so."""
@@ -246,6 +249,7 @@ class Completion:
             published=list(self.published) or None,
             stream=self.batch and self.batch.stream,
             batch=self.batch and self.batch.number,
+            changelog=None if self.changelog is None else [each.sent(staged=False) for each in self.changelog],
         )
 
 
@@ -271,11 +275,25 @@ class Completed(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What one instant added and removed."""
+    """What one instant added and removed; or its `changelog`, files with the rows that it changed, if that was read."""
 
     instant: Instant
     added: Sequence[DataFile]
     removed: Sequence[DataFile]
+    changelog: Sequence[DataFile] = ()
+
+
+class Changelog(NamedTuple):
+    """What changed rows in a range, in the order of completions.
+
+    `is_whole`: by the changelogs of its instants; else by the files that they added and removed, since some have no
+    changelog. `location`: what paths are relative to. `table_version`: the table's when it was read.
+    """
+
+    changes: Sequence[Changes]
+    is_whole: bool
+    location: str
+    table_version: int
 
 
 class Position(NamedTuple):

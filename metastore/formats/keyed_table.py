@@ -15,6 +15,10 @@ bucket is a file group. Words are Paimon's where it has one (https://paimon.apac
     tombstone.time-retained        how long a delete is remembered, by default for good
     publish            when Hive gets the rows: manual (the default), whenever somebody publishes them; at-readiness, a
                        partition turns ready only once its rows are published
+    changelog-producer how readers learn which rows a commit changed: none (the default), by comparing snapshots; input,
+                       from the pre-images that come with the rows; lookup, the writer looks what was there
+    changelog.time-retained     how long changelogs are kept, by default as long as snapshots
+    snapshot.time-retained      how long cleans keep earlier snapshots
     ignore-delete      deletes are ignored
     partial-update.remove-record-on-delete    a delete removes the row of a partial-update table
 """
@@ -36,7 +40,10 @@ TOMBSTONE_TIME = "tombstone.time-retained"
 PUBLISH = "publish"
 IGNORE_DELETE = "ignore-delete"
 REMOVE_ON_DELETE = "partial-update.remove-record-on-delete"
-_CHANGELOG_PRODUCER, _COLUMN_FAMILIES = "changelog-producer", "column-families"
+CHANGELOG_PRODUCER = "changelog-producer"
+CHANGELOG_TIME = "changelog.time-retained"
+SNAPSHOT_TIME = "snapshot.time-retained"
+_COLUMN_FAMILIES = "column-families"
 
 MAX_BUCKETS = 10_000
 """Buckets of one partition."""
@@ -50,7 +57,7 @@ DELETED = "_metastore_deleted"
 TOMBSTONES = b'{"tombstones": true}'
 """The statistics of a log file of deletes that the base file beside it has applied already: readers may ignore it."""
 
-_FILE = re.compile(r"bucket-[0-9]{5}_[^_/]+_[0-9a-f]{12}(\.log)?\.parquet")
+_FILE = re.compile(r"bucket-[0-9]{5}_[^_/]+_[0-9a-f]{12}(\.log|\.changelog)?\.parquet")
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -93,6 +100,14 @@ class Publish(StrEnum):
     AT_READINESS = "at-readiness"  # before a partition turns ready
 
 
+class ChangelogProducer(StrEnum):
+    """How the rows that a commit changed are known."""
+
+    NONE = "none"  # by comparing the snapshots before and after it
+    INPUT = "input"  # they come with the rows, pre-images among them
+    LOOKUP = "lookup"  # the writer looks what was there
+
+
 class Aggregate(StrEnum):
     """How the values of a column become one. Nulls are left out, except by `last_value` and `first_value`."""
 
@@ -119,7 +134,8 @@ class KeyedTable:
     their version, the columns that change together with it. `aggregates`: by column, of aggregation only. `types`:
     Hive's types of the columns by which rows are found and merged, in lower case and without spaces; those of others
     may change. `is_table_wide`: the key is unique over all partitions, so that a row may move to another.
-    `tombstone_millis`: how long deletes are remembered, None for good.
+    `tombstone_millis`: how long deletes are remembered, None for good. `changelog_millis`: how long changelogs are
+    kept, None for as long as snapshots. `snapshot_millis`: how long cleans keep snapshots, None for what a clean says.
     """
 
     key: tuple[str, ...]
@@ -136,6 +152,9 @@ class KeyedTable:
     is_table_wide: bool = False
     tombstone_millis: int | None = None
     publish: Publish = Publish.MANUAL
+    changelog_producer: ChangelogProducer = ChangelogProducer.NONE
+    changelog_millis: int | None = None
+    snapshot_millis: int | None = None
 
     @classmethod
     def of(
@@ -176,6 +195,9 @@ class KeyedTable:
             tombstone_millis=_duration(properties, TOMBSTONE_TIME),
             is_table_wide=bool(partitioned) and not {*partitioned} & {*_names(properties[PRIMARY_KEY])},
             publish=_choice(properties, PUBLISH, Publish, Publish.MANUAL),
+            changelog_producer=_choice(properties, CHANGELOG_PRODUCER, ChangelogProducer, ChangelogProducer.NONE),
+            changelog_millis=_duration(properties, CHANGELOG_TIME),
+            snapshot_millis=_duration(properties, SNAPSHOT_TIME),
         )
         found._check()
         _refuse_unknown_words(properties)
@@ -184,6 +206,11 @@ class KeyedTable:
     @property
     def is_merge_on_read(self) -> bool:
         return self.table_type is TableType.MERGE_ON_READ
+
+    @property
+    def writes_changelog(self) -> bool:
+        """Whether a write by key brings the rows that it changed, in files of their own."""
+        return self.changelog_producer is not ChangelogProducer.NONE
 
     @property
     def keeps_tombstones(self) -> bool:
@@ -251,21 +278,46 @@ class KeyedTable:
             )
         if self.remove_on_delete and self.ignore_delete:
             raise BadKeyedTable(f"set one of {REMOVE_ON_DELETE} and {IGNORE_DELETE}, not both")
+        self._check_changelog()
+
+    def _check_changelog(self) -> None:
+        """Raises BadKeyedTable for properties that don't go together with the changelog's."""
+        if self.changelog_millis is not None and not self.writes_changelog:
+            raise BadKeyedTable(
+                f"{CHANGELOG_TIME} needs {CHANGELOG_PRODUCER}=input or lookup: without, changes are found by comparing"
+                f" snapshots, and {SNAPSHOT_TIME} says how long both can be read"
+            )
+        if self.changelog_producer is ChangelogProducer.INPUT:
+            unfit = {
+                f"{MERGE_ENGINE}={self.engine}": self.engine is not MergeEngine.DEDUPLICATE,
+                SEQUENCE_FIELD: bool(self.sequence),
+                f"{IGNORE_DELETE}=true": self.ignore_delete,
+                f"a {PRIMARY_KEY} that is unique over the whole table": self.is_table_wide,
+            }
+            if found := [what for what, is_so in unfit.items() if is_so]:
+                raise BadKeyedTable(
+                    f"{CHANGELOG_PRODUCER}=input doesn't go with {found[0]}: a row that comes isn't always the row that"
+                    f" is there afterwards. Set {CHANGELOG_PRODUCER}=lookup"
+                )
+        if self.changelog_producer is ChangelogProducer.LOOKUP and self.is_merge_on_read and self.tombstone_millis:
+            raise BadKeyedTable(
+                f"{TOMBSTONE_TIME} doesn't go with {CHANGELOG_PRODUCER}=lookup and {TABLE_TYPE}=merge-on-read: when a"
+                " compaction forgets a delete, an older row may come back that no writer has found. Leave it away"
+            )
 
 
 def _refuse_unknown_words(properties: Mapping[str, str]) -> None:
     """Raises BadKeyedTable for properties of Paimon's that would mean something else there than nothing."""
-    if (producer := properties.get(_CHANGELOG_PRODUCER, "none").strip().lower()) != "none":
-        raise BadKeyedTable(
-            f"{_CHANGELOG_PRODUCER}={producer[:50]}: expected none. Changes are found by comparing two snapshots"
-        )
     if _COLUMN_FAMILIES in properties:
         raise BadKeyedTable(f"{_COLUMN_FAMILIES}: columns can't be kept in files of their own, leave it away")
 
 
-def file_name(file_group: str, instant: str, distinct: str, *, is_log: bool) -> str:
-    """The name of a file of a bucket. `distinct`: twelve hexadecimal digits that no other file of the instant has."""
-    return f"{file_group}_{instant}_{distinct}{'.log' if is_log else ''}.parquet"
+def file_name(file_group: str, instant: str, distinct: str, kind: str) -> str:
+    """The name of a file of a bucket. `distinct`: twelve hexadecimal digits that no other file of the instant has.
+
+    `kind`: base, log or changelog.
+    """
+    return f"{file_group}_{instant}_{distinct}{'' if kind == 'base' else f'.{kind}'}.parquet"
 
 
 def is_own_file(name: str) -> bool:

@@ -59,6 +59,29 @@ def net_changes(table: KeyedTable, before: pa.Table, after: pa.Table, deletes: p
     )
 
 
+def net_of_changelog(table: KeyedTable, changes: pa.Table) -> pa.Table:
+    """What the changes of several commits in one bucket come to, as `net_changes` gives it.
+
+    `changes`: data columns, INSTANT and CHANGE_TYPE, commit by commit in their order; of each commit, pre-images come
+    before post-images.
+    """
+    columns = [name for name in changes.column_names if name != CHANGE_TYPE]
+    codes = key_codes([changes], table.key)
+    numbers = np.arange(len(codes), dtype=np.int64)
+    count = int(codes.max(initial=-1)) + 1
+    first, last = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    first[codes[::-1]] = numbers[::-1]
+    last[codes] = numbers
+    came = as_mask(pc.is_in(changes.column(CHANGE_TYPE), pa.array([ChangeType.INSERT, ChangeType.UPDATE_POSTIMAGE])))
+    # A pre-image doesn't know the instant that wrote its row; without one, the contents are compared.
+    before = changes.select(columns).take(pa.array(first[~came[first]]))
+    instants = before.schema.get_field_index(INSTANT)
+    before = before.set_column(instants, before.schema.field(INSTANT), pa.nulls(before.num_rows, pa.string()))
+    after = changes.select(columns).take(pa.array(last[came[last]]))
+    deletes = changes.select([*table.key, INSTANT]).take(pa.array(last[~came[last]]))
+    return net_changes(table, before, after, deletes)
+
+
 def _of_one_instant(before: pa.Table, after: pa.Table, old: Indices, new: Indices) -> Mask:
     """Which pairs of rows are known to come from the same instant."""
     instants = (side.column(INSTANT).take(pa.array(rows)) for side, rows in ((before, old), (after, new)))

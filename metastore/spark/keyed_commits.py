@@ -6,7 +6,15 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from metastore.client.keyed_writes import Action, Commit, KeyedOperation, committed, completion_of
+from metastore.client.keyed_tables import layout_of
+from metastore.client.keyed_writes import (
+    Action,
+    Commit,
+    KeyedOperation,
+    check_operation,
+    committed,
+    completion_of,
+)
 from metastore.client.lake import LakeTable, Writing
 from metastore.client.lake_types import AsOf, Completion, Moment, Schema, StreamBatch
 from metastore.spark.keyed_writing import prepare, write_buckets
@@ -59,6 +67,8 @@ class KeyedWrite:
     ) -> None:
         """`operation`: upsert, delete, merge, overwrite or replace_partitions. Other options are those of `write`."""
         self._replaces = operation in ("overwrite", "replace_partitions")
+        if not self._replaces:
+            check_operation(layout_of(lake.name, schema, "").table, operation)
         self._prepared = prepare(rows, lake, schema, "upsert" if self._replaces else operation)  # type: ignore[arg-type]
         self._lake = lake
         self._operation = operation
@@ -92,6 +102,7 @@ class KeyedWrite:
             self._source,
             least_event_time=written.least_event_time,
             conditional=self._based_on is not None,
+            writes_changelog=self._prepared.layout.table.writes_changelog and not self._replaces,
         )
         if not self._replaces:
             return made

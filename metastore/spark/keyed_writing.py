@@ -5,7 +5,7 @@ the bucket's files. The driver learns the names of the files alone.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -27,10 +27,10 @@ from metastore.client.buckets import (
     sent,
 )
 from metastore.client.keyed_tables import layout_of
-from metastore.client.keyed_writes import KeyedOperation, check_columns
+from metastore.client.keyed_writes import KeyedOperation, check_columns, written_rows
 from metastore.client.lake import LakeTable, Writing
 from metastore.client.lake_types import DataFile, Schema, from_millis, to_millis
-from metastore.formats.keyed_table import DELETED, KeyedTable
+from metastore.formats.keyed_table import DELETED, ChangelogProducer, KeyedTable
 from metastore.formats.partition_names import DEFAULT_PARTITION, make_name
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType
 from metastore.keyed.errors import UnfitRows
@@ -93,12 +93,17 @@ def prepare(rows: DataFrame, lake: LakeTable, schema: Schema, operation: KeyedOp
     if operation == "delete":
         selected.append(sf.lit(True).alias(DELETED))
     elif operation == "merge":
-        rows = rows.where(~sf.col(CHANGE_TYPE).eqNullSafe(str(ChangeType.UPDATE_PREIMAGE)))
+        takes_images = table.changelog_producer is ChangelogProducer.INPUT
+        if not takes_images:
+            rows = rows.where(~sf.col(CHANGE_TYPE).eqNullSafe(str(ChangeType.UPDATE_PREIMAGE)))
         # A kind that isn't known, or missing, becomes null, which the writer of the bucket refuses.
+        others = [str(each) for each in ChangeType if each is not ChangeType.DELETE]
         kinds = sf.when(sf.col(CHANGE_TYPE) == str(ChangeType.DELETE), True).when(
-            sf.col(CHANGE_TYPE).isin(str(ChangeType.INSERT), str(ChangeType.UPDATE_POSTIMAGE)), False
+            sf.col(CHANGE_TYPE).isin(others), False
         )
         selected.append(kinds.alias(DELETED))
+        if takes_images:
+            selected.append(sf.col(CHANGE_TYPE).cast("string").alias(CHANGE_TYPE))
     data = rows.select(*selected)
     return Prepared(data.withColumn(_BUCKET, bucket_of(table, columns.data)), schema, layout)
 
@@ -134,6 +139,8 @@ def write_buckets(
         writing.instant.read_position, include_uncommitted=True, partitions=[] if replaces else None
     )
     layout = layout_of(lake.name, prepared.schema, snapshot.location)
+    if replaces:  # what it changes is found by comparing snapshots
+        layout = replace(layout, table=replace(layout.table, changelog_producer=ChangelogProducer.NONE))
     writer = BucketWriter(
         layout, writing.instant.timestamp, writing.directory, writing.path, event_time and event_time.lower()
     )
@@ -170,8 +177,9 @@ def _writing(
         events: list[int] = []
         try:
             for bucket, some in _by_bucket(batches, writer.layout, places):
-                rows += some.num_rows
-                least, _ = event_times(some, writer.event_time)
+                new = written_rows(some)
+                rows += new.num_rows
+                least, _ = event_times(new, writer.event_time)
                 events += [] if least is None else [to_millis(least)]
                 if writer.layout.table.is_table_wide:
                     made = writer.write_anywhere(bucket.file_group, some, in_partitions(files, bucket.file_group))
@@ -232,6 +240,8 @@ def _runs(rows: pa.Table, layout: Layout, places: Sequence[str]) -> Iterator[tup
         if rows.column(DELETED).null_count:
             raise UnfitRows(f"{CHANGE_TYPE} is one of {', '.join(ChangeType)}, and something else in some rows")
         data = data.append_column(DELETED, rows.column(DELETED))
+    if CHANGE_TYPE in rows.column_names:
+        data = data.append_column(CHANGE_TYPE, rows.column(CHANGE_TYPE))
     marks = [*places, _BUCKET]
     if table.is_table_wide:
         for name, column in zip(table.partition_columns, places, strict=True):

@@ -18,8 +18,9 @@ from metastore.client.clustering import NotClusterable, Planned, plan_clustering
 from metastore.client.compaction import plan_compaction
 from metastore.client.keyed_tables import NotKeyed
 from metastore.client.lake import LakeClient, LakeTable
+from metastore.client.publishing import publish
 from metastore.table_services import metrics
-from metastore.table_services.decisions import CLEAN, CLUSTERING, COMPACTION
+from metastore.table_services.decisions import CLEAN, CLUSTERING, COMPACTION, PUBLISH
 from metastore.table_services.executors import Executor, Stopped, Task, tag_of
 from metastore.table_services.facts import Facts
 from metastore.table_services.iceberg import is_iceberg
@@ -153,6 +154,8 @@ class Attempt:
                 return self._procedure(facts)
             if self.job.action == CLEAN:
                 return self._clean(self._policy(facts).cleaning)
+            if self.job.action == PUBLISH:
+                return self._publish()
             return self._rewrite(facts)
         except Stopped:
             return Ended("pending", "stopped")
@@ -216,6 +219,21 @@ class Attempt:
             self._queue.claim_plan(self.job, done.instant.timestamp)
             return len(files)
         raise AssertionError("the last one returns or raises")
+
+    # --- publishes ------------------------------------------------------------------------------------------------
+
+    def _publish(self) -> Ended:
+        done = publish(self._table())
+        if done.instant is None:
+            self._say("nothing is left to publish")
+        else:
+            self._say(
+                f"published {len(done.partitions)} partitions, {done.files} files, {done.linked} of them as links"
+            )
+            self._queue.claim_plan(self.job, done.instant.timestamp)
+        if done.advice is not None:
+            self._say(done.advice)
+        return Ended("succeeded", "succeeded")
 
     # --- compactions and clusterings ------------------------------------------------------------------------------
 

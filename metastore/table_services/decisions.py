@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from metastore.table_services.facts import Facts, Job, Plan
 from metastore.table_services.policy import CleaningPolicy, ClusteringPolicy, CompactionPolicy, Policy
 
-COMPACTION, CLUSTERING, CLEAN = "compaction", "clustering", "clean"
+COMPACTION, CLUSTERING, CLEAN, PUBLISH = "compaction", "clustering", "clean", "publish"
 
 SET_ASIDE = 6 * 3_600_000
 """Milliseconds for which a job that failed too often is left alone, unless somebody resumes it."""
@@ -65,7 +65,10 @@ def decide(facts: Facts, policy: Policy) -> list[Decision]:
         what = f"its files are {facts.stored_as or 'of no known format'}: they are left to the programs that wrote them"
         return [Decision(service=COMPACTION if facts.keyed else CLUSTERING, reason=what)]
     rewriting = _compaction(facts, policy.compaction) if facts.keyed else _clustering(facts, policy.clustering)
-    return [*_plans(facts, policy), *unless_held([rewriting, _cleaning(facts, policy.cleaning)], facts, policy)]
+    found = [rewriting, _cleaning(facts, policy.cleaning)]
+    if facts.keyed and policy.publishing.commits is not None:
+        found.append(_publishing(facts, policy.publishing.commits))
+    return [*_plans(facts, policy), *unless_held(found, facts, policy)]
 
 
 def unless_held(found: Sequence[Decision], facts: Facts, policy: Policy) -> list[Decision]:
@@ -273,6 +276,27 @@ def _cleaning(facts: Facts, policy: CleaningPolicy) -> Decision:
         reason=f"{facts.clean_files} files that {kept} don't need",
         figures=figures,
         gain=float(facts.clean_files),
+        cost=LEAST_SECONDS,
+        bytes=0,
+    )
+
+
+def _publishing(facts: Facts, after: int) -> Decision:
+    """`after`: so many commits."""
+    partitions, commits = facts.unpublished_partitions, facts.unpublished_commits
+    figures = {"partitions": partitions, "commits": commits}
+    if not partitions:
+        what = "Hive has the latest rows, but for partitions that have to be compacted before"
+        return Decision(service=PUBLISH, reason=what, figures=figures)
+    what = f"{commits} commits that Hive doesn't see, of {after}"
+    if commits < after:
+        return Decision(service=PUBLISH, reason=f"too little to publish: {what}", figures=figures)
+    return Decision(
+        service=PUBLISH,
+        action=PUBLISH,
+        reason=what,
+        figures=figures,
+        gain=float(partitions),
         cost=LEAST_SECONDS,
         bytes=0,
     )

@@ -64,6 +64,8 @@ class Facts:
     clean_files: int = 0
     clean_bytes: int = 0
     oldest_superseded_at: int | None = None
+    unpublished_partitions: int = 0
+    unpublished_commits: int = 0
     plans: Sequence[Plan] = ()
     jobs: Sequence[Job] = ()
 
@@ -97,6 +99,8 @@ class Facts:
             clean_files=given.cleanFiles or 0,
             clean_bytes=given.cleanBytes or 0,
             oldest_superseded_at=given.oldestSupersededAt,
+            unpublished_partitions=given.unpublishedPartitions or 0,
+            unpublished_commits=given.unpublishedCommits or 0,
             plans=[_plan(each) for each in given.plans or ()],
             jobs=[_job(each) for each in given.jobs or ()],
         )

@@ -9,7 +9,7 @@ from thrift.Thrift import TException
 
 from metastore.client.lake import LakeClient
 from metastore.table_services.attempts import Attempt
-from metastore.table_services.decisions import CLEAN, CLUSTERING
+from metastore.table_services.decisions import CLEAN, CLUSTERING, PUBLISH
 from metastore.table_services.executors import Executor
 from metastore.table_services.iceberg_executor import IcebergExecutor
 from metastore.table_services.queue import Queue
@@ -78,7 +78,7 @@ class Manager:
             return len(self._running)
         listed = self._queue.pending()
         self._ahead = (listed.now or 0) / 1000 - time.time()
-        able = {CLEAN, *self._executor.actions, *([CLUSTERING] if self._iceberg else [])}
+        able = {CLEAN, PUBLISH, *self._executor.actions, *([CLUSTERING] if self._iceberg else [])}
         wanted = list(self._order([each for each in listed.jobs or () if each.action in able], listed.now or 0))
         while wanted and len(self._running) < self._slots:
             job = self._queue.take(wanted, self._quotas)

@@ -22,6 +22,7 @@ SMALL = 0.75
 _UNITS = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 _SIZE = re.compile(r"\s*([0-9]{1,18})\s*([a-z]*)\s*")
 _MOST = 1 << 30
+_HOUR = 3_600_000  # milliseconds
 _LARGEST = 1 << 50
 
 _HUDIS = {
@@ -80,6 +81,13 @@ class CleaningPolicy:
 
 
 @dataclass(frozen=True)
+class PublishingPolicy:
+    """After how many commits Hive gets the rows of a keyed table; None: the service doesn't publish."""
+
+    commits: int | None
+
+
+@dataclass(frozen=True)
 class Policy:
     """What is done to a table. `windows`: by action, the text of when it may be done; None for always."""
 
@@ -89,6 +97,7 @@ class Policy:
     compaction: CompactionPolicy
     clustering: ClusteringPolicy
     cleaning: CleaningPolicy
+    publishing: PublishingPolicy = PublishingPolicy(None)
 
 
 def policy_of(*places: Mapping[str, str]) -> Policy:
@@ -99,7 +108,8 @@ def policy_of(*places: Mapping[str, str]) -> Policy:
         enabled=given.flag("table-services.enabled", True),
         priority=given.whole("table-services.priority", 0, least=-1_000_000, most=1_000_000),
         windows={
-            action: given.windows(f"{action}.windows", shared) for action in ("compaction", "clustering", "clean")
+            action: given.windows(f"{action}.windows", shared)
+            for action in ("compaction", "clustering", "clean", "publish")
         },
         compaction=CompactionPolicy(
             enabled=given.flag("compaction.enabled", True),
@@ -110,6 +120,7 @@ def policy_of(*places: Mapping[str, str]) -> Policy:
         ),
         clustering=_clustering(given),
         cleaning=_cleaning(given),
+        publishing=PublishingPolicy(given.whole("publish.commits", 0) or None),
     )
 
 
@@ -140,8 +151,8 @@ def _cleaning(given: "_Given") -> CleaningPolicy:
     for name in keeps:
         if f"clean.{name}-retained" in wanted:
             keeps[name] = given.whole(f"clean.{name}-retained", 1)
-    if not wanted:
-        keeps["hours"] = 7 * 24
+    if not wanted:  # the server keeps what the property says to the millisecond, whatever a clean asks for
+        keeps["hours"] = -(-given.duration("snapshot.time-retained", 7 * 24 * _HOUR) // _HOUR) or 1
     return CleaningPolicy(
         enabled=given.flag("clean.enabled", True),
         commits=keeps["commits"],

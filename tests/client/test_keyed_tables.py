@@ -15,13 +15,16 @@ from metastore.keyed.changes import CHANGE_TYPE
 from metastore.keyed.errors import UnfitRows
 from metastore.wire.lake import InstantConflict
 from tests.client.conftest import NewTable
-from tests.keyed.histories import COLUMNS, TABLES, History, rows_of, written_at
+from tests.keyed.histories import COLUMNS, TABLES, History, compared, in_order, rows_of, written_at
 from tests.keyed.model import Record
 from tests.support.server import MetastoreServer
 
 
-def run(new_table: NewTable, engine: str, kind: str, seed: int, steps: int, key: str = "id,part") -> None:
+def run(
+    new_table: NewTable, engine: str, kind: str, seed: int, steps: int, key: str = "id,part", producer: str = "none"
+) -> None:
     properties = {"primary-key": key, "bucket": "2", "table-type": kind, **TABLES[engine]}
+    properties["changelog-producer"] = producer
     history = History(new_table(properties, COLUMNS), seed)
     for _ in range(steps):
         history.step()
@@ -68,7 +71,26 @@ def test_writers_at_once_lose_nothing(
     new_table: NewTable, metastore_server: MetastoreServer, engine: str, key: str, kind: str
 ) -> None:
     """Three writers and a compactor: the rows are those of the batches in the order of their completions."""
-    lake = new_table({"primary-key": key, "bucket": "2", "table-type": kind, **TABLES[engine]}, COLUMNS)
+    write_at_once(new_table({"primary-key": key, **_of_kind(engine, kind)}, COLUMNS), metastore_server)
+
+
+@pytest.mark.parametrize("engine", ["latest", "sequence"])
+def test_what_writers_at_once_look_up_is_what_was_there(
+    new_table: NewTable, metastore_server: MetastoreServer, engine: str
+) -> None:
+    """Log files of others that came between are found: what was looked up before counts for nothing."""
+    properties = {"primary-key": "id,part", "changelog-producer": "lookup", **_of_kind(engine, "merge-on-read")}
+    lake = new_table(properties, COLUMNS)
+    write_at_once(lake, metastore_server)
+    assert lake.changes(0).changelog().is_whole
+    assert in_order(lake.changes(0).to_arrow()) == in_order(compared(lake, 0, lake.position().position))
+
+
+def _of_kind(engine: str, kind: str) -> dict[str, str]:
+    return {"bucket": "2", "table-type": kind, **TABLES[engine]}
+
+
+def write_at_once(lake: LakeTable, metastore_server: MetastoreServer) -> None:
     batches: dict[int, list[Record]] = {}
     stop = threading.Event()
 

@@ -79,8 +79,23 @@ def test_many_histories(new_table: NewTable, engine: str, kind: str) -> None:
         run(new_table, engine, kind, 1000 + seed, steps=10 + seed % 20)
 
 
-def run(new_table: NewTable, engine: str, kind: str, seed: int, steps: int) -> None:
+@pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
+def test_histories_with_changelogs(new_table: NewTable, kind: str) -> None:
+    for seed in range(2):
+        run(new_table, "latest", kind, 10 + seed, steps=14, producer="lookup")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("engine", TABLES)
+def test_many_histories_with_changelogs(new_table: NewTable, engine: str, kind: str) -> None:
+    for seed in range(50):
+        run(new_table, engine, kind, 2000 + seed, steps=10 + seed % 20, producer="lookup")
+
+
+def run(new_table: NewTable, engine: str, kind: str, seed: int, steps: int, producer: str = "none") -> None:
     properties = {"primary-key": "id,part", "bucket": "2", "table-type": kind, "partition.commit.mode": "manual"}
+    properties["changelog-producer"] = producer
     history = ReadinessHistory(new_table({**properties, **TABLES[engine]}, COLUMNS), seed)
     for _ in range(steps):
         history.step()

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from metastore.client.compaction import plan_compaction, run_compaction
-from metastore.client.lake import LakeClient, LakeTable
-from metastore.client.lake_types import Instant
+from metastore.client.lake import ChangeFeed, LakeClient, LakeTable
+from metastore.client.lake_types import Changelog, Instant
 from metastore.client.publishing import publish
-from metastore.formats.keyed_table import DELETED, KeyedTable
+from metastore.formats.keyed_table import DELETED, ChangelogProducer, KeyedTable
 from metastore.keyed.changes import CHANGE_TYPE
 from tests.keyed.model import Key, Model, Record, key_of, rows_by_key
 from tests.support import builders
@@ -85,6 +86,9 @@ class History:
 
     def write(self) -> None:
         batch = [self.record(key) for key in self.some_keys()]
+        if self.table.changelog_producer is ChangelogProducer.INPUT:
+            self.write_with_images(batch)
+            return
         upserts = self.random.random() < 0.5
         instant = _next(self.lake)
         if upserts:
@@ -100,7 +104,25 @@ class History:
             marks = pa.array([*kinds, *["update_preimage"] * len(before)], pa.string())
             self.lake.merge(rows.append_column(CHANGE_TYPE, marks))
 
+    def write_with_images(self, batch: list[Record]) -> None:
+        """Merges a batch whose rows come with what was there. Deletes of keys without a row are left out."""
+        there = {key: self.model.rows.get(key) for key in (key_of(self.table, each) for each in batch)}
+        rows, kinds = [], []
+        for each in batch:
+            old = there[key_of(self.table, each)]
+            rows += [old] if old is not None else []
+            kinds += [] if old is None else ["delete" if each[DELETED] else "update_preimage"]
+            if not each[DELETED]:
+                rows.append(dict(each))
+                kinds.append("insert" if old is None else "update_postimage")
+        self.model.apply(batch, _next(self.lake))
+        if rows:
+            self.lake.merge(rows_of(rows).append_column(CHANGE_TYPE, pa.array(kinds, pa.string())))
+
     def delete(self) -> None:
+        if self.table.changelog_producer is ChangelogProducer.INPUT:
+            self.write_with_images([{**self.record(key), DELETED: True} for key in self.some_keys()])
+            return
         if self.table.engine != "deduplicate" and not (self.table.remove_on_delete or self.table.ignore_delete):
             return
         named = ["id"] if self.table.is_table_wide else ["id", "part"]
@@ -149,6 +171,9 @@ class History:
         first, last = sorted(self.random.choice(positions) for _ in range(2))
         assert self._changed(first, last) == self.states[last]
         self._check_each_commit(first, last)
+        for of_each_commit in (False, True):
+            feed = self.lake.changes(first, last).to_arrow(of_each_commit=of_each_commit)
+            assert in_order(feed) == in_order(compared(self.lake, first, last, of_each_commit=of_each_commit))
         wanted = [{"id": id, "part": part} for id, part in self.some_keys()]
         found = rows_by_key(self.table, self.lake.lookup(wanted).select(NAMES))
         asked = {key_of(self.table, key) for key in wanted}
@@ -197,6 +222,22 @@ class History:
                         state[key] = row
             assert state == self.states[version]
         assert state == self.states[last]
+
+
+def compared(lake: LakeTable, first: int, last: int, *, of_each_commit: bool = False) -> pa.Table:
+    """The changes as comparing snapshots finds them, without changelogs."""
+
+    def files_alone(feed: ChangeFeed) -> Changelog:
+        return Changelog(list(feed), False, "", 0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ChangeFeed, "changelog", files_alone)
+        return lake.changes(first, last).to_arrow(of_each_commit=of_each_commit)
+
+
+def in_order(changes: pa.Table) -> list[str]:
+    """The changes, to be compared with others: they have no order."""
+    return sorted(map(repr, changes.to_pylist()))
 
 
 def _deletes_first(changes: pa.Table) -> list[dict[str, Any]]:

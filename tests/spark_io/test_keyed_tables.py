@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from metastore.client.keyed_tables import COMMIT_VERSION
 from metastore.client.lake import LakeTable
 from metastore.client.lake_types import Moment
+from metastore.keyed.changes import CHANGE_TYPE
+from tests.keyed.histories import compared, in_order
 from tests.spark.session import SparkError, SparkSession
 from tests.spark_io.conftest import NUMBERS
 from tests.spark_io.lake import Lake
@@ -124,6 +127,51 @@ write(shop(*marked, extra=["_change_type string"]), t, operation="merge")
     assert [
         row["name"] for row in table.lookup([{"id": 3, "day": _date(2)}, {"id": 1, "day": _date(1)}]).to_pylist()
     ] == ["C"]
+
+
+@pytest.mark.parametrize("producer", ["lookup", "input"])
+def test_changes_are_written_with_the_rows(lake: Lake, producer: str) -> None:
+    table = keyed(lake, table_type="merge-on-read", changelog_producer=producer)
+    day = "2026-01-01"
+    run(
+        lake,
+        f"""
+t, day = {table.name!r}, {day!r}
+def merge(*rows):
+    write(shop(*[(id, name, 1, None, day, kind) for id, name, kind in rows], extra=["_change_type string"]), t,
+          operation="merge")
+merge((1, "a", "insert"), (2, "b", "insert"), (3, "c", "insert"))
+merge((1, "a", "update_preimage"), (1, "A", "update_postimage"), (2, "b", "delete"))
+merge((1, "A", "update_preimage"), (1, "AA", "update_postimage"), (4, "d", "insert"))
+""",
+    )
+    assert table.changes(0).changelog().is_whole
+    marks = "'id', 'name', '_change_type', '_commit_version'"
+    for changes in (True, "all"):
+        found = run(
+            lake,
+            f"result = plain(read(spark, {table.name!r}, incremental=(1, 3), changes={changes!r}).select({marks}))",
+        )
+        by_arrow = table.changes(1, 3).to_arrow(of_each_commit=changes == "all")
+        snapshots = compared(table, 1, 3, of_each_commit=changes == "all")
+        assert in_order(by_arrow) == in_order(snapshots)
+        names = ["id", "name", CHANGE_TYPE, COMMIT_VERSION]
+        assert found == sorted([str(each[name]) for name in names] for each in snapshots.to_pylist())
+        assert len(found) == (4 if changes is True else 6)
+    if producer == "input":
+        with pytest.raises(SparkError, match="the key id=1 has no update_preimage"):
+            run(
+                lake,
+                f"""
+write(shop((1, "z", 1, None, {day!r}, "update_postimage"), extra=["_change_type string"]), {table.name!r},
+      operation="merge")
+""",
+            )
+        with pytest.raises(SparkError, match="takes merges alone, not upsert"):
+            run(lake, f"write(shop((1, 'z', 1, None, {day!r})), {table.name!r}, operation='upsert')")
+    run(lake, f"write(shop((9, 'z', 1, None, {day!r})), {table.name!r}, operation='replace_partitions')")
+    assert not table.changes(0).changelog().is_whole
+    assert in_order(table.changes(0).to_arrow()) == in_order(compared(table, 0, 4))
 
 
 def test_a_compaction_changes_no_row(lake: Lake) -> None:

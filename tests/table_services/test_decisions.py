@@ -93,6 +93,16 @@ def test_cleans() -> None:
     assert decided(few, "clean", clean__commits_retained="3").again_at is None, "time alone changes nothing"
 
 
+def test_publishes() -> None:
+    behind = keyed(unpublished_partitions=2, unpublished_commits=5)
+    assert decided(behind, "publish", publish__commits="5").gain == 2
+    assert decided(behind, "publish", publish__commits="6").reason.startswith("too little to publish: 5 commits")
+    unmerged = decided(keyed(unpublished_commits=9), "publish", publish__commits="1")
+    assert (unmerged.action, "have to be compacted before" in unmerged.reason) == (None, True)
+    for facts, properties in ((behind, {}), (plain(), {"publish.commits": "1"})):
+        assert not [each for each in decide(facts, policy_of(properties)) if each.service == "publish"]
+
+
 @pytest.mark.parametrize("kind", ["hudi", "iceberg", "orc", ""])
 def test_tables_of_others_are_left_alone(kind: str) -> None:
     facts = replace(keyed(delta_commits=99), input_format=kind)

@@ -51,7 +51,18 @@ def test_windows_of_one_action() -> None:
         "compaction": "01:00-02:00",
         "clustering": "01:00-02:00",
         "clean": "03:00-04:00 Asia/Shanghai",
+        "publish": "01:00-02:00",
     }
+    assert policy.publishing.commits is None
+    assert policy_of({"publish.commits": "7"}).publishing.commits == 7
+
+
+def test_the_time_for_which_snapshots_are_kept() -> None:
+    """Cleans count whole hours; the server keeps to the millisecond what the property says."""
+    for text, hours in (("90 min", 2), ("2 h", 2), ("1 s", 1), ("3 d", 72)):
+        assert policy_of({"snapshot.time-retained": text}).cleaning.hours == hours
+    given = policy_of({"snapshot.time-retained": "2 h", "clean.commits-retained": "4"}).cleaning
+    assert (given.commits, given.hours) == (4, None)
 
 
 @pytest.mark.parametrize(

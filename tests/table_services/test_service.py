@@ -81,6 +81,29 @@ def test_it_compacts_and_cleans(server: MetastoreServer, lake: LakeClient) -> No
     assert table.position().position == before, "nothing is due any more"
 
 
+def test_it_publishes_each_so_many_commits(server: MetastoreServer, lake: LakeClient) -> None:
+    """Log files are merged before: partitions that have some are published after their compaction."""
+    table = merge_on_read(lake, publish__commits="3", compaction__delta_commits="4")
+    commits(table, 2)
+    run_once(server)
+    assert not any(each.published_at for each in table.positions().values()), "two commits of three"
+    commits(table, 1)
+    run_once(server)
+    assert not jobs(table), "log files aren't merged yet"
+    commits(table, 2)
+    run_once(server)
+    assert [(each.action, each.state) for each in jobs(table)] == [
+        ("compaction", "succeeded"),
+        ("publish", "succeeded"),
+    ]
+    compacted_at = max(each.position or 0 for each in table.instants(states=["completed"]) if each.action == "commit")
+    assert {each.published_at for each in table.positions().values()} == {compacted_at}
+    [publish] = table.instants(actions=["publish"])
+    assert jobs(table)[-1].instant == publish.timestamp
+    run_once(server)
+    assert len(jobs(table)) == 2, "nothing is due any more"
+
+
 def test_commits_lead_to_decisions(server: MetastoreServer, lake: LakeClient) -> None:
     table = merge_on_read(lake, compaction__delta_commits="3")
     with serving(server):

@@ -8,7 +8,7 @@ from metastore.services.instants.finalize import Changes, change_snapshot, compl
 from metastore.services.instants.keyed_tables import is_keyed
 from metastore.services.instants.paths import DIRECTORY
 from metastore.store.engine.database import Transaction
-from metastore.store.snapshot import data_files
+from metastore.store.snapshot import changelogs, data_files
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
 from metastore.store.timeline.instants import ChangedGroup
@@ -50,6 +50,7 @@ def drop_files(tx: Transaction, row: TableRow, names: Sequence[str] | None, even
         # The caller deletes the partitions' directories. Replaced files lie elsewhere.
         data_files.schedule_deletion(tx, row.id, data_files.paths_if_any_below(tx, row.id, wanted, DIRECTORY))
         data_files.forget_partitions(tx, row.id, wanted)
+        data_files.schedule_deletion(tx, row.id, changelogs.forget(tx, row.id, position))
     oldest = position if deleted else None
     complete_own(tx, row, events, changes, action=rules.REPLACECOMMIT, position=position, oldest_readable=oldest)
 

@@ -45,25 +45,26 @@ def is_keyed(row: TableRow) -> bool:
     return names_key(row.parameters) and _format(hive_objects.table_of(row)) is _Format.PARQUET
 
 
+def definition_of(row: TableRow) -> KeyedTable | None:
+    """The definition of a stored table; None unless it is a keyed one that can be written."""
+    if not is_keyed(row):
+        return None
+    try:
+        return definition(hive_objects.table_of(row))
+    except BadKeyedTable:  # an older server let it pass, and nobody can write it as it says
+        return None
+
+
 def is_table_wide(row: TableRow) -> bool:
     """Whether a stored table is a keyed one whose key is unique over all of its partitions."""
-    if not is_keyed(row):
-        return False
-    try:
-        found = definition(hive_objects.table_of(row))
-    except BadKeyedTable:  # an older server let it pass, and nobody can write it as it says
-        return False
+    found = definition_of(row)
     return found is not None and found.is_table_wide
 
 
 def publishes_at_readiness(row: TableRow) -> bool:
     """Whether partitions of a stored table turn ready only once Hive has their rows."""
-    if row.parameters.get(PUBLISH, "").strip().lower() != Publish.AT_READINESS or not is_keyed(row):
-        return False
-    try:
-        return definition(hive_objects.table_of(row)) is not None
-    except BadKeyedTable:  # an older server let it pass
-        return False
+    found = definition_of(row)
+    return found is not None and found.publish is Publish.AT_READINESS
 
 
 def check_completion(row: TableRow, request: CompleteInstantRequest) -> None:

@@ -12,7 +12,7 @@ from metastore.services.model.visibility import Scope, hides_uncommitted
 from metastore.services.partition.reads import partition_keys
 from metastore.services.snapshot.seen_changes import FilesByPosition, by_position, of_ready_partitions
 from metastore.services.table.service import TableService
-from metastore.services.timeline import cleaning
+from metastore.services.timeline import changelogs, cleaning
 from metastore.services.timeline.hive_sync import lake_partition
 from metastore.services.timeline.lookup import lake_table
 from metastore.services.timeline.staging import InstantFiles
@@ -120,8 +120,9 @@ class FileSnapshots:
     def changes(self, scope: Scope, request: ReadChangesRequest) -> ReadChangesResponse:
         """The files added and removed after one position up to another, by instant, in the order of completions.
 
-        Raises NoSuchObjectException, InvalidOperationException, SnapshotGone if files have been cleaned since the first
-        one, MetaException for an invalid filter.
+        With `changelog`, those of changelogs, if nothing in the range changed rows without one; earlier snapshots may
+        have been cleaned, then. Raises NoSuchObjectException, InvalidOperationException, SnapshotGone if files have
+        been cleaned since the first position, MetaException for an invalid filter.
         """
         limit = _limit(request.limit, MAX_INSTANTS)
         self._sequencer.catch_up()
@@ -131,11 +132,14 @@ class FileSnapshots:
             wanted = self._wanted(tx, row, request.partitions, request.filter)
             after = _known(row, line, request.after or 0)
             last = _known(row, line, request.upTo) if request.upTo is not None else line.position
+            ready_only = hides_uncommitted(scope, row.name)
+            if request.changelog and changelogs.cover(tx, row, after, last, ready_only=ready_only):
+                return self._changelogs(tx, row, wanted, after, last, limit, ready_only=ready_only)
             check_changes_readable(tx, row, line, after)
             completed = instants.completed_after(tx, row.id, after, last, limit)
             if len(completed) == limit:
                 last = completed[-1].position or last
-            if hides_uncommitted(scope, row.name):
+            if ready_only:
                 by_added, by_removed = self._seen_changes(tx, row, wanted, after, last)
             else:
                 by_added, by_removed = by_position(*data_files.changes(tx, row.id, wanted, after, last))
@@ -154,10 +158,40 @@ class FileSnapshots:
             ],
             max(after, last),
             base_of(row.location or ""),
+            tableVersion=row.version,
+        )
+
+    @staticmethod
+    def _changelogs(
+        tx: Transaction,
+        row: TableRow,
+        wanted: PartitionSubset,
+        after: int,
+        last: int,
+        limit: int,
+        *,
+        ready_only: bool,
+    ) -> ReadChangesResponse:
+        """The same as `changes`, with the files of changelogs."""
+        completed = instants.completed_after(tx, row.id, after, last, limit)
+        if len(completed) == limit:
+            last = completed[-1].position or last
+        found = changelogs.read(tx, row, after, last, wanted.names, ready_only=ready_only)
+        return ReadChangesResponse(
+            [
+                InstantChanges(to_thrift(each), [], [], list(found.get(each.position or 0, ())))
+                for each in with_moments(tx, completed)
+            ],
+            max(after, last),
+            base_of(row.location or ""),
+            changelog=True,
+            tableVersion=row.version,
         )
 
     def plan_clean(self, request: PlanCleanRequest) -> list[DataFile]:
         """The files that a clean may delete: no snapshot to be kept needs them, and nothing that `cleaning` names.
+
+        Also those of changelogs that aren't kept any more: every clean deletes them.
 
         Raises NoSuchObjectException, InvalidOperationException.
         """
@@ -168,7 +202,8 @@ class FileSnapshots:
         with self._database.read() as tx:
             row = lake_table(self._tables, tx, request.table)
             found = cleanable(tx, row, request.keepCommits, request.keepHours, request.keepVersions, limit)
-        return [to_thrift_file(each) for each in found]
+            expired = changelogs.expired(tx, row, limit - len(found))
+        return [*(to_thrift_file(each) for each in found), *expired]
 
     @staticmethod
     def _seen_changes(

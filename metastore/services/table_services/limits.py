@@ -8,7 +8,7 @@ from metastore.store.table_services.jobs import NewJob
 from metastore.wire.hive import InvalidOperationException
 from metastore.wire.lake import JobRequest
 
-ACTIONS = (rules.COMPACTION, rules.CLUSTERING, rules.CLEAN)
+ACTIONS = (rules.COMPACTION, rules.CLUSTERING, rules.CLEAN, rules.PUBLISH)
 """What the table management service does to tables."""
 
 MAX_REASON = 2_000

@@ -1,12 +1,13 @@
 """What the table management service asks about tables, and what it decided of them."""
 
 from metastore.formats.keyed_table import TOMBSTONES
-from metastore.services.instants.keyed_tables import is_keyed
+from metastore.services.instants.keyed_tables import definition_of, is_keyed
 from metastore.services.model import hive_objects
 from metastore.services.snapshot.service import cleanable
 from metastore.services.table.service import TableService
 from metastore.services.table_services import limits
 from metastore.services.table_services.thrift_objects import to_reference, to_thrift_job
+from metastore.services.timeline import changelogs
 from metastore.services.timeline.lookup import lake_table, written_lake_table
 from metastore.store import Database
 from metastore.store.catalog import databases
@@ -74,6 +75,11 @@ class TableLooks:
             superseded_at = facts.first_superseded_at(tx, row.id)
             cleans = superseded_at is not None and any(each is not None for each in keeps)
             clean = cleanable(tx, row, *keeps, MAX_FILES) if cleans else []
+            expired = changelogs.expired(tx, row, MAX_FILES) if any(each is not None for each in keeps) else []
+            keyed = definition_of(row)
+            unpublished = (0, 0)
+            if keyed is not None:
+                unpublished = facts.unpublished(tx, row.id, TOMBSTONES, together=keyed.is_table_wide)
             standing = decisions.standing(tx, row.id)
             first_log = logs.first_added_at
             return ServiceFacts(
@@ -85,6 +91,8 @@ class TableLooks:
                 inputFormat=_input_format(row),
                 location=row.location,
                 keyed=is_keyed(row),
+                unpublishedPartitions=unpublished[0],
+                unpublishedCommits=unpublished[1],
                 paused=standing.paused,
                 resumedAt=standing.resumed_at,
                 logFiles=logs.files,
@@ -100,8 +108,8 @@ class TableLooks:
                 unorderedBytes=unordered[1],
                 baseFiles=files,
                 baseBytes=size,
-                cleanFiles=len(clean),
-                cleanBytes=sum(each.size for each in clean),
+                cleanFiles=len(clean) + len(expired),
+                cleanBytes=sum(each.size for each in clean) + sum(each.size or 0 for each in expired),
                 oldestSupersededAt=None if superseded_at is None else facts.completed_at(tx, row.id, superseded_at),
                 plans=[PendingPlan(*each) for each in facts.plans(tx, row.id, MAX_PLANS)],
                 jobs=[

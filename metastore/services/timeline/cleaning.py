@@ -1,12 +1,17 @@
 """What a clean must keep, whoever planned it and whenever: looked at in the transaction that deletes.
 
 A file is kept that belongs to the latest snapshot, to one at the position of a savepoint or of a reader's lease, to a
-later one if the lease says so, to the input of a plan that isn't completed, or to a partition that isn't ready yet.
+later one if the lease says so, to one that the table's `snapshot.time-retained` keeps, to the input of a plan that
+isn't completed, or to a partition that isn't ready yet. Each clean also removes the changelogs that aren't kept any
+more.
 """
 
 from collections.abc import Sequence
 
+from metastore.formats.keyed_table import SNAPSHOT_TIME
 from metastore.services.instants import states as rules
+from metastore.services.instants.keyed_tables import definition_of
+from metastore.services.timeline import changelogs
 from metastore.store.engine.database import Transaction
 from metastore.store.partition import partitions
 from metastore.store.partition.partitions import Selection
@@ -21,8 +26,12 @@ from metastore.wire.hive import InvalidOperationException
 def kept(tx: Transaction, row: TableRow) -> Kept:
     """What cleans of a table keep now, beside the latest snapshot."""
     positions = {*instants.saved_positions(tx, row.id), *leases.positions(tx, row.id)}
+    table = definition_of(row)
+    millis = None if table is None else table.snapshot_millis
+    retained = None if millis is None else changelogs.position_before(tx, row, millis)
+    from_on = [each for each in (retained, leases.first_onwards(tx, row.id)) if each is not None]
     uncommitted = partitions.names(tx, Selection(row.id, only_uncommitted=True))
-    return Kept(sorted(positions), uncommitted, leases.first_onwards(tx, row.id))
+    return Kept(sorted(positions), uncommitted, min(from_on, default=None))
 
 
 def is_readable(tx: Transaction, row: TableRow, line: Timeline, position: int) -> bool:
@@ -46,8 +55,10 @@ def clean(tx: Transaction, row: TableRow, instant: InstantRow, paths: Sequence[s
     if needed := {path for id, path in data_files.ids_of_paths(tx, row.id, set(paths)).items() if id not in ids}:
         raise InvalidOperationException(
             f"the file {min(needed)!r} belongs to the latest snapshot or to a savepoint, or a reader's lease, a pending"
-            " plan or an uncommitted partition needs it: plan the clean again"
+            f" plan, an uncommitted partition or {SNAPSHOT_TIME} needs it: plan the clean again"
         )
     data_files.purge(tx, row.id, [each.id for each in found])
     oldest = max((each.removed_at or 0 for each in found), default=0)
-    return line._replace(oldest_readable=max(line.oldest_readable, oldest))
+    line = line._replace(oldest_readable=max(line.oldest_readable, oldest))
+    changelogs.forget(tx, row, changelogs.last_expired(tx, row, line))
+    return line

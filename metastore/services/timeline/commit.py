@@ -28,7 +28,7 @@ from metastore.services.instants.schema_evolution import change_columns
 from metastore.services.readiness.progress import progress_of
 from metastore.services.readiness.service import ReadinessService
 from metastore.services.table.service import TableService
-from metastore.services.timeline import staging, stream_batches
+from metastore.services.timeline import changelogs, staging, stream_batches
 from metastore.services.timeline.cleaning import clean
 from metastore.services.timeline.hive_sync import HiveView, lake_partition
 from metastore.services.timeline.lookup import abort, check_attempt, held_instant, held_lake_table, saved_position
@@ -220,12 +220,15 @@ class InstantCompletion:
             saved_position(tx, row, line, instant.timestamp)  # a clean may have completed since it began
         if request.rolledBack is not None:
             changes = self._undo(tx, row, instant, joined.request, line)
+            changelogs.checked(row, instant, request, changes)
         else:
             compacts = instant.begun_as in rules.COMPLETES_AS
             planner = Planner(tx, row, joined.request, compacts=compacts, keyed=keyed)
             read = _read_position(row, instant, request, line.position)
             changes = planner.named(read)
+            changelogs.checked(row, instant, request, changes)
             logs_commute = keyed and not request.conditional and not planner.grows
+            logs_commute = logs_commute and changelogs.logs_commute(row, request)
             self._check_conflicts(tx, locked, request, changes, read, logs_commute=logs_commute)
             planner.resolve(changes)
             planner.check_left_behind(changes, relocated)
@@ -249,6 +252,7 @@ class InstantCompletion:
     def _finalize(self, tx: Transaction, changed: "_Changed", now: int | None) -> "_Result":
         row, instant, request = changed.locked.row, changed.locked.instant, changed.request
         stream_batches.record(tx, row, request, changed.locked.line.position + 1)
+        changelogs.record(tx, row, request, changed.locked.line.position + 1)
         finalized = finalize(
             tx,
             row,

@@ -258,7 +258,7 @@ class Planner:
             slice=_name("slice", file.slice),
             kind=kind,
             version=file.version or 0,
-            path=_path(file.path),
+            path=checked_path(file.path),
             size=file.size or 0,
             rows=file.rows,
             min_event_time=file.minEventTime,
@@ -285,7 +285,7 @@ def _name(what: str, name: str | None) -> str:
     return name
 
 
-def _path(path: str | None) -> str:
+def checked_path(path: str | None) -> str:
     """Checks that a path stays below the table's location, and returns it. Raises InvalidOperationException."""
     if not path or len(path) > MAX_PATH or not all(map(_STEP.fullmatch, path.split("/"))):
         raise InvalidOperationException(f"{path!r} is no path of a file: relative to the table's location, without ..")

@@ -1,4 +1,4 @@
-"""Tables of data files, of pending deletions, and of readers' leases."""
+"""Tables of data files, of changelogs, of pending deletions, and of readers' leases."""
 
 from sqlalchemy import (
     BigInteger,
@@ -70,6 +70,32 @@ data_files = Table(
     Index("data_files_pages_idx", "table_id", "partition_name", "file_group"),
     Index("data_files_path_idx", "table_id", text("md5(path)")),
     comment="which files made up a table's snapshot from which position to which",
+)
+
+
+changelogs = Table(
+    "changelogs",
+    metadata,
+    Column("table_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    comment="completions whose writers wrote down which rows they changed",
+)
+
+
+changelog_files = Table(
+    "changelog_files",
+    metadata,
+    identifier(),
+    Column("table_id", BigInteger, nullable=False),
+    Column("position", BigInteger, nullable=False, comment="of the completion that changed these rows"),
+    Column("timestamp", NAME, nullable=False, comment="of its instant"),
+    Column("partition_name", NAME, nullable=False, comment="empty: of a table without partition keys"),
+    Column("file_group", NAME, nullable=False),
+    Column("path", Text, nullable=False, comment="below the table's location"),
+    Column("size", BigInteger, nullable=False),
+    Column("row_count", BigInteger),
+    Index(None, "table_id", "position"),
+    comment="files with the rows that completions changed; they belong to no snapshot",
 )
 
 

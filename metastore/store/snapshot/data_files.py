@@ -552,7 +552,7 @@ class Kept(NamedTuple):
     """What cleans keep beside the latest snapshot and the inputs of pending plans.
 
     `positions`: whose snapshots are kept, because of savepoints and readers. `partitions`: all of whose files are.
-    `since`: the position from which on all snapshots are; None if only the latest is.
+    `since`: the position from which on all snapshots are; None for no such position.
     """
 
     positions: Collection[int]

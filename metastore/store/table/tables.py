@@ -29,7 +29,13 @@ from metastore.store.files import publications
 from metastore.store.schema.catalog import catalogs, databases
 from metastore.store.schema.commit import table_readiness, watermarks, writers
 from metastore.store.schema.partition import partition_events, partitions
-from metastore.store.schema.snapshot import data_files, lake_partitions, pending_deletions
+from metastore.store.schema.snapshot import (
+    changelog_files,
+    changelogs,
+    data_files,
+    lake_partitions,
+    pending_deletions,
+)
 from metastore.store.schema.statistics import column_statistics
 from metastore.store.schema.table import storage_descriptors, tables
 from metastore.store.schema.timeline import (
@@ -344,6 +350,8 @@ _BELONGING = (
     writers,
     pending_deletions,
     data_files,
+    changelogs,
+    changelog_files,
     lake_partitions,
     changed_groups,
     instants,

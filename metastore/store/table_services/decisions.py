@@ -16,7 +16,7 @@ from metastore.store.schema.timeline import instants, timelines
 class DecisionRow(NamedTuple):
     """A stored decision. `decided_at`: in milliseconds since 1970; None of a new one: now, by the database's clock.
 
-    `service`: compaction, clustering or clean; `action`: the same, or None if nothing is to be done.
+    `service`: compaction, clustering, clean or publish; `action`: the same, or None if nothing is to be done.
     """
 
     service: str

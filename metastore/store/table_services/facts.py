@@ -12,12 +12,13 @@ from sqlalchemy import (
     cast,
     exists,
     func,
+    or_,
     select,
     true,
 )
 
 from metastore.store.engine.read_set import mark_uncacheable
-from metastore.store.schema.snapshot import data_files
+from metastore.store.schema.snapshot import data_files, lake_partitions
 from metastore.store.schema.table_services import service_jobs
 from metastore.store.schema.timeline import instant_plans, instants
 from metastore.store.snapshot.data_files import Kind
@@ -166,6 +167,36 @@ def delta_commits(tx: Connection, table_id: int) -> int:
         )
     )
     return tx.execute(query).scalar_one()
+
+
+def unpublished(tx: Connection, table_id: int, tombstones: bytes, *, together: bool) -> tuple[int, int]:
+    """Partitions of a keyed table whose latest rows Hive doesn't have, and could have: none has log files to merge.
+
+    Returns their number, and the commits since the position that Hive sees of the oldest of them. `tombstones`: the
+    statistics of log files that nobody has to merge. `together`: all are published, or none.
+    """
+    mark_uncacheable()
+    own = lake_partitions.c
+    merges = exists().where(
+        data_files.c.table_id == table_id,
+        _LIVE,
+        data_files.c.partition_name == own.name,
+        data_files.c.kind == Kind.LOG,
+        data_files.c.statistics.is_distinct_from(tombstones),
+    )
+    seen = func.coalesce(own.published_at, 0)
+    behind = select(func.count(), func.count().filter(merges), func.min(seen).filter(~merges)).where(
+        own.table_id == table_id, own.changed_at > seen, or_(own.published_at.is_not(None), own.files > 0)
+    )
+    partitions, unmerged, oldest = tx.execute(behind).one()
+    if oldest is None or (together and unmerged):
+        return 0, 0
+    commits = select(func.count()).where(
+        instants.c.table_id == table_id,
+        instants.c.begun_as.in_(("commit", "deltacommit", "replacecommit", "rollback", "restore")),
+        instants.c.position > oldest,
+    )
+    return partitions - unmerged, tx.execute(commits).scalar_one()
 
 
 def first_superseded_at(tx: Connection, table_id: int) -> int | None:

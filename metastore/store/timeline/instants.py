@@ -31,7 +31,7 @@ from metastore.store.engine import bulk
 from metastore.store.engine.prepared import Prepared
 from metastore.store.engine.read_set import Kind, record_read
 from metastore.store.schema.base import NAME
-from metastore.store.schema.snapshot import data_files
+from metastore.store.schema.snapshot import changelogs, data_files
 from metastore.store.schema.timeline import (
     changed_groups,
     instant_metadata,
@@ -488,10 +488,13 @@ def archive(tx: Connection, table_id: int, keep: int) -> int:
 def forget_archived(tx: Connection, days: float, limit: int) -> int:
     """Removes archived instants, with their metadata, at most `limit`. Returns how many.
 
-    They were completed at least `days` ago, by the database's clock. Instants stay whose snapshots can be read, and
-    those that are still needed to check for conflicts.
+    They were completed at least `days` ago, by the database's clock. Instants stay whose snapshots can be read, those
+    that have a changelog or follow one that has, and those that are still needed to check for conflicts.
     """
     now = cast(extract("epoch", func.clock_timestamp()), Float) * 1_000
+    followed = select(changelogs.c.position).where(
+        changelogs.c.table_id == instants.c.table_id, changelogs.c.position <= instants.c.position
+    )
     old = (
         select(instants.c.id)
         .join(timelines, timelines.c.table_id == instants.c.table_id)
@@ -500,6 +503,7 @@ def forget_archived(tx: Connection, days: float, limit: int) -> int:
             instants.c.changed_at < now - days * 86_400_000,
             instants.c.position < timelines.c.oldest_readable,
             instants.c.position <= timelines.c.forgotten,
+            ~followed.exists(),
         )
         .limit(limit)
     )

@@ -514,11 +514,11 @@ class Column(Struct):
 
 
 class CompleteInstantRequest(Struct):
-    __slots__ = ('table', 'timestamp', 'action', 'newAction', 'metadata', 'added', 'removedGroups', 'removedPaths', 'replacedPartitions', 'strategy', 'readPosition', 'columns', 'chain', 'eventTimes', 'rolledBack', 'cleanedPaths', 'relocate', 'schemaProperties', 'conditional', 'attempt', 'published', 'stream', 'batch', 'unknown')
+    __slots__ = ('table', 'timestamp', 'action', 'newAction', 'metadata', 'added', 'removedGroups', 'removedPaths', 'replacedPartitions', 'strategy', 'readPosition', 'columns', 'chain', 'eventTimes', 'rolledBack', 'cleanedPaths', 'relocate', 'schemaProperties', 'conditional', 'attempt', 'published', 'stream', 'batch', 'changelog', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'timestamp', 'action',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, newAction: str | None = None, metadata: bytes | None = None, added: list[DataFile] | None = None, removedGroups: list[FileGroup] | None = None, removedPaths: list[str] | None = None, replacedPartitions: list[str] | None = None, strategy: str | None = None, readPosition: int | None = None, columns: list[Column] | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, rolledBack: list[InstantKey] | None = None, cleanedPaths: list[str] | None = None, relocate: bool | None = None, schemaProperties: dict[str, str] | None = None, conditional: bool | None = None, attempt: int | None = None, published: list[str] | None = None, stream: str | None = None, batch: int | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, newAction: str | None = None, metadata: bytes | None = None, added: list[DataFile] | None = None, removedGroups: list[FileGroup] | None = None, removedPaths: list[str] | None = None, replacedPartitions: list[str] | None = None, strategy: str | None = None, readPosition: int | None = None, columns: list[Column] | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, rolledBack: list[InstantKey] | None = None, cleanedPaths: list[str] | None = None, relocate: bool | None = None, schemaProperties: dict[str, str] | None = None, conditional: bool | None = None, attempt: int | None = None, published: list[str] | None = None, stream: str | None = None, batch: int | None = None, changelog: list[DataFile] | None = None) -> None:
         self.table = table
         self.timestamp = timestamp
         self.action = action
@@ -542,6 +542,7 @@ class CompleteInstantRequest(Struct):
         self.published = published
         self.stream = stream
         self.batch = batch
+        self.changelog = changelog
 
 
 class CompletedInstant(Struct):
@@ -620,11 +621,11 @@ class SnapshotResponse(Struct):
 
 
 class ReadChangesRequest(Struct):
-    __slots__ = ('table', 'after', 'upTo', 'partitions', 'filter', 'includeUncommitted', 'limit', 'unknown')
+    __slots__ = ('table', 'after', 'upTo', 'partitions', 'filter', 'includeUncommitted', 'limit', 'changelog', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'after',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, after: int | None = None, upTo: int | None = None, partitions: list[str] | None = None, filter: str | None = None, includeUncommitted: bool | None = None, limit: int | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, after: int | None = None, upTo: int | None = None, partitions: list[str] | None = None, filter: str | None = None, includeUncommitted: bool | None = None, limit: int | None = None, changelog: bool | None = None) -> None:
         self.table = table
         self.after = after
         self.upTo = upTo
@@ -632,28 +633,32 @@ class ReadChangesRequest(Struct):
         self.filter = filter
         self.includeUncommitted = includeUncommitted
         self.limit = limit
+        self.changelog = changelog
 
 
 class InstantChanges(Struct):
-    __slots__ = ('instant', 'added', 'removed', 'unknown')
+    __slots__ = ('instant', 'added', 'removed', 'changelog', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('instant', 'added', 'removed',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, instant: Instant | None = None, added: list[DataFile] | None = None, removed: list[DataFile] | None = None) -> None:
+    def __init__(self, instant: Instant | None = None, added: list[DataFile] | None = None, removed: list[DataFile] | None = None, changelog: list[DataFile] | None = None) -> None:
         self.instant = instant
         self.added = added
         self.removed = removed
+        self.changelog = changelog
 
 
 class ReadChangesResponse(Struct):
-    __slots__ = ('changes', 'position', 'location', 'unknown')
+    __slots__ = ('changes', 'position', 'location', 'changelog', 'tableVersion', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('changes', 'position',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, changes: list[InstantChanges] | None = None, position: int | None = None, location: str | None = None) -> None:
+    def __init__(self, changes: list[InstantChanges] | None = None, position: int | None = None, location: str | None = None, changelog: bool | None = None, tableVersion: int | None = None) -> None:
         self.changes = changes
         self.position = position
         self.location = location
+        self.changelog = changelog
+        self.tableVersion = tableVersion
 
 
 class PlanCleanRequest(Struct):
@@ -840,11 +845,11 @@ class PendingPlan(Struct):
 
 
 class ServiceFacts(Struct):
-    __slots__ = ('table', 'now', 'position', 'parameters', 'databaseParameters', 'inputFormat', 'keyed', 'paused', 'logFiles', 'logBytes', 'logGroups', 'mergedBytes', 'oldestLogAt', 'deltaCommits', 'smallFiles', 'smallBytes', 'smallBecome', 'unorderedFiles', 'unorderedBytes', 'baseFiles', 'baseBytes', 'cleanFiles', 'cleanBytes', 'oldestSupersededAt', 'plans', 'jobs', 'resumedAt', 'location', 'unknown')
+    __slots__ = ('table', 'now', 'position', 'parameters', 'databaseParameters', 'inputFormat', 'keyed', 'paused', 'logFiles', 'logBytes', 'logGroups', 'mergedBytes', 'oldestLogAt', 'deltaCommits', 'smallFiles', 'smallBytes', 'smallBecome', 'unorderedFiles', 'unorderedBytes', 'baseFiles', 'baseBytes', 'cleanFiles', 'cleanBytes', 'oldestSupersededAt', 'plans', 'jobs', 'resumedAt', 'location', 'unpublishedPartitions', 'unpublishedCommits', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'now', 'position', 'parameters', 'databaseParameters', 'inputFormat', 'keyed', 'logFiles', 'logBytes', 'logGroups', 'mergedBytes', 'deltaCommits', 'smallFiles', 'smallBytes', 'smallBecome', 'unorderedFiles', 'unorderedBytes', 'baseFiles', 'baseBytes', 'cleanFiles', 'cleanBytes', 'plans', 'jobs',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, now: int | None = None, position: int | None = None, parameters: dict[str, str] | None = None, databaseParameters: dict[str, str] | None = None, inputFormat: str | None = None, keyed: bool | None = None, paused: str | None = None, logFiles: int | None = None, logBytes: int | None = None, logGroups: int | None = None, mergedBytes: int | None = None, oldestLogAt: int | None = None, deltaCommits: int | None = None, smallFiles: int | None = None, smallBytes: int | None = None, smallBecome: int | None = None, unorderedFiles: int | None = None, unorderedBytes: int | None = None, baseFiles: int | None = None, baseBytes: int | None = None, cleanFiles: int | None = None, cleanBytes: int | None = None, oldestSupersededAt: int | None = None, plans: list[PendingPlan] | None = None, jobs: list[ServiceJob] | None = None, resumedAt: int | None = None, location: str | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, now: int | None = None, position: int | None = None, parameters: dict[str, str] | None = None, databaseParameters: dict[str, str] | None = None, inputFormat: str | None = None, keyed: bool | None = None, paused: str | None = None, logFiles: int | None = None, logBytes: int | None = None, logGroups: int | None = None, mergedBytes: int | None = None, oldestLogAt: int | None = None, deltaCommits: int | None = None, smallFiles: int | None = None, smallBytes: int | None = None, smallBecome: int | None = None, unorderedFiles: int | None = None, unorderedBytes: int | None = None, baseFiles: int | None = None, baseBytes: int | None = None, cleanFiles: int | None = None, cleanBytes: int | None = None, oldestSupersededAt: int | None = None, plans: list[PendingPlan] | None = None, jobs: list[ServiceJob] | None = None, resumedAt: int | None = None, location: str | None = None, unpublishedPartitions: int | None = None, unpublishedCommits: int | None = None) -> None:
         self.table = table
         self.now = now
         self.position = position
@@ -873,6 +878,8 @@ class ServiceFacts(Struct):
         self.jobs = jobs
         self.resumedAt = resumedAt
         self.location = location
+        self.unpublishedPartitions = unpublishedPartitions
+        self.unpublishedCommits = unpublishedCommits
 
 
 class RecordDecisionsRequest(Struct):
@@ -1014,15 +1021,15 @@ ListInstantsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None
 InstantDetails.thrift_spec = f(None, (1, 'instant', 12, [Instant, None]), (2, 'metadata', 13, (11, 'UTF8', 11, 'BINARY', False)), (3, 'plan', 15, (12, [FileGroup, None], False)), (4, 'partitions', 15, (11, 'UTF8', False)))
 DataFile.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'), (3, 'slice', 11, 'UTF8'), (4, 'path', 11, 'UTF8'), (5, 'kind', 11, 'UTF8'), (6, 'size', 10, None), (7, 'rows', 10, None), (8, 'minEventTime', 10, None), (9, 'maxEventTime', 10, None), (10, 'columns', 15, (11, 'UTF8', False)), (11, 'version', 8, None), (12, 'statistics', 11, 'BINARY'), (13, 'addedAt', 10, None), (14, 'removedAt', 10, None), (15, 'staged', 2, None), (16, 'firstAddedAt', 10, None))
 Column.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'type', 11, 'UTF8'), (3, 'comment', 11, 'UTF8'))
-CompleteInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'newAction', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'added', 15, (12, [DataFile, None], False)), (7, 'removedGroups', 15, (12, [FileGroup, None], False)), (8, 'removedPaths', 15, (11, 'UTF8', False)), (9, 'replacedPartitions', 15, (11, 'UTF8', False)), (10, 'strategy', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'columns', 15, (12, [Column, None], False)), (13, 'chain', 11, 'UTF8'), (14, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (15, 'rolledBack', 15, (12, [InstantKey, None], False)), (16, 'cleanedPaths', 15, (11, 'UTF8', False)), (17, 'relocate', 2, None), (18, 'schemaProperties', 13, (11, 'UTF8', 11, 'UTF8', False)), (19, 'conditional', 2, None), (20, 'attempt', 8, None), (21, 'published', 15, (11, 'UTF8', False)), (22, 'stream', 11, 'UTF8'), (23, 'batch', 10, None))
+CompleteInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'newAction', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'added', 15, (12, [DataFile, None], False)), (7, 'removedGroups', 15, (12, [FileGroup, None], False)), (8, 'removedPaths', 15, (11, 'UTF8', False)), (9, 'replacedPartitions', 15, (11, 'UTF8', False)), (10, 'strategy', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'columns', 15, (12, [Column, None], False)), (13, 'chain', 11, 'UTF8'), (14, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (15, 'rolledBack', 15, (12, [InstantKey, None], False)), (16, 'cleanedPaths', 15, (11, 'UTF8', False)), (17, 'relocate', 2, None), (18, 'schemaProperties', 13, (11, 'UTF8', 11, 'UTF8', False)), (19, 'conditional', 2, None), (20, 'attempt', 8, None), (21, 'published', 15, (11, 'UTF8', False)), (22, 'stream', 11, 'UTF8'), (23, 'batch', 10, None), (24, 'changelog', 15, (12, [DataFile, None], False)))
 CompletedInstant.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'instant', 12, [Instant, None]), (3, 'repeated', 2, None), (4, 'tableVersion', 10, None), (5, 'batchRepeated', 2, None))
 RejectedCommit.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'requestedAt', 10, None), (4, 'rejectedAt', 10, None), (5, 'winners', 15, (10, None, False)), (6, 'reason', 11, 'UTF8'))
 TimelinePosition.thrift_spec = f(None, (1, 'position', 10, None), (2, 'lastCompleted', 11, 'UTF8'), (3, 'oldestReadable', 10, None), (4, 'moment', 10, None), (5, 'tableVersion', 10, None), (6, 'changedAt', 10, None), (7, 'publishedAt', 10, None))
 SnapshotRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'asOf', 11, 'UTF8'), (3, 'asOfPosition', 10, None), (4, 'asOfTime', 10, None), (5, 'asOfMoment', 10, None), (6, 'partitions', 15, (11, 'UTF8', False)), (7, 'filter', 11, 'UTF8'), (8, 'includeUncommitted', 2, None), (9, 'readOptimized', 2, None), (10, 'limit', 8, None), (11, 'after', 11, 'UTF8'), (12, 'allVersions', 2, None))
 SnapshotResponse.thrift_spec = f(None, (1, 'position', 10, None), (2, 'files', 15, (12, [DataFile, None], False)), (3, 'nextPage', 11, 'UTF8'), (4, 'location', 11, 'UTF8'), (5, 'tableVersion', 10, None))
-ReadChangesRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'after', 10, None), (3, 'upTo', 10, None), (4, 'partitions', 15, (11, 'UTF8', False)), (5, 'filter', 11, 'UTF8'), (6, 'includeUncommitted', 2, None), (7, 'limit', 8, None))
-InstantChanges.thrift_spec = f(None, (1, 'instant', 12, [Instant, None]), (2, 'added', 15, (12, [DataFile, None], False)), (3, 'removed', 15, (12, [DataFile, None], False)))
-ReadChangesResponse.thrift_spec = f(None, (1, 'changes', 15, (12, [InstantChanges, None], False)), (2, 'position', 10, None), (3, 'location', 11, 'UTF8'))
+ReadChangesRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'after', 10, None), (3, 'upTo', 10, None), (4, 'partitions', 15, (11, 'UTF8', False)), (5, 'filter', 11, 'UTF8'), (6, 'includeUncommitted', 2, None), (7, 'limit', 8, None), (8, 'changelog', 2, None))
+InstantChanges.thrift_spec = f(None, (1, 'instant', 12, [Instant, None]), (2, 'added', 15, (12, [DataFile, None], False)), (3, 'removed', 15, (12, [DataFile, None], False)), (4, 'changelog', 15, (12, [DataFile, None], False)))
+ReadChangesResponse.thrift_spec = f(None, (1, 'changes', 15, (12, [InstantChanges, None], False)), (2, 'position', 10, None), (3, 'location', 11, 'UTF8'), (4, 'changelog', 2, None), (5, 'tableVersion', 10, None))
 PlanCleanRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'keepCommits', 8, None), (3, 'keepHours', 8, None), (4, 'keepVersions', 8, None), (5, 'limit', 8, None))
 HudiInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'completedAs', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'))
 ImportHudiRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'location', 11, 'UTF8'), (3, 'properties', 13, (11, 'UTF8', 11, 'UTF8', False)), (4, 'instants', 15, (12, [HudiInstant, None], False)), (5, 'folder', 15, (12, [InstantKey, None], False)), (6, 'olderFiles', 13, (11, 'UTF8', 10, None, False)))
@@ -1035,7 +1042,7 @@ JobRequest.thrift_spec = f(None, (1, 'action', 11, 'UTF8'), (2, 'instant', 11, '
 ServiceDecision.thrift_spec = f(None, (1, 'tableService', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'reason', 11, 'UTF8'), (4, 'figures', 11, 'UTF8'), (5, 'gain', 4, None), (6, 'cost', 4, None), (7, 'decidedAt', 10, None), (8, 'position', 10, None))
 ServiceFactsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'smallFileBytes', 10, None), (3, 'targetFileBytes', 10, None), (4, 'order', 11, 'BINARY'), (5, 'keepCommits', 8, None), (6, 'keepHours', 8, None), (7, 'keepVersions', 8, None))
 PendingPlan.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'fileGroups', 10, None), (6, 'jobState', 11, 'UTF8'), (7, 'jobFinishedAt', 10, None))
-ServiceFacts.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'now', 10, None), (3, 'position', 10, None), (4, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (5, 'databaseParameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (6, 'inputFormat', 11, 'UTF8'), (7, 'keyed', 2, None), (8, 'paused', 11, 'UTF8'), (9, 'logFiles', 10, None), (10, 'logBytes', 10, None), (11, 'logGroups', 10, None), (12, 'mergedBytes', 10, None), (13, 'oldestLogAt', 10, None), (14, 'deltaCommits', 10, None), (15, 'smallFiles', 10, None), (16, 'smallBytes', 10, None), (17, 'smallBecome', 10, None), (18, 'unorderedFiles', 10, None), (19, 'unorderedBytes', 10, None), (20, 'baseFiles', 10, None), (21, 'baseBytes', 10, None), (22, 'cleanFiles', 10, None), (23, 'cleanBytes', 10, None), (24, 'oldestSupersededAt', 10, None), (25, 'plans', 15, (12, [PendingPlan, None], False)), (26, 'jobs', 15, (12, [ServiceJob, None], False)), (27, 'resumedAt', 10, None), (28, 'location', 11, 'UTF8'))
+ServiceFacts.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'now', 10, None), (3, 'position', 10, None), (4, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (5, 'databaseParameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (6, 'inputFormat', 11, 'UTF8'), (7, 'keyed', 2, None), (8, 'paused', 11, 'UTF8'), (9, 'logFiles', 10, None), (10, 'logBytes', 10, None), (11, 'logGroups', 10, None), (12, 'mergedBytes', 10, None), (13, 'oldestLogAt', 10, None), (14, 'deltaCommits', 10, None), (15, 'smallFiles', 10, None), (16, 'smallBytes', 10, None), (17, 'smallBecome', 10, None), (18, 'unorderedFiles', 10, None), (19, 'unorderedBytes', 10, None), (20, 'baseFiles', 10, None), (21, 'baseBytes', 10, None), (22, 'cleanFiles', 10, None), (23, 'cleanBytes', 10, None), (24, 'oldestSupersededAt', 10, None), (25, 'plans', 15, (12, [PendingPlan, None], False)), (26, 'jobs', 15, (12, [ServiceJob, None], False)), (27, 'resumedAt', 10, None), (28, 'location', 11, 'UTF8'), (29, 'unpublishedPartitions', 10, None), (30, 'unpublishedCommits', 10, None))
 RecordDecisionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'position', 10, None), (3, 'decisions', 15, (12, [ServiceDecision, None], False)), (4, 'jobs', 15, (12, [JobRequest, None], False)), (5, 'lookAgainAt', 10, None))
 ListJobsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'states', 15, (11, 'UTF8', False)), (3, 'limit', 8, None), (4, 'latestFirst', 2, None), (5, 'withLogs', 2, None))
 ListJobsResponse.thrift_spec = f(None, (1, 'jobs', 15, (12, [ServiceJob, None], False)), (2, 'now', 10, None))

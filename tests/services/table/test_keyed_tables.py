@@ -61,7 +61,35 @@ def alter(metastore: Metastore, db: str, name: str = "t", **parameters: str | No
         ),
         ({"parameters": {"primary-key": "id", "ignore-delete": "true"}}, "doesn't go with ignore-delete=true"),
         ({"parameters": {"tombstone.time-retained": "7 d"}}, "tombstone.time-retained goes with sequence.field only"),
-        ({"parameters": {"changelog-producer": "lookup"}}, "changelog-producer=lookup: expected none"),
+        (
+            {"parameters": {"changelog-producer": "full-compaction"}},
+            "changelog-producer=full-compaction: expected none",
+        ),
+        ({"parameters": {"changelog.time-retained": "1 d"}}, "changelog.time-retained needs changelog-producer=input"),
+        ({"parameters": {"snapshot.time-retained": "long"}}, "snapshot.time-retained=long: expected a duration"),
+        (
+            {"parameters": {"changelog-producer": "input", "sequence.field": "name"}},
+            "changelog-producer=input doesn't go with sequence.field",
+        ),
+        (
+            {"parameters": {"changelog-producer": "input", "merge-engine": "first-row"}},
+            "changelog-producer=input doesn't go with merge-engine=first-row",
+        ),
+        (
+            {"parameters": {"changelog-producer": "input", "primary-key": "id"}},
+            "changelog-producer=input doesn't go with a primary-key that is unique over the whole table",
+        ),
+        (
+            {
+                "parameters": {
+                    "changelog-producer": "lookup",
+                    "table-type": "merge-on-read",
+                    "sequence.field": "name",
+                    "tombstone.time-retained": "7 d",
+                }
+            },
+            "tombstone.time-retained doesn't go with changelog-producer=lookup and table-type=merge-on-read",
+        ),
         ({"parameters": {"column-families": "a,b"}}, "column-families: columns can't be kept in files of their own"),
         ({"parameters": {"tombstone.time-retained": "long"}}, "tombstone.time-retained=long: expected a duration"),
         ({"parameters": {"primary-key": "dt,other"}}, "primary-key: the table has no column other"),

@@ -3,11 +3,11 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0032"
-down_revision = "0028"
+revision = "0030"
+down_revision = "0029"
 branch_labels = None
 depends_on = None
-compatible_from = "0032"  # a server that doesn't know of it would let a clean delete what is being read
+compatible_from = "0030"  # a server that doesn't know of it would let a clean delete what is being read
 
 
 def upgrade() -> None:
