@@ -127,6 +127,32 @@ def _proxies(value: object) -> object:
     return value
 
 
+def _proxied(entries: tuple[str, ...]) -> tuple[str, ...]:
+    from metastore.services.access.proxy_users import check_entries
+
+    check_entries(entries)
+    return entries
+
+
+def _principal(value: str) -> str:
+    from metastore.services.access.auth_to_local import Principal
+
+    if len(Principal.parse(value).components) != 2:
+        raise ValueError("a server's principal has a host: service/host@REALM, or service/_HOST@REALM")
+    return value
+
+
+def _joined(value: object) -> object:
+    return "\n".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def _rules(value: str) -> str:
+    from metastore.services.access.auth_to_local import AuthToLocal
+
+    AuthToLocal(value, "")
+    return value
+
+
 def _listed(value: object) -> object:
     """A list as it is, or as people write it into a flag or a variable: with commas."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
@@ -171,7 +197,8 @@ def _event_types(values: tuple[str, ...]) -> tuple[str, ...]:
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 AbsolutePath = Annotated[Path, AfterValidator(_absolute_path)]
-LoginMechanism = Literal["none", "plain", "token", "jwt", "header", "certificate"]
+LoginMechanism = Literal["none", "plain", "kerberos", "token", "jwt", "header", "certificate"]
+KerberosProtection = Literal["auth", "auth-int", "auth-conf"]
 JwtAlgorithm = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "ES256K", "EdDSA"
 ]
@@ -350,8 +377,8 @@ class Settings(BaseSettings):
     authentication: Annotated[tuple[LoginMechanism, ...], NoDecode, BeforeValidator(_listed), Field(min_length=1)] = (
         Field(
             default=("none",),
-            description="How clients may prove who they are, with commas between: `plain` (password), `certificate`, "
-            "`jwt`, `header`, `token`; with `none` also who proves nothing may come in.",
+            description="How clients may prove who they are, with commas between: `plain` (password), `kerberos`, "
+            "`certificate`, `jwt`, `header`, `token`; with `none` also who proves nothing may come in.",
         )
     )
     tls_certificate: AbsolutePath | None = Field(
@@ -408,12 +435,39 @@ class Settings(BaseSettings):
         default=False,
         description="Whether passwords and bearer tokens are taken over connections that anybody on the way can read.",
     )
+    kerberos_principal: Annotated[str, AfterValidator(_principal)] | None = Field(
+        default=None,
+        description="The server's own principal, `service/host@REALM`; `_HOST` stands for this machine's full name. "
+        "Kerberos needs the extra `kerberos`.",
+        json_schema_extra={"default_text": "none"},
+    )
+    kerberos_keytab: AbsolutePath | None = Field(
+        default=None,
+        description="Keytab with the keys of that principal. A replaced file is used at the next login.",
+        json_schema_extra={"default_text": "none"},
+    )
+    kerberos_protection: Annotated[
+        tuple[KerberosProtection, ...], NoDecode, BeforeValidator(_listed), Field(min_length=1)
+    ] = Field(
+        default=("auth", "auth-int", "auth-conf"),
+        description="What clients of Kerberos may choose for the messages after their login (Hadoop: "
+        "`hadoop.rpc.protection`): `auth` leaves them as they are, `auth-int` protects them from changes, `auth-conf` "
+        "encrypts them, too.",
+    )
+    auth_to_local: Annotated[str, BeforeValidator(_joined), AfterValidator(_rules)] = Field(
+        default="DEFAULT",
+        description="Rules by which principals become users (Hadoop's `hadoop.security.auth_to_local`), with white "
+        "space between. Who fits none is refused.",
+    )
     proxy_users: Annotated[
-        dict[str, Annotated[tuple[str, ...], Field(min_length=1)]], NoDecode, BeforeValidator(_proxies)
+        dict[str, Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_proxied)]],
+        NoDecode,
+        BeforeValidator(_proxies),
     ] = Field(
         default_factory=dict,
-        description="Users that may act as others, `user=name name,…` (Hadoop's `hadoop.proxyuser.*`); `*` is anybody. "
-        "In the settings file a table of lists.",
+        description="Users that may act as others, `user=name name,…` (Hadoop's `hadoop.proxyuser.*`); `*` is anybody, "
+        "`group:NAME` all of a group, and `host:ADDRESS` or `host:NETWORK` says from where alone. In the settings file "
+        "a table of lists.",
         json_schema_extra={"default_text": "nobody"},
     )
     jwt_keys: Annotated[str, AfterValidator(_url_or_file)] | None = Field(
@@ -595,6 +649,8 @@ class Settings(BaseSettings):
             "authentication by certificate needs tls_client_ca": "certificate" in logins and self.tls_client_ca is None,
             "authentication by plain needs password_file or password_hook, and not both": "plain" in logins
             and (self.password_file is None) == (self.password_hook is None),
+            "authentication by kerberos needs kerberos_principal and kerberos_keytab": "kerberos" in logins
+            and None in (self.kerberos_principal, self.kerberos_keytab),
             "authentication by jwt needs jwt_keys, jwt_issuer and jwt_audience": "jwt" in logins
             and None in (self.jwt_keys, self.jwt_issuer, self.jwt_audience),
             "authentication by token needs another way by which tokens are fetched": "token" in logins
