@@ -54,9 +54,9 @@ class Login:
 
     `authorities`: a PEM file of those whom the server's certificate must come from, or `system`; with it the connection
     is encrypted. `certificate` and `key`: PEM files of the client's own certificate. `user` and `password`: for SASL
-    PLAIN. `token`: a JSON Web Token, sent over HTTP, or a delegation token of the metastore's. `kerberos_principal`: the
-    server's, `service/host@REALM`, where `_HOST` stands for the server's host name; who the client is, its cache of tickets
-    says. `acting_as`: the user for whom a proxy user logs in, by password or Kerberos.
+    PLAIN. `token`: a JSON Web Token, sent over HTTP, or a delegation token of the metastore's. `kerberos_principal`:
+    the server's, `service/host@REALM`, where `_HOST` stands for the server's host name; the client's own name is in its
+    cache of tickets. `acting_as`: the user for whom a proxy user logs in, by password or Kerberos.
 
     Raises BadLogin for what doesn't go together.
     """

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 REALM = "LAKE.EXAMPLE"
 SERVER = f"metastore/localhost@{REALM}"
 
@@ -72,3 +74,12 @@ def running(directory: Path) -> Iterator[Realm]:
     finally:
         realm.stop()
         shutil.rmtree(started.tmpdir, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def has_tickets(variables: dict[str, str]) -> Iterator[None]:
+    """This process has the tickets to which variables lead."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        yield

@@ -43,7 +43,8 @@ class Kerberos:
             context = gssapi.SecurityContext(creds=self._credentials(), usage="accept")
         except gssapi.exceptions.GSSError as error:
             raise Unavailable(
-                "Kerberos logins can't be checked: the server can't use its keytab", f"{self._keytab}: {describe(error)}"
+                "Kerberos logins can't be checked: the server can't use its keytab",
+                f"{self._keytab}: {describe(error)}",
             ) from None
         # The library would return Kerberos' own error message, and raise at the next call.
         context.__DEFER_STEP_ERRORS__ = False

@@ -48,6 +48,8 @@ class Gssapi:
                 return Step(b"")  # the client waits for a challenge before it says anything
             self._context = self._kerberos.context()
         context = self._context
+        if context.complete and response:
+            raise Denied("the client goes on with a handshake that is complete")
         challenge = b"" if context.complete else context.step(response)
         if not context.complete or challenge:
             return Step(challenge or b"")

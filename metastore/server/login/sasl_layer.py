@@ -99,7 +99,9 @@ class ProtectedLayer(Layer):
             self.connection.close_for("login", f"nothing can be protected any more: {error}")
             return
         if wrapped:
-            self.below.write(b"".join(part for each in wrapped for part in (len(each).to_bytes(FRAME_HEADER_BYTES), each)))
+            self.below.write(
+                b"".join(part for each in wrapped for part in (len(each).to_bytes(FRAME_HEADER_BYTES), each))
+            )
 
     def _take(self) -> bytes | None:
         """The next frame's payload, if it has arrived completely."""

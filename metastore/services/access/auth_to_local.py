@@ -122,7 +122,9 @@ def _read(text: str, default_realm: str) -> "list[_Rule | _Default]":
     while at < end:
         found = _RULE.match(text, at, end)
         if found is None:
-            raise BadRule(f"can't read {text[at:end].strip()[:80]!r}: expected DEFAULT or RULE:[n:format](pattern)s/a/b/")
+            raise BadRule(
+                f"can't read {text[at:end].strip()[:80]!r}: expected DEFAULT or RULE:[n:format](pattern)s/a/b/"
+            )
         at = found.end()
         lower = found["lower"] is not None
         rules.append(_Default(default_realm, lower) if found["default"] else _rule(found, lower=lower))

@@ -42,7 +42,10 @@ class IssuedTokenService:
     """Issues, renews, cancels and checks tokens."""
 
     def __init__(self, database: Database, proxies: Mapping[str, Sequence[str]], *, enabled: bool) -> None:
-        """`proxies`: whom each proxy user may be; groups don't count here. `enabled`: whether tokens are a way to log in."""
+        """`proxies`: whom each proxy user may be; groups in it don't count for tokens.
+
+        `enabled`: whether tokens are a way to log in.
+        """
         self._database = database
         self._proxies = proxies
         self.enabled = enabled

@@ -1,7 +1,8 @@
 """Who may act as whom, and from where, as Hadoop's proxy users (`hadoop.proxyuser.*`).
 
-Each proxy user has a list. `NAME` and `*` are users it may be (Hadoop's `.users`), `group:NAME` stands for all of a group
-(`.groups`), and `host:ADDRESS` or `host:NETWORK` says from where alone (`.hosts`); without such an entry from anywhere.
+Each proxy user has a list. `NAME` and `*` are users it may be (Hadoop's `.users`), `group:NAME` stands for all of a
+group (`.groups`), and `host:ADDRESS` or `host:NETWORK` says from where alone (`.hosts`); without such an entry from
+anywhere.
 """
 
 import ipaddress
