@@ -134,6 +134,12 @@ def _proxied(entries: tuple[str, ...]) -> tuple[str, ...]:
     return entries
 
 
+def _with_user(value: str) -> str:
+    if "{user}" not in value:
+        raise ValueError("expected {user} in it, which stands for the user's name")
+    return value
+
+
 def _principal(value: str) -> str:
     from metastore.services.access.auth_to_local import Principal
 
@@ -431,6 +437,70 @@ class Settings(BaseSettings):
     password_hook_seconds: Annotated[float, Field(gt=0, le=60)] = Field(
         default=5, description="Time that the function has to answer; no answer refuses the login."
     )
+    ldap_url: Annotated[str, Field(pattern=r"^ldaps?://[^/\s?]+/?$")] | None = Field(
+        default=None,
+        description="LDAP directory with the users' passwords and groups, `ldaps://host` or `ldap://host`; needs the "
+        "extra `ldap`.",
+        json_schema_extra={"default_text": "none"},
+    )
+    ldap_start_tls: bool = Field(
+        default=True, description="Whether a connection to `ldap://…` is encrypted before anything is sent."
+    )
+    ldap_ca: AbsolutePath | None = Field(
+        default=None,
+        description="PEM file with the authorities whom the directory's certificate must come from.",
+        json_schema_extra={"default_text": "those of the operating system"},
+    )
+    ldap_user_dn: Annotated[str, AfterValidator(_with_user)] | None = Field(
+        default=None,
+        description="Where users are, for example `uid={user},ou=people,dc=example,dc=org`.",
+        json_schema_extra={"default_text": "they are searched for"},
+    )
+    ldap_user_base: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Entry below which users are searched for, without `ldap_user_dn`.",
+        json_schema_extra={"default_text": "none"},
+    )
+    ldap_user_filter: Annotated[str, AfterValidator(_with_user)] = Field(
+        default="(uid={user})", description="Filter that finds a user's entry (Active Directory: `sAMAccountName`)."
+    )
+    ldap_user_attribute: str = Field(
+        default="uid", min_length=1, description="Attribute of a user's entry with the name."
+    )
+    ldap_group_base: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Entry below which groups are searched for.",
+        json_schema_extra={"default_text": "users have no groups"},
+    )
+    ldap_group_filter: str = Field(
+        default="(member={dn})",
+        description="Filter that finds a user's groups by `{dn}`, the user's entry, or `{user}`.",
+    )
+    ldap_group_attribute: str = Field(
+        default="cn", min_length=1, description="Attribute of a group's entry with its name."
+    )
+    ldap_bind_dn: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Entry as which the server searches.",
+        json_schema_extra={"default_text": "nobody"},
+    )
+    ldap_bind_password: str | None = Field(
+        default=None,
+        repr=False,
+        min_length=1,
+        description="Password of that entry. It has no command-line flag.",
+        json_schema_extra={"default_text": "none", "hidden": True, "no_flag": True},
+    )
+    ldap_seconds: Annotated[float, Field(gt=0, le=60)] = Field(
+        default=1.5, description="Time that the directory has for a login; no answer refuses it."
+    )
+    ldap_cache_seconds: Annotated[float, Field(ge=0, le=3_600)] = Field(
+        default=60,
+        description="Time for which a right password, and a user's groups, are not asked for again; 0 is never.",
+    )
     credentials_without_tls: bool = Field(
         default=False,
         description="Whether passwords and bearer tokens are taken over connections that anybody on the way can read.",
@@ -647,8 +717,14 @@ class Settings(BaseSettings):
             "tls_required needs tls_certificate": self.tls_required and self.tls_certificate is None,
             "tls_client_ca needs tls_certificate": self.tls_client_ca is not None and self.tls_certificate is None,
             "authentication by certificate needs tls_client_ca": "certificate" in logins and self.tls_client_ca is None,
-            "authentication by plain needs password_file or password_hook, and not both": "plain" in logins
-            and (self.password_file is None) == (self.password_hook is None),
+            "authentication by plain needs one of password_file, password_hook and ldap_url": "plain" in logins
+            and not self._directories,
+            "password_file, password_hook and ldap_url exclude one another": self._directories > 1,
+            "ldap_url needs ldap_user_dn or ldap_user_base": self.ldap_url is not None
+            and self.ldap_user_dn is None
+            and self.ldap_user_base is None,
+            "ldap_bind_dn and ldap_bind_password need each other": (self.ldap_bind_dn is None)
+            != (self.ldap_bind_password is None),
             "authentication by kerberos needs kerberos_principal and kerberos_keytab": "kerberos" in logins
             and None in (self.kerberos_principal, self.kerberos_keytab),
             "authentication by jwt needs jwt_keys, jwt_issuer and jwt_audience": "jwt" in logins
@@ -664,6 +740,11 @@ class Settings(BaseSettings):
         if complaints := [complaint for complaint, holds in wrong.items() if holds]:
             raise ValueError("; ".join(complaints))
         return self
+
+    @property
+    def _directories(self) -> int:
+        """How many there are that know the users' passwords and groups."""
+        return sum(each is not None for each in (self.password_file, self.password_hook, self.ldap_url))
 
     @property
     def exposure(self) -> str | None:

@@ -113,6 +113,11 @@ def _directory(settings: Settings) -> Passwords | None:
         return PasswordFile(settings.password_file)
     if settings.password_hook is not None:
         return PasswordHook(settings.password_hook, settings.password_hook_seconds)
+    if settings.ldap_url is not None:
+        _require("ldap", "ldap_url", "ldap")
+        from metastore.server.credentials.ldap_directory import LdapDirectory
+
+        return LdapDirectory(settings)
     return None
 
 
