@@ -38,8 +38,10 @@ class SaslMechanism(Protocol):
     """One login by SASL, from the client's side."""
 
     name: str
-    protection: "Protection | None"
-    """What messages are wrapped with after the login, if that was agreed."""
+
+    @property
+    def protection(self) -> "Protection | None":
+        """What messages are wrapped with after the login, if that was agreed."""
 
     def respond(self, challenge: bytes) -> bytes:
         """Answers a challenge; the first one is empty. Raises LoginRefused."""

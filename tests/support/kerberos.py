@@ -21,10 +21,10 @@ def missing() -> str | None:
     """Why there can be no realm here; None if there can."""
     for module in ("gssapi", "k5test"):
         if importlib.util.find_spec(module) is None:
-            return f"needs the package {module} (tools/setup.sh --directories)"
+            return f"needs the package {module} (tools/setup.sh --logins)"
     for program in ("krb5kdc", "kadmin.local", "kinit"):
         if shutil.which(program, path=_WHERE) is None:
-            return f"needs {program} (tools/setup.sh --directories)"
+            return f"needs {program} (tools/setup.sh --logins)"
     return None
 
 

@@ -53,9 +53,9 @@ userPassword: {password}
 def missing() -> str | None:
     """Why there can be no directory here; None if there can."""
     if importlib.util.find_spec("ldap") is None:
-        return "needs the package python-ldap (tools/setup.sh --directories)"
+        return "needs the package python-ldap (tools/setup.sh --logins)"
     if shutil.which("slapd", path=_WHERE) is None or not _MODULES.exists():
-        return "needs slapd (tools/setup.sh --directories)"
+        return "needs slapd (tools/setup.sh --logins)"
     return None
 
 

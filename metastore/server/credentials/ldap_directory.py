@@ -9,9 +9,9 @@ import os
 import re
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import ldap
 from cachetools import TTLCache
@@ -24,6 +24,8 @@ from metastore.server.credentials.bounded_calls import BoundedCalls
 from metastore.server.credentials.identity import Denied, Identity, Unavailable, checked
 from metastore.server.credentials.passwords import MAX_PASSWORD_BYTES
 from metastore.settings import Settings
+
+Value = TypeVar("Value")
 
 MAX_GROUPS = 1_000
 """Of a user. More are an error: it is safer than some of them."""
@@ -98,10 +100,10 @@ class LdapDirectory:
                 self._groups[user] = known
         return known
 
-    def _ask(self, function: Any) -> Any:
+    def _ask(self, function: Callable[[], Value]) -> Value:
         """Calls a function that asks the directory: not for long, and not while others found that it is away."""
         try:
-            return self._guarded(function)
+            return cast(Value, self._guarded(function))
         except CircuitBreakerError:
             raise Unavailable(_REFUSAL, "the LDAP directory didn't answer just now") from None
 
