@@ -35,6 +35,8 @@ class Realm:
         self._realm = realm
         self._directory = directory
         self.environment: dict[str, str] = {"KRB5_CONFIG": realm.env["KRB5_CONFIG"]}
+        self.of_administrator: dict[str, str] = self.environment | {"KRB5_KDC_PROFILE": realm.env["KRB5_KDC_PROFILE"]}
+        """Variables for `kadmin.local`, too."""
         self.keytab = directory / "server.keytab"
         realm.addprinc(SERVER)
         self.extract(SERVER, self.keytab)
@@ -50,9 +52,8 @@ class Realm:
         """Adds the keys of a principal to a keytab."""
         self._realm.extract_keytab(principal, str(keytab))
 
-    def change_key(self, principal: str) -> None:
-        """Gives a principal a new key. The old one is good for tickets that were issued with it."""
-        self._realm.run_kadminl(f"cpw -randkey {principal}")
+    def set_password(self, principal: str, password: str) -> None:
+        self._realm.change_password(principal, password)
 
     def stop(self) -> None:
         self._realm.stop()
