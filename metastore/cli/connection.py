@@ -23,7 +23,7 @@ _LOGIN_OPTIONS = {
     "--kerberos-principal": (
         "METASTORE_KERBEROS_PRINCIPAL",
         "PRINCIPAL",
-        "Log in with the tickets of `kinit`; this is the server's principal, such as metastore/_HOST@REALM.",
+        "Log in with the tickets of `kinit`; this is the server's principal, such as hive/_HOST@REALM.",
     ),
     "--acting-as": ("METASTORE_ACTING_AS", "NAME", "Act as another user, as a proxy user may."),
     "--token-file": ("METASTORE_TOKEN_FILE", "FILE", "Log in with the token in this file."),
