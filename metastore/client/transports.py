@@ -10,6 +10,7 @@ from thrift.transport.TTransport import TTransportBase, TTransportException
 
 from metastore.client.login import Login, LoginRefused, SaslMechanism
 from metastore.wire import sasl
+from metastore.wire.gssapi_layers import BadMessage
 from metastore.wire.sasl import Status
 
 if TYPE_CHECKING:
@@ -114,8 +115,6 @@ class SaslTransport(TTransportBase):  # type: ignore[misc]
         self._unsent += data
 
     def _read_protected(self, protection: "Protection", size: int) -> bytes:
-        from metastore.wire.gssapi_messages import BadMessage
-
         while not self._unwrapped:
             length = int.from_bytes(self._below.readAll(sasl.FRAME_HEADER_BYTES))
             if length > _MAX_PROTECTED:
@@ -135,8 +134,12 @@ class SaslTransport(TTransportBase):  # type: ignore[misc]
             self._write_frame(bytes(unsent))
         else:
             size = protection.max_bytes
-            for at in range(0, len(unsent), size):
-                self._write_frame(protection.wrap(unsent[at : at + size]))
+            try:
+                for at in range(0, len(unsent), size):
+                    self._write_frame(protection.wrap(unsent[at : at + size]))
+            except BadMessage as error:
+                text = f"a message can't be protected: {error}"
+                raise TTransportException(TTransportException.UNKNOWN, text) from None
         self._below.flush()
 
     def _write_frame(self, payload: bytes) -> None:

@@ -2,13 +2,9 @@
 
 import gssapi
 
-from metastore.wire.gssapi_layers import SecurityLayer
+from metastore.wire.gssapi_layers import BadMessage, SecurityLayer
 
 _SMALLEST = 1_024  # a peer that takes less is refused: each message would cost more than it carries
-
-
-class BadMessage(Exception):
-    """A message was changed, repeated, left out or not encrypted, or the context has ended."""
 
 
 class Protection:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from metastore.server.connection.connection import Connection
 from metastore.server.connection.receiving import Receiving, WaitingForMemory
 from metastore.server.login.layer import Layer
+from metastore.wire.gssapi_layers import BadMessage
 from metastore.wire.protocols import SMALL_BYTES
 from metastore.wire.sasl import FRAME_HEADER_BYTES
 
@@ -68,8 +69,6 @@ class ProtectedLayer(Layer):
         self._timer: asyncio.TimerHandle | None = None  # from the first byte of a frame that isn't complete
 
     def data_received(self, data: bytes) -> None:
-        from metastore.wire.gssapi_messages import BadMessage
-
         self._buffer += data
         pieces = []
         try:
@@ -89,8 +88,6 @@ class ProtectedLayer(Layer):
         super().connection_lost(exc)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        from metastore.wire.gssapi_messages import BadMessage
-
         rest = memoryview(data)
         size = self._protection.max_bytes
         try:
