@@ -43,7 +43,7 @@ setup:  ## make the virtual environment
 	@tools/setup.sh
 
 setup-tests:
-	@tools/setup.sh --spark35
+	@tools/setup.sh --spark35 --logins
 
 setup-bench:
 	@tools/setup.sh --jdbc --spark35

@@ -127,6 +127,38 @@ def _proxies(value: object) -> object:
     return value
 
 
+def _proxied(entries: tuple[str, ...]) -> tuple[str, ...]:
+    from metastore.services.access.proxy_users import check_entries
+
+    check_entries(entries)
+    return entries
+
+
+def _with_user(value: str) -> str:
+    if "{user}" not in value:
+        raise ValueError("expected {user} in it, which stands for the user's name")
+    return value
+
+
+def _principal(value: str) -> str:
+    from metastore.services.access.auth_to_local import Principal
+
+    if len(Principal.parse(value).components) != 2:
+        raise ValueError("a server's principal has a host: service/host@REALM, or service/_HOST@REALM")
+    return value
+
+
+def _joined(value: object) -> object:
+    return "\n".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def _rules(value: str) -> str:
+    from metastore.services.access.auth_to_local import AuthToLocal
+
+    AuthToLocal(value, "")
+    return value
+
+
 def _listed(value: object) -> object:
     """A list as it is, or as people write it into a flag or a variable: with commas."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
@@ -171,7 +203,8 @@ def _event_types(values: tuple[str, ...]) -> tuple[str, ...]:
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 AbsolutePath = Annotated[Path, AfterValidator(_absolute_path)]
-LoginMechanism = Literal["none", "plain", "token", "jwt", "header", "certificate"]
+LoginMechanism = Literal["none", "plain", "kerberos", "token", "jwt", "header", "certificate"]
+KerberosProtection = Literal["auth", "auth-int", "auth-conf"]
 JwtAlgorithm = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "ES256K", "EdDSA"
 ]
@@ -350,8 +383,8 @@ class Settings(BaseSettings):
     authentication: Annotated[tuple[LoginMechanism, ...], NoDecode, BeforeValidator(_listed), Field(min_length=1)] = (
         Field(
             default=("none",),
-            description="How clients may prove who they are, with commas between: `plain` (password), `certificate`, "
-            "`jwt`, `header`, `token`; with `none` also who proves nothing may come in.",
+            description="How clients may prove who they are, with commas between: `plain` (password), `kerberos`, "
+            "`certificate`, `jwt`, `header`, `token`; with `none` also who proves nothing may come in.",
         )
     )
     tls_certificate: AbsolutePath | None = Field(
@@ -404,16 +437,107 @@ class Settings(BaseSettings):
     password_hook_seconds: Annotated[float, Field(gt=0, le=60)] = Field(
         default=5, description="Time that the function has to answer; no answer refuses the login."
     )
+    ldap_url: Annotated[str, Field(pattern=r"^ldaps?://[^/\s?]+/?$")] | None = Field(
+        default=None,
+        description="LDAP directory with the users' passwords and groups, `ldaps://host` or `ldap://host`; needs the "
+        "extra `ldap`.",
+        json_schema_extra={"default_text": "none"},
+    )
+    ldap_start_tls: bool = Field(
+        default=True, description="Whether a connection to `ldap://…` is encrypted before anything is sent."
+    )
+    ldap_ca: AbsolutePath | None = Field(
+        default=None,
+        description="PEM file with the authorities whom the directory's certificate must come from.",
+        json_schema_extra={"default_text": "those of the operating system"},
+    )
+    ldap_user_dn: Annotated[str, AfterValidator(_with_user)] | None = Field(
+        default=None,
+        description="Where users are, for example `uid={user},ou=people,dc=example,dc=org`.",
+        json_schema_extra={"default_text": "they are searched for"},
+    )
+    ldap_user_base: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Entry below which users are searched for, without `ldap_user_dn`.",
+        json_schema_extra={"default_text": "none"},
+    )
+    ldap_user_filter: Annotated[str, AfterValidator(_with_user)] = Field(
+        default="(uid={user})", description="Filter that finds a user's entry (Active Directory: `sAMAccountName`)."
+    )
+    ldap_user_attribute: str = Field(
+        default="uid", min_length=1, description="Attribute of a user's entry with the name."
+    )
+    ldap_group_base: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Entry below which groups are searched for.",
+        json_schema_extra={"default_text": "users have no groups"},
+    )
+    ldap_group_filter: str = Field(
+        default="(member={dn})",
+        description="Filter that finds a user's groups by `{dn}`, the user's entry, or `{user}`.",
+    )
+    ldap_group_attribute: str = Field(
+        default="cn", min_length=1, description="Attribute of a group's entry with its name."
+    )
+    ldap_bind_dn: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Entry as which the server searches.",
+        json_schema_extra={"default_text": "nobody"},
+    )
+    ldap_bind_password: str | None = Field(
+        default=None,
+        repr=False,
+        min_length=1,
+        description="Password of that entry. It has no command-line flag.",
+        json_schema_extra={"default_text": "none", "hidden": True, "no_flag": True},
+    )
+    ldap_seconds: Annotated[float, Field(gt=0, le=60)] = Field(
+        default=1.5, description="Time that the directory has for a login; no answer refuses it."
+    )
+    ldap_cache_seconds: Annotated[float, Field(ge=0, le=3_600)] = Field(
+        default=60,
+        description="Time for which a right password, and a user's groups, are not asked for again; 0 is never.",
+    )
     credentials_without_tls: bool = Field(
         default=False,
         description="Whether passwords and bearer tokens are taken over connections that anybody on the way can read.",
     )
+    kerberos_principal: Annotated[str, AfterValidator(_principal)] | None = Field(
+        default=None,
+        description="The server's own principal, `service/host@REALM`; `_HOST` stands for this machine's full name. "
+        "Kerberos needs the extra `kerberos`.",
+        json_schema_extra={"default_text": "none"},
+    )
+    kerberos_keytab: AbsolutePath | None = Field(
+        default=None,
+        description="Keytab with the keys of that principal. A replaced file is used at the next login.",
+        json_schema_extra={"default_text": "none"},
+    )
+    kerberos_protection: Annotated[
+        tuple[KerberosProtection, ...], NoDecode, BeforeValidator(_listed), Field(min_length=1)
+    ] = Field(
+        default=("auth", "auth-int", "auth-conf"),
+        description="What clients of Kerberos may choose for the messages after their login (Hadoop: "
+        "`hadoop.rpc.protection`): `auth` leaves them as they are, `auth-int` protects them from changes, `auth-conf` "
+        "encrypts them, too.",
+    )
+    auth_to_local: Annotated[str, BeforeValidator(_joined), AfterValidator(_rules)] = Field(
+        default="DEFAULT",
+        description="Rules by which principals become users (Hadoop's `hadoop.security.auth_to_local`), with white "
+        "space between. Who fits none is refused.",
+    )
     proxy_users: Annotated[
-        dict[str, Annotated[tuple[str, ...], Field(min_length=1)]], NoDecode, BeforeValidator(_proxies)
+        dict[str, Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_proxied)]],
+        NoDecode,
+        BeforeValidator(_proxies),
     ] = Field(
         default_factory=dict,
-        description="Users that may act as others, `user=name name,…` (Hadoop's `hadoop.proxyuser.*`); `*` is anybody. "
-        "In the settings file a table of lists.",
+        description="Users that may act as others, `user=name name,…` (Hadoop's `hadoop.proxyuser.*`); `*` is anybody, "
+        "`group:NAME` all of a group, and `host:ADDRESS` or `host:NETWORK` says from where alone. In the settings file "
+        "a table of lists.",
         json_schema_extra={"default_text": "nobody"},
     )
     jwt_keys: Annotated[str, AfterValidator(_url_or_file)] | None = Field(
@@ -593,8 +717,16 @@ class Settings(BaseSettings):
             "tls_required needs tls_certificate": self.tls_required and self.tls_certificate is None,
             "tls_client_ca needs tls_certificate": self.tls_client_ca is not None and self.tls_certificate is None,
             "authentication by certificate needs tls_client_ca": "certificate" in logins and self.tls_client_ca is None,
-            "authentication by plain needs password_file or password_hook, and not both": "plain" in logins
-            and (self.password_file is None) == (self.password_hook is None),
+            "authentication by plain needs one of password_file, password_hook and ldap_url": "plain" in logins
+            and not self._directories,
+            "password_file, password_hook and ldap_url exclude one another": self._directories > 1,
+            "ldap_url needs ldap_user_dn or ldap_user_base": self.ldap_url is not None
+            and self.ldap_user_dn is None
+            and self.ldap_user_base is None,
+            "ldap_bind_dn and ldap_bind_password need each other": (self.ldap_bind_dn is None)
+            != (self.ldap_bind_password is None),
+            "authentication by kerberos needs kerberos_principal and kerberos_keytab": "kerberos" in logins
+            and None in (self.kerberos_principal, self.kerberos_keytab),
             "authentication by jwt needs jwt_keys, jwt_issuer and jwt_audience": "jwt" in logins
             and None in (self.jwt_keys, self.jwt_issuer, self.jwt_audience),
             "authentication by token needs another way by which tokens are fetched": "token" in logins
@@ -608,6 +740,11 @@ class Settings(BaseSettings):
         if complaints := [complaint for complaint, holds in wrong.items() if holds]:
             raise ValueError("; ".join(complaints))
         return self
+
+    @property
+    def _directories(self) -> int:
+        """How many there are that know the users' passwords and groups."""
+        return sum(each is not None for each in (self.password_file, self.password_hook, self.ldap_url))
 
     @property
     def exposure(self) -> str | None:

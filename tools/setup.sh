@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Makes the virtual environments and sees to Java. Usage: tools/setup.sh [--spark35] [--jdbc]
+# Makes the virtual environments and sees to Java. Usage: tools/setup.sh [--spark35] [--jdbc] [--logins]
 #
 # .venv holds the server, its tests and PySpark 4, .venv-spark35 (with --spark35) PySpark 3.5 alone. Packages come from
 # the lock files, checked by their hashes. What Debian has to bring (venv, Java; with --jdbc Postgres' driver for Java,
 # which Hive's server needs in the benchmark) is installed by apt-get if we are root; otherwise one line says what to
 # install. A second run does nothing until a lock file changes.
+#
+# --logins adds what logins by Kerberos and LDAP need: libraries that pip compiles, and Debian's servers for the tests.
+# Where that can't be had, one line says so, and those tests are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -105,12 +108,52 @@ make_driver() {
     fi
 }
 
+# has_header HEADER: whether the C compiler finds it.
+has_header() {
+    echo "#include <$1>" | gcc -E -I"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("include"))')" - \
+        >/dev/null 2>&1
+}
+
+# Each in a shell of its own: what is missing ends that one alone.
+install_for_logins() (
+    local python_dev program
+    python_dev=$(.venv/bin/python -c 'import sys; print("python%d.%d-dev" % sys.version_info[:2])')
+    command -v gcc >/dev/null || apt_install "a C compiler is missing" gcc
+    has_header stdio.h || apt_install "the C library's headers are missing" libc6-dev
+    has_header Python.h || apt_install "Python's headers are missing" "$python_dev" python3-dev
+    has_header gssapi/gssapi.h || apt_install "Kerberos' headers are missing" libkrb5-dev
+    has_header ldap.h || apt_install "OpenLDAP's headers are missing" libldap-dev
+    has_header sasl/sasl.h || apt_install "SASL's headers are missing" libsasl2-dev
+    PATH=$PATH:/usr/sbin
+    for program in krb5kdc=krb5-kdc kadmin.local=krb5-admin-server kinit=krb5-user slapd=slapd; do
+        command -v "${program%=*}" >/dev/null || apt_install "${program%=*} is missing" "${program#*=}"
+    done
+)
+
+make_logins() {
+    local stamp=.venv/.setup-logins key
+    key=$(cat requirements/build.lock requirements/logins.lock .venv/.setup | sha256sum)
+    if [ "$(cat "$stamp" 2>/dev/null)" = "$key" ]; then return; fi
+    if ! install_for_logins; then
+        say "without these packages, tests of logins by Kerberos and LDAP are skipped"
+        return
+    fi
+    say "compiling the libraries of Kerberos and LDAP (a minute)"
+    if .venv/bin/python -m pip --disable-pip-version-check --no-input install --quiet --require-hashes \
+        --no-build-isolation --no-deps -r requirements/logins.lock; then
+        echo "$key" >"$stamp"
+    else
+        say "the libraries of Kerberos and LDAP can't be compiled: their tests are skipped"
+    fi
+}
+
 make_java
 make_environment .venv requirements/dev.lock
 for option in "$@"; do
     case $option in
         --spark35) make_environment .venv-spark35 requirements/spark35.lock ;;
         --jdbc) make_driver ;;
+        --logins) make_logins ;;
         *) fail "no such option: $option" ;;
     esac
 done

@@ -20,6 +20,12 @@ TIMEOUT_SECONDS = 30.0
 _LOGIN_OPTIONS = {
     "--user": ("METASTORE_USER", "NAME", "Log in by password, which METASTORE_PASSWORD or a file holds."),
     "--password-file": ("METASTORE_PASSWORD_FILE", "FILE", "File with the password."),
+    "--kerberos-principal": (
+        "METASTORE_KERBEROS_PRINCIPAL",
+        "PRINCIPAL",
+        "Log in with the tickets of `kinit`; this is the server's principal, such as hive/_HOST@REALM.",
+    ),
+    "--acting-as": ("METASTORE_ACTING_AS", "NAME", "Act as another user, as a proxy user may."),
     "--token-file": ("METASTORE_TOKEN_FILE", "FILE", "Log in with the token in this file."),
     "--tls-ca": ("METASTORE_TLS_CA", "FILE", "Encrypt; the server's authorities in PEM, or `system`."),
 }

@@ -2,6 +2,7 @@
 
 import base64
 import hmac
+import importlib.util
 import os
 import secrets
 import ssl
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from thrift.Thrift import TException
 
@@ -17,6 +18,9 @@ from metastore.errors import UserError
 from metastore.wire import delegation_token, digest_md5
 from metastore.wire.delegation_token import BadToken
 from metastore.wire.digest_md5 import BadDigest
+
+if TYPE_CHECKING:
+    from metastore.wire.gssapi_messages import Protection
 
 SYSTEM = "system"
 """In place of a file of authorities: those that the operating system trusts."""
@@ -35,6 +39,10 @@ class SaslMechanism(Protocol):
 
     name: str
 
+    @property
+    def protection(self) -> "Protection | None":
+        """What messages are wrapped with after the login, if that was agreed."""
+
     def respond(self, challenge: bytes) -> bytes:
         """Answers a challenge; the first one is empty. Raises LoginRefused."""
 
@@ -48,7 +56,9 @@ class Login:
 
     `authorities`: a PEM file of those whom the server's certificate must come from, or `system`; with it the connection
     is encrypted. `certificate` and `key`: PEM files of the client's own certificate. `user` and `password`: for SASL
-    PLAIN. `token`: a JSON Web Token, sent over HTTP, or a delegation token of the metastore's.
+    PLAIN. `token`: a JSON Web Token, sent over HTTP, or a delegation token of the metastore's. `kerberos_principal`:
+    the server's, `service/host@REALM`, where `_HOST` stands for the server's host name; the client's own name is in its
+    cache of tickets. `acting_as`: the user for whom a proxy user logs in, by password or Kerberos.
 
     Raises BadLogin for what doesn't go together.
     """
@@ -59,6 +69,8 @@ class Login:
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
+    kerberos_principal: str | None = None
+    acting_as: str | None = None
 
     def __post_init__(self) -> None:
         wrong = {
@@ -66,7 +78,15 @@ class Login:
             "a client's certificate needs its key, and the other way round": bool(self.certificate) != bool(self.key),
             "a client's certificate needs the server's authorities (METASTORE_TLS_CA)": self.certificate
             and not self.authorities,
-            "a login is by password or by token, not by both": self.user and self.token,
+            "a login is by password, by token or by Kerberos, not by several of them": sum(
+                map(bool, (self.user, self.token, self.kerberos_principal))
+            )
+            > 1,
+            "who acts as somebody logs in by password or Kerberos": self.acting_as
+            and not (self.user or self.kerberos_principal),
+            "a login by Kerberos needs the extra `kerberos`: pip install 'lake-metastore[kerberos]'": (
+                self.kerberos_principal and importlib.util.find_spec("gssapi") is None
+            ),
         }
         for complaint, holds in wrong.items():
             if holds:
@@ -79,13 +99,16 @@ class Login:
         Raises BadLogin.
         """
         given = user or environment.get("METASTORE_USER") or None
+        kerberos = None if user else environment.get("METASTORE_KERBEROS_PRINCIPAL") or None
         return cls(
             authorities=environment.get("METASTORE_TLS_CA") or None,
             certificate=environment.get("METASTORE_CLIENT_CERTIFICATE") or None,
             key=environment.get("METASTORE_CLIENT_KEY") or None,
             user=given,
             password=_secret(environment, "METASTORE_PASSWORD") if given else None,
-            token=None if given else _secret(environment, "METASTORE_TOKEN"),
+            token=None if given or kerberos else _secret(environment, "METASTORE_TOKEN"),
+            kerberos_principal=kerberos,
+            acting_as=environment.get("METASTORE_ACTING_AS") or None,
         )
 
     @cached_property
@@ -109,20 +132,26 @@ class Login:
         """Whether calls go over HTTP: only there are bearer tokens sent."""
         return self.token is not None and "." in self.token
 
-    def sasl(self) -> SaslMechanism | None:
-        """A new login by SASL, if it is one."""
+    def sasl(self, host: str) -> SaslMechanism | None:
+        """A new login by SASL to a server, if it is one. Raises LoginRefused."""
         if self.token is not None:
             return None if self.over_http else _DigestMd5(self.token)
+        if self.kerberos_principal is not None:
+            from metastore.client.kerberos import Gssapi  # only here is its library sure to be installed
+
+            principal = self.kerberos_principal.replace("_HOST", host.lower())
+            return Gssapi(principal, self.acting_as or "", encrypted=self.tls is not None)
         if self.user is None:
             return None
-        return _Plain(self.user, self.password or "")
+        return _Plain(self.user, self.password or "", self.acting_as or "")
 
 
 class _Plain:
     name = "PLAIN"
+    protection = None
 
-    def __init__(self, user: str, password: str) -> None:
-        self._response = f"\0{user}\0{password}".encode()
+    def __init__(self, user: str, password: str, acting_as: str) -> None:
+        self._response = f"{acting_as}\0{user}\0{password}".encode()
 
     def respond(self, challenge: bytes) -> bytes:
         return self._response
@@ -133,6 +162,7 @@ class _Plain:
 
 class _DigestMd5:
     name = "DIGEST-MD5"
+    protection = None
 
     def __init__(self, text: str) -> None:
         try:

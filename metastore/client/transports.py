@@ -3,16 +3,22 @@
 import http.client
 import socket
 import ssl
+from typing import TYPE_CHECKING
 
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TTransportBase, TTransportException
 
 from metastore.client.login import Login, LoginRefused, SaslMechanism
 from metastore.wire import sasl
+from metastore.wire.gssapi_layers import BadMessage
 from metastore.wire.sasl import Status
+
+if TYPE_CHECKING:
+    from metastore.wire.gssapi_messages import Protection
 
 _MAX_NEGOTIATION = 1 << 20
 _MAX_TEXT = 4_096
+_MAX_PROTECTED = 16 << 20
 
 
 class TlsSocket(TSocket):  # type: ignore[misc]
@@ -56,6 +62,7 @@ class SaslTransport(TTransportBase):  # type: ignore[misc]
         self._below = below
         self._mechanism = mechanism
         self._left = 0  # bytes of the frame that is being read
+        self._unwrapped = memoryview(b"")  # what is left of the last frame, if frames are protected
         self._unsent = bytearray()
 
     def setTimeout(self, milliseconds: float | None) -> None:
@@ -96,6 +103,8 @@ class SaslTransport(TTransportBase):  # type: ignore[misc]
         return sasl.Message(Status(header[0]), self._below.readAll(length) if length else b"")
 
     def read(self, size: int) -> bytes:
+        if self._mechanism.protection is not None:
+            return self._read_protected(self._mechanism.protection, size)
         while not self._left:
             self._left = int.from_bytes(self._below.readAll(sasl.FRAME_HEADER_BYTES))
         data: bytes = self._below.read(min(size, self._left))
@@ -105,13 +114,40 @@ class SaslTransport(TTransportBase):  # type: ignore[misc]
     def write(self, data: bytes) -> None:
         self._unsent += data
 
+    def _read_protected(self, protection: "Protection", size: int) -> bytes:
+        while not self._unwrapped:
+            length = int.from_bytes(self._below.readAll(sasl.FRAME_HEADER_BYTES))
+            if length > _MAX_PROTECTED:
+                raise TTransportException(TTransportException.SIZE_LIMIT, f"the server sends a frame of {length} bytes")
+            try:
+                self._unwrapped = memoryview(protection.unwrap(self._below.readAll(length)))
+            except BadMessage as error:
+                text = f"a protected message can't be read: {error}"
+                raise TTransportException(TTransportException.UNKNOWN, text) from None
+        data, self._unwrapped = bytes(self._unwrapped[:size]), self._unwrapped[size:]
+        return data
+
     def flush(self) -> None:
-        frame, self._unsent = bytes(self._unsent), bytearray()
-        self._below.write(len(frame).to_bytes(sasl.FRAME_HEADER_BYTES) + frame)
+        unsent, self._unsent = memoryview(self._unsent), bytearray()
+        protection = self._mechanism.protection
+        if protection is None:
+            self._write_frame(bytes(unsent))
+        else:
+            size = protection.max_bytes
+            try:
+                for at in range(0, len(unsent), size):
+                    self._write_frame(protection.wrap(unsent[at : at + size]))
+            except BadMessage as error:
+                text = f"a message can't be protected: {error}"
+                raise TTransportException(TTransportException.UNKNOWN, text) from None
         self._below.flush()
+
+    def _write_frame(self, payload: bytes) -> None:
+        self._below.write(len(payload).to_bytes(sasl.FRAME_HEADER_BYTES) + payload)
 
     def close(self) -> None:
         self._left = 0
+        self._unwrapped = memoryview(b"")
         self._below.close()
 
 
@@ -186,11 +222,11 @@ class HttpTransport(TTransportBase):  # type: ignore[misc]
 
 
 def transport(host: str, port: int, login: Login) -> TTransportBase:
-    """A transport for a login, not opened yet. Raises BadLogin."""
+    """A transport for a login, not opened yet. Raises BadLogin, LoginRefused."""
     if login.over_http:
         return HttpTransport(host, port, login.token or "", login.tls)
     below = TSocket(host, port) if login.tls is None else TlsSocket(host, port, login.tls)
-    mechanism = login.sasl()
+    mechanism = login.sasl(host)
     return below if mechanism is None else SaslTransport(below, mechanism)
 
 

@@ -13,8 +13,9 @@ class _ServerProcess(Login):
     """Proves that the client was forked by the supervisor that forked the workers."""
 
     name = SERVER_MECHANISM
+    protection = None
 
-    def sasl(self) -> "_ServerProcess":
+    def sasl(self, host: str) -> "_ServerProcess":
         return self
 
     def respond(self, challenge: bytes) -> bytes:

@@ -30,13 +30,15 @@ def configure(
     keep_listings: bool = False,
     trust_store: str | None = None,
     trust_store_password: str | None = None,
+    kerberos_principal: str | None = None,
 ) -> SparkSession.Builder:
     """Makes `builder` build sessions on the metastore at `uri`, with the hint `includeUnCommit`; returns it.
 
     `uri` is `thrift://host:port`, or several with commas. `warehouse_dir` is where Spark puts new databases; by default
     that of the builder, else that of the server. With `keep_listings` Spark keeps lists of partitions' files until
     REFRESH TABLE, which is quicker and doesn't see what other writers add (see docs/spark.md). With `trust_store`, a
-    keystore of Java's with the server's authority, Spark encrypts its calls; this module's own calls log in as the
+    keystore of Java's with the server's authority, Spark encrypts its calls; with `kerberos_principal`, the server's,
+    it logs in with the tickets of `kinit`, and messages are encrypted. This module's own calls log in as the
     environment says (see docs/security.md). `settings` lists what is set; other settings of the builder stay.
 
     Raises SessionRunning if a session is running without the extension, ExtensionNotBuilt if there is no jar and none
@@ -46,6 +48,8 @@ def configure(
     wanted = settings(uri, extension_jar(), keep_listings=keep_listings)
     if trust_store is not None:
         wanted |= tls_settings(trust_store, trust_store_password)
+    if kerberos_principal is not None:
+        wanted |= kerberos_settings(kerberos_principal)
     _use_running_jvm(wanted["spark.jars"])
     for key, value in wanted.items():
         if key in _LISTS:
@@ -83,6 +87,19 @@ def tls_settings(trust_store: str, password: str | None) -> dict[str, str]:
     if password is not None:
         chosen["spark.hadoop.hive.metastore.truststore.password"] = password
     return chosen
+
+
+def kerberos_settings(principal: str) -> dict[str, str]:
+    """Spark's settings to log in to the metastore by Kerberos. `principal`: the server's, `service/_HOST@REALM`.
+
+    That users have tickets at all, Hadoop reads in core-site.xml alone (`hadoop.security.authentication`): Spark has
+    looked who its user is before it knows its own settings.
+    """
+    return {
+        "spark.hadoop.hadoop.rpc.protection": "privacy",
+        "spark.hadoop.hive.metastore.sasl.enabled": "true",
+        "spark.hadoop.hive.metastore.kerberos.principal": principal,
+    }
 
 
 def _joined(present: str, added: str) -> str:

@@ -209,7 +209,16 @@ def test_files_that_can_not_be_used_stop_the_start(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"authentication": "plain"}, "needs password_file or password_hook"),
+        ({"authentication": "plain"}, "needs one of password_file, password_hook and ldap_url"),
+        ({"authentication": "kerberos"}, "needs kerberos_principal and kerberos_keytab"),
+        ({"kerberos_principal": "metastore@REALM"}, "a server's principal has a host"),
+        ({"auth_to_local": "RULE:[3:$1]"}, "auth-to-local: bad value"),
+        ({"proxy_users": "trino=host:10.0.0.0/8"}, "it names hosts and no user"),
+        ({"proxy_users": "trino=* host:gateway"}, "is no address or network"),
+        ({"ldap_url": "ldap://x"}, "needs ldap_user_dn or ldap_user_base"),
+        ({"ldap_url": "ldap://x", "ldap_user_dn": "uid=ann"}, "expected .user. in it"),
+        ({"ldap_url": "ldap://x", "ldap_user_base": "o=x", "password_file": "x"}, "exclude one another"),
+        ({"ldap_bind_dn": "cn=x"}, "ldap_bind_dn and ldap_bind_password need each other"),
         ({"authentication": "jwt"}, "needs jwt_keys, jwt_issuer and jwt_audience"),
         ({"authentication": "certificate"}, "needs tls_client_ca"),
         ({"authentication": "token,none"}, "needs another way"),
@@ -219,7 +228,26 @@ def test_files_that_can_not_be_used_stop_the_start(tmp_path: Path) -> None:
         ({"authentication": ""}, "authentication"),
         ({"proxy_users": "trino"}, "proxy-users: bad value"),
     ],
-    ids=["plain", "jwt", "certificate", "token", "required", "key", "without TLS", "nothing", "nobody"],
+    ids=[
+        "plain",
+        "kerberos",
+        "principal",
+        "rules",
+        "hosts alone",
+        "no network",
+        "entries",
+        "user's entry",
+        "directories",
+        "bind",
+        "jwt",
+        "certificate",
+        "token",
+        "required",
+        "key",
+        "without TLS",
+        "nothing",
+        "nobody",
+    ],
 )
 def test_settings_that_do_not_go_together(given: dict[str, object], text: str) -> None:
     with pytest.raises(SettingsError, match=text):
@@ -228,7 +256,7 @@ def test_settings_that_do_not_go_together(given: dict[str, object], text: str) -
 
 def test_settings_about_several_others_name_no_single_one() -> None:
     complained = complaint("settings", "--authentication", "plain", code=2)
-    assert "authentication by plain needs password_file or password_hook" in complained
+    assert "authentication by plain needs one of password_file, password_hook and ldap_url" in complained
 
 
 def test_sparks_settings_of_tls() -> None:

@@ -45,6 +45,7 @@ def test_lock_files_satisfy_the_project() -> None:
     assert unmet(needed + configuration["dependency-groups"]["dev"], ROOT / "requirements/dev.lock") == []
     of_image = [each for extra in ("s3", "gcs", "azure", "kafka", "jwt", "arrow") for each in extras[extra]]
     assert unmet(needed + of_image, ROOT / "requirements/image.lock") == []
+    assert unmet(extras["kerberos"] + extras["ldap"], ROOT / "requirements/logins.lock") == []
     assert unmet(configuration["build-system"]["requires"], ROOT / "requirements/build.lock") == []
 
 

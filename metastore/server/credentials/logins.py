@@ -1,18 +1,24 @@
 """What a worker checks logins with: made of the settings when it starts."""
 
 import hmac
+import importlib.util
 import secrets
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from metastore.errors import UserError
 from metastore.server.credentials.certificates import CertificateFiles
 from metastore.server.credentials.failures import FailedLogins
 from metastore.server.credentials.identity import Identity
 from metastore.server.credentials.json_web_tokens import JsonWebTokens
 from metastore.server.credentials.password_file import PasswordFile
 from metastore.server.credentials.password_hook import PasswordHook
+from metastore.server.credentials.proxying import acting_as
 from metastore.server.threads import ThreadPool
 from metastore.settings import Settings
 from metastore.wire.delegation_token import Identifier
+
+if TYPE_CHECKING:
+    from metastore.server.credentials.kerberos import Kerberos
 
 HANDSHAKE_THREADS = 2
 CHECK_THREADS = 4
@@ -21,14 +27,18 @@ CHECK_THREADS = 4
 _SERVER_SECRET = secrets.token_bytes(32)  # known to the processes that the supervisor forks, and to nobody else
 
 
+class MissingExtra(UserError):
+    """A way to log in needs a library that isn't installed."""
+
+
 class Passwords(Protocol):
-    """Whoever checks passwords."""
+    """Whoever checks passwords, and knows groups."""
 
     def check(self, user: str, password: str, peer: str) -> Identity:
         """Who has this name and password. Raises `identity.Denied`."""
 
     def groups(self, user: str) -> tuple[str, ...]:
-        """The groups of a user who has not logged in; empty if they aren't known."""
+        """The groups of a user who has not logged in; empty if they aren't known. Raises `identity.Unavailable`."""
 
 
 class Tokens(Protocol):
@@ -48,8 +58,8 @@ def check_files(settings: Settings) -> None:
     """Raises UserError if the files of logins can't be used: before any process of the server needs them."""
     if settings.tls_certificate is not None:
         CertificateFiles(settings)
-    if settings.password_file is not None and "plain" in settings.authentication:
-        PasswordFile(settings.password_file)
+    _directory(settings)
+    _kerberos(settings)
 
 
 class Logins:
@@ -64,7 +74,9 @@ class Logins:
         self.tokens = tokens if "token" in settings.authentication else None
         self.allowed = frozenset(settings.authentication)
         self.tls = None if settings.tls_certificate is None else CertificateFiles(settings)
-        self.passwords = _passwords(settings) if "plain" in self.allowed else None
+        self.kerberos = _kerberos(settings)
+        self._directory = _directory(settings)
+        self.passwords = self._directory if "plain" in self.allowed else None
         self.bearer = JsonWebTokens(settings) if "jwt" in self.allowed else None
         self.failures = FailedLogins()
 
@@ -77,6 +89,14 @@ class Logins:
     def speaks_http(self) -> bool:
         return not self.allowed.isdisjoint(("jwt", "header"))
 
+    def groups(self, user: str) -> tuple[str, ...]:
+        """The groups of a user whose name was proven otherwise than by a password. Raises `identity.Unavailable`."""
+        return () if self._directory is None else self._directory.groups(user)
+
+    def acting_as(self, identity: Identity, user: str, peer: str) -> Identity:
+        """The identity of a user for whom somebody logged in; "" is oneself. Raises `identity.Denied`."""
+        return acting_as(identity, user, peer, self.settings.proxy_users, self.groups)
+
 
 def server_secret() -> bytes:
     """What processes of this server prove themselves with to its workers."""
@@ -87,8 +107,30 @@ def is_server_secret(secret: bytes) -> bool:
     return hmac.compare_digest(secret, _SERVER_SECRET)
 
 
-def _passwords(settings: Settings) -> Passwords:
+def _directory(settings: Settings) -> Passwords | None:
+    """Who knows the users' passwords and groups, if anybody does. Raises UserError."""
     if settings.password_file is not None:
         return PasswordFile(settings.password_file)
-    assert settings.password_hook is not None
-    return PasswordHook(settings.password_hook, settings.password_hook_seconds)
+    if settings.password_hook is not None:
+        return PasswordHook(settings.password_hook, settings.password_hook_seconds)
+    if settings.ldap_url is not None:
+        _require("ldap", "ldap_url", "ldap")
+        from metastore.server.credentials.ldap_directory import LdapDirectory
+
+        return LdapDirectory(settings)
+    return None
+
+
+def _kerberos(settings: Settings) -> "Kerberos | None":
+    """Raises UserError."""
+    if "kerberos" not in settings.authentication:
+        return None
+    _require("gssapi", "authentication by kerberos", "kerberos")
+    from metastore.server.credentials.kerberos import Kerberos
+
+    return Kerberos(settings)
+
+
+def _require(module: str, purpose: str, extra: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        raise MissingExtra(f"{purpose} needs the extra `{extra}`: pip install 'lake-metastore[{extra}]'")

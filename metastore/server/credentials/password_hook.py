@@ -5,19 +5,12 @@ def check(user: str, password: str, peer: str) -> list[str] | bool:
 """
 
 import importlib
-import threading
 from collections.abc import Callable
 from typing import Any
 
-import structlog
-
 from metastore.errors import UserError
+from metastore.server.credentials.bounded_calls import BoundedCalls
 from metastore.server.credentials.identity import Denied, Identity, Unavailable, checked
-
-MOST_AT_ONCE = 16
-"""Calls of the function at the same time. One that hangs counts until it returns."""
-
-log = structlog.get_logger(__name__)
 
 
 class BadHook(UserError):
@@ -30,9 +23,8 @@ class PasswordHook:
     def __init__(self, place: str, seconds: float) -> None:
         """`place`: `package.module:function`. Raises BadHook."""
         self._place = place
-        self._seconds = seconds
         self._function = _load(place)
-        self._slots = threading.Semaphore(MOST_AT_ONCE)
+        self._calls = BoundedCalls(place, "passwords can't be checked", seconds)
 
     def check(self, user: str, password: str, peer: str) -> Identity:
         """Who has this name and password. `peer`: the client's address. Raises Denied."""
@@ -49,29 +41,11 @@ class PasswordHook:
         return ()
 
     def _ask(self, user: str, password: str, peer: str) -> Any:
-        """Calls the function in a thread of its own: one that hangs can't be ended, but the login can."""
-        if not self._slots.acquire(blocking=False):
-            raise Unavailable("passwords can't be checked", f"{MOST_AT_ONCE} calls of {self._place} have not returned")
-        answered = threading.Event()
-        results: list[Any] = []
+        def ask() -> Any:
+            found = self._function(user, password, peer)
+            return found if isinstance(found, bool) or found is None else list(found)
 
-        def call() -> None:
-            try:
-                found = self._function(user, password, peer)
-                results.append(found if isinstance(found, bool) or found is None else list(found))
-            except BaseException as error:
-                # Its text may hold the password.
-                log.error("the password hook failed", hook=self._place, error=type(error).__name__)
-            finally:
-                self._slots.release()
-                answered.set()
-
-        threading.Thread(target=call, name="password hook", daemon=True).start()
-        if not answered.wait(self._seconds):
-            raise Unavailable("passwords can't be checked", f"{self._place} did not answer within {self._seconds:g} s")
-        if not results:
-            raise Unavailable("passwords can't be checked", f"{self._place} failed")
-        return results[0]
+        return self._calls.call(ask)
 
 
 def _load(place: str) -> Callable[..., Any]:

@@ -119,6 +119,8 @@ def _spoken(logins: Logins) -> str:
     ways = ["within TLS" if logins.settings.tls_required else "plain or within TLS"] if logins.tls else ["plain"]
     if logins.passwords is not None:
         ways.append("after SASL PLAIN")
+    if logins.kerberos is not None:
+        ways.append("after SASL GSSAPI")
     if logins.speaks_http:
         ways.append("or by POST /metastore")
     return f"this port speaks Thrift ({', '.join(ways)})"

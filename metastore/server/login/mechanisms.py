@@ -2,25 +2,31 @@
 
 import base64
 import secrets
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from metastore.server.credentials import logins as credentials
 from metastore.server.credentials.identity import Denied, Identity, Unavailable, checked
 from metastore.server.credentials.logins import Logins
-from metastore.server.credentials.proxying import acting_as
 from metastore.services.access.issued_tokens import TokenRefused
 from metastore.wire import digest_md5, sasl
 from metastore.wire.delegation_token import Identifier
+
+if TYPE_CHECKING:
+    from metastore.wire.gssapi_messages import Protection
 
 SERVER_MECHANISM = "METASTORE-PROCESS"
 """How a process of this server logs in to its workers: the secret that the supervisor gave both."""
 
 
 class Step(NamedTuple):
-    """What follows a client's response: a challenge, and the identity once the login is done."""
+    """What follows a client's response: a challenge, and the identity once the login is done.
+
+    `protection` is what later messages are wrapped with, if the two sides agreed on that.
+    """
 
     challenge: bytes
     identity: Identity | None = None
+    protection: "Protection | None" = None
 
 
 class Mechanism(Protocol):
@@ -57,8 +63,7 @@ class Plain:
         if passwords is None:
             raise Unavailable("passwords can't be checked", "there is nothing to check them with")
         identity = passwords.check(sent.user, sent.password, self._peer)
-        proxies = self._logins.settings.proxy_users
-        return Step(b"", acting_as(identity, sent.authorization, proxies, passwords.groups(sent.authorization)))
+        return Step(b"", self._logins.acting_as(identity, sent.authorization, self._peer))
 
 
 class DigestMd5:
@@ -85,8 +90,7 @@ class DigestMd5:
             proof = digest_md5.check_response(sent, base64.b64encode(password).decode(), self._nonce)
         except (ValueError, TokenRefused) as error:
             raise Denied("the delegation token is not valid", str(error)) from None
-        passwords = self._logins.passwords
-        groups = passwords.groups(identifier.owner) if passwords is not None else ()
+        groups = self._logins.groups(identifier.owner)
         return Step(proof, checked(Identity(identifier.owner, "token", groups, identifier.real_user or None)))
 
     def _password(self, data: bytes) -> tuple[Identifier, bytes]:
@@ -121,4 +125,8 @@ def begin(name: str, logins: Logins, peer: str, *, encrypted: bool) -> Mechanism
         return Plain(logins, peer)
     if name == "DIGEST-MD5" and logins.tokens is not None:
         return DigestMd5(logins)
+    if name == "GSSAPI" and logins.kerberos is not None:
+        from metastore.server.login.kerberos import Gssapi  # only here is its library sure to be installed
+
+        return Gssapi(logins, logins.kerberos, peer)
     raise Denied(f"Unsupported mechanism type {name}", f"mechanism {name!r} is not configured")

@@ -1,4 +1,4 @@
-"""SASL: the negotiation as a state, and the frames that follow it."""
+"""SASL: the negotiation as a state."""
 
 import contextlib
 from functools import partial
@@ -7,15 +7,14 @@ from metastore.server.connection.connection import Connection
 from metastore.server.connection.replying import Discarding
 from metastore.server.credentials.identity import Denied, Unavailable
 from metastore.server.login import mechanisms
-from metastore.server.login.layer import Layer
 from metastore.server.login.mechanisms import Mechanism, Step
 from metastore.server.login.progress import LoginState, Progress, log
+from metastore.server.login.sasl_layer import ProtectedLayer, SaslLayer
 from metastore.wire import sasl
-from metastore.wire.sasl import FRAME_HEADER_BYTES, Status
+from metastore.wire.sasl import Status
 from metastore.wire.scanner import Rejected
 
 _LONGEST_NAME = 40  # of a mechanism; RFC 4422 allows 20
-_FRAME_BYTES = (1 << 31) - 1
 
 
 class Negotiating(LoginState):
@@ -107,7 +106,7 @@ class Negotiating(LoginState):
         connection.transport.write(sasl.message(Status.COMPLETE, last.challenge))
         progress.succeeded(last.identity)
         progress.end()
-        layer = SaslLayer(connection)
+        layer = SaslLayer(connection) if last.protection is None else ProtectedLayer(connection, last.protection)
         connection.become(connection.receiving(connection))
         if self._buffer:
             layer.data_received(bytes(self._buffer))
@@ -119,39 +118,3 @@ class Negotiating(LoginState):
         self.progress.end()
         connection.report_close("login", text)
         connection.become(Discarding(connection, sasl.message(status, text.encode())))
-
-
-class SaslLayer(Layer):
-    """Frames of four bytes of length and a payload. Those that arrive are read as one stream, and kept nowhere."""
-
-    def __init__(self, connection: Connection) -> None:
-        super().__init__(connection)
-        self._header = bytearray()
-        self._left = 0  # bytes of the frame that is arriving
-
-    def data_received(self, data: bytes) -> None:
-        pieces = []
-        at = 0
-        while at < len(data):
-            if not self._left:
-                wanted = FRAME_HEADER_BYTES - len(self._header)
-                self._header += data[at : at + wanted]
-                at += wanted
-                if len(self._header) < FRAME_HEADER_BYTES:
-                    break
-                self._left = int.from_bytes(self._header)
-                self._header.clear()
-                if self._left > _FRAME_BYTES:
-                    self.connection.close_for("message_size", f"a frame of SASL with {self._left} bytes")
-                    return
-            else:
-                piece = data[at : at + self._left]
-                pieces.append(piece)
-                at += len(piece)
-                self._left -= len(piece)
-        if pieces:
-            self.above.data_received(b"".join(pieces))
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        if len(data):
-            self.below.write(b"".join((len(data).to_bytes(FRAME_HEADER_BYTES), data)))

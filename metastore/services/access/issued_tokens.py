@@ -42,7 +42,10 @@ class IssuedTokenService:
     """Issues, renews, cancels and checks tokens."""
 
     def __init__(self, database: Database, proxies: Mapping[str, Sequence[str]], *, enabled: bool) -> None:
-        """`proxies`: whom each proxy user may be. `enabled`: whether tokens are a way to log in."""
+        """`proxies`: whom each proxy user may be; groups in it don't count for tokens.
+
+        `enabled`: whether tokens are a way to log in.
+        """
         self._database = database
         self._proxies = proxies
         self.enabled = enabled
@@ -53,7 +56,7 @@ class IssuedTokenService:
         owner = _short(owner or "") or user
         renewer = _short(renewer or "")
         check_identity(owner, [renewer])
-        if not may_act_as(self._proxies, user, owner):
+        if not may_act_as(self._proxies, user, owner, caller.peer, tuple):
             raise MetaException(f"User: {user} is not allowed to impersonate {owner}: proxy_users doesn't say so")
         with self._database.write() as tx:
             now = clock.now_ms(tx)

@@ -9,7 +9,9 @@ import pytest
 from metastore.client.login import Login
 from metastore.server.credentials import password_file
 from tests.server.stand_in import StandIn
+from tests.support import kerberos
 from tests.support.certificates import Authority
+from tests.support.kerberos import REALM, Realm
 
 
 class Keys(NamedTuple):
@@ -57,3 +59,17 @@ def closed_server(tmp_path_factory: pytest.TempPathFactory, keys: Keys) -> Itera
         yield server
         assert server.lines("unexpected error in the event loop") == []
         assert server.lines("a request's thread failed") == []
+
+
+@pytest.fixture(scope="session")
+def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
+    if (reason := kerberos.missing()) is not None:
+        pytest.skip(reason)
+    with kerberos.running(tmp_path_factory.mktemp("realm")) as realm:
+        yield realm
+
+
+@pytest.fixture(scope="session")
+def tickets(realm: Realm) -> dict[str, dict[str, str]]:
+    """The variables of programs that have tickets, by principal without realm."""
+    return {name: realm.add(f"{name}@{REALM}") for name in ("ann", "trino/coordinator", "job/one", "bob")}

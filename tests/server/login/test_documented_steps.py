@@ -1,0 +1,93 @@
+"""The steps to Kerberos and LDAP in docs/security.md, as an operator would type them."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from metastore.settings import Settings
+from tests.server.login.conftest import Keys
+from tests.support import ldap
+from tests.support.kerberos import REALM, Realm
+from tests.support.server import MetastoreServer
+
+PAGE = Path(__file__).resolve().parents[3] / "docs/security.md"
+COMMAND = f"{shlex.quote(sys.executable)} -m metastore.cli"
+
+
+def steps(heading: str, replaced: Mapping[str, str]) -> list[str]:
+    """The commands of the first console block in a section, with other names in them."""
+    section = PAGE.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    block = re.search(r"```console\n(.*?)```", section, re.DOTALL)
+    assert block is not None
+    text = block[1].replace("\\\n", " ")
+    for name, other in replaced.items():
+        assert name in text, f"{name} is not in the steps to {heading} any more"
+        text = text.replace(name, other)
+    return [line.removeprefix("$ ") for line in text.splitlines()]
+
+
+def follow(commands: list[str], directory: Path, environment: dict[str, str], answers: Mapping[str, str]) -> str:
+    """Types the commands into one shell; the server runs meanwhile. `answers`: what programs ask for. The output."""
+    [serve] = [command for command in commands if command.startswith("metastore serve")]
+    at = commands.index(serve)
+    before, after = commands[:at], commands[at + 1 :]
+    run(before, environment, answers)
+    options = shlex.split(serve)[2:]
+    with MetastoreServer(directory / "data", *options, "--workers", "1", environment=environment) as server:
+        return run([each.replace(":9083", f":{server.port}") for each in after], environment, answers)
+
+
+def run(commands: list[str], environment: dict[str, str], answers: Mapping[str, str]) -> str:
+    lines = ["set -e", "PATH=$PATH:/usr/sbin"]
+    for command in commands:
+        answer = next((text for name, text in answers.items() if command.startswith(name)), "")
+        piped = f"printf '%s\\n' {shlex.quote(answer)} | " if answer else ""
+        lines.append(piped + command.replace("metastore status", f"{COMMAND} status"))
+    done = subprocess.run(
+        ["bash"], input="\n".join(lines), text=True, capture_output=True, env=os.environ | environment, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_kerberos(realm: Realm, tickets: dict[str, dict[str, str]], tmp_path: Path) -> None:
+    realm.set_password(f"bob@{REALM}", "typed")
+    names = {
+        "/srv/metastore": str(tmp_path),
+        "metastore.example": "localhost",
+        "EXAMPLE.COM": REALM,
+        "kinit ann": "kinit bob",
+    }
+    environment = realm.of_administrator | {"KRB5CCNAME": str(tmp_path / "tickets")}
+    found = follow(steps("Kerberos", names), tmp_path, environment, {"kinit": "typed"})
+    assert "ready" in found
+
+
+def test_ldap(keys: Keys, tmp_path: Path) -> None:
+    if (reason := ldap.missing()) is not None:
+        pytest.skip(reason)
+    (tmp_path / "password").write_text("secret\n")
+    (tmp_path / "slapd").mkdir()
+    ldif = ldap.entries({"ann": "secret"}, {"ops": ["ann"]})
+    with ldap.running(tmp_path / "slapd", keys.authority, ldif) as directory:
+        names = {
+            "ldap://ldap.example": directory.url,
+            "dc=example,dc=org": ldap.BASE,
+            "/srv/metastore/tls/authority.pem": str(keys.authority.file),
+            "/srv/metastore/tls/certificate.pem": str(keys.certificate),
+            "/srv/metastore/tls/key.pem": str(keys.key),
+            "/srv/metastore/password": str(tmp_path / "password"),
+            "metastore.example": "127.0.0.1",
+        }
+        assert "ready" in follow(steps("LDAP", names), tmp_path, {}, {})
+
+
+def test_settings_on_the_page_exist() -> None:
+    names = set(re.findall(r"`((?:kerberos|ldap|auth_to|proxy)_[a-z_]+)`", PAGE.read_text()))
+    assert {"kerberos_protection", "ldap_cache_seconds"} <= names <= set(Settings.model_fields)
