@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests setup-bench demo test test-fast test-long interop bench lint generate site wheel lock clean
+.PHONY: help setup setup-tests setup-logins setup-bench demo test test-fast test-long interop bench lint generate site wheel lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,7 +16,7 @@ test: setup-tests  ## run the tests; ARGS="…" goes to pytest
 test-fast: setup  ## run the tests that need neither a database nor Java, in less than a minute
 	$(PY) -m pytest --fast --numprocesses 2 -m "not long and not interop" $(ARGS)
 
-test-long: setup-tests  ## run the tests that take minutes, too
+test-long: setup-logins  ## run the tests that take minutes, too
 	$(PY) -m pytest -m "not interop" $(ARGS)
 
 bench: setup-bench  ## measure how fast it is; ARGS="hive --results bench/results" keeps the figures
@@ -43,6 +43,9 @@ setup:  ## make the virtual environment
 	@tools/setup.sh
 
 setup-tests:
+	@tools/setup.sh --spark35
+
+setup-logins:
 	@tools/setup.sh --spark35 --logins
 
 setup-bench:
