@@ -82,22 +82,25 @@ class Capture:
     def run(self, *, once: bool = False) -> Result:
         """Captures; with `once` until all tables are read, and what was committed before that.
 
-        A source or a metastore that doesn't answer is tried again. Raises CaptureError for what doesn't pass, and the
-        last error if it doesn't pass for `retry_seconds`.
+        A source or a metastore that is lost is tried again. Raises CaptureError for what doesn't pass, or if the source
+        can't be reached at first, and the last error if it doesn't pass for `retry_seconds`.
         """
         renew = self.options.new_snapshot
+        has_begun = False
         failing_since: float | None = None
         pause = _FIRST_PAUSE
         while not self.is_stopping:
             batches = self.result.batches
             try:
                 with _Session(self, renew=renew) as session:
-                    renew = False
+                    renew, has_begun = False, True
                     session.run(once=once)
                 return self.result
             except (psycopg2.OperationalError, psycopg2.InterfaceError, TException, OSError) as error:
                 if isinstance(error, ExceptionStruct) and not _passes(error):
                     raise
+                if not has_begun and isinstance(error, psycopg2.Error):
+                    raise CaptureError(f"can't connect to the source: {' '.join(str(error).split())}") from None
                 if self.result.batches > batches or failing_since is None:
                     failing_since, pause = time.monotonic(), _FIRST_PAUSE
                 if time.monotonic() - failing_since > self.options.retry_seconds:

@@ -77,8 +77,8 @@ class Snapshots:
 
     @property
     def is_pending(self) -> bool:
-        """Whether something waits for its mark."""
-        return self._pending is not None
+        """Whether something waits for its mark, or has to be marked."""
+        return self._pending is not None or bool(self._made_anew)
 
     def find_tables(self) -> None:
         """Looks for tables that the publication has by now."""

@@ -299,12 +299,14 @@ class Source(Closing):
             connection.close()
 
     def _connect(self, **options: Any) -> Any:
-        settings = " ".join(f"-c {name}={value.replace(' ', '')}" for name, value in SESSION_SETTINGS.items())
+        # Marks in the log needn't wait for replicas.
+        settings = {**SESSION_SETTINGS, "synchronous_commit": "local"}
+        listed = " ".join(f"-c {name}={value.replace(' ', '')}" for name, value in settings.items())
         return psycopg2.connect(
             self.dsn,
             connect_timeout=_CONNECT_SECONDS,
             application_name="metastore capture",
-            options=settings,
+            options=listed,
             keepalives_idle=30,
             **options,
         )
@@ -312,6 +314,16 @@ class Source(Closing):
     def _rows(self, query: str, *values: object) -> list[Any]:
         with self._connection.cursor() as cursor:
             return _fetched(cursor, query, values)
+
+
+@contextmanager
+def open_source(url: str) -> Iterator[Source]:
+    """A source for one look at it. What goes wrong with it in the block is a CaptureError."""
+    try:
+        with Source(url) as opened:
+            yield opened
+    except psycopg2.Error as error:
+        raise CaptureError(f"the source: {' '.join(str(error).split())}") from None
 
 
 def _dsn(url: str) -> str:
