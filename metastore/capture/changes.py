@@ -24,7 +24,7 @@ from metastore.capture.positions import SnapshotOfTransactions
 from metastore.capture.raw_table import Row
 from metastore.capture.source import MESSAGE_PREFIX
 from metastore.capture.state import Phase, State, TableProgress
-from metastore.capture.values import RowEncoder, lake_type
+from metastore.capture.values import RowEncoder, lake_type, may_be_unchanged
 
 Key = tuple[str, ...]
 """The values of a row's key, as texts."""
@@ -250,7 +250,13 @@ class Changes:
         columns = list(columns)
         described = json.dumps(
             [
-                {"name": each.name, "type": lake_type(each), "source_type": name, "key": each.name in key}
+                {
+                    "name": each.name,
+                    "type": lake_type(each),
+                    "source_type": name,
+                    "key": each.name in key,
+                    "large": may_be_unchanged(each),
+                }
                 for each, name in zip(columns, self._type_names(columns), strict=True)
             ],
             ensure_ascii=False,

@@ -115,7 +115,7 @@ def test_a_definition_that_changes(source: Source) -> None:
         ["id", "a", "b", "c"],
         ["id", "d", "c"],
     ]
-    assert schemas[0][1] == {"name": "a", "type": "int", "source_type": "integer", "key": False}
+    assert schemas[0][1] == {"name": "a", "type": "int", "source_type": "integer", "key": False, "large": False}
     assert json.loads(source.raw("t")[-1]["after"]) == {"id": 3, "d": 4, "c": 2}
 
 
@@ -272,7 +272,7 @@ def test_a_slot_that_is_gone(source: Source) -> None:
     source.capture()
     source.run("SELECT pg_drop_replication_slot(%s)", source.slot)
     source.run("DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (3)")
-    with pytest.raises(SlotLost, match="has no slot .*--new-snapshot"):
+    with pytest.raises(SlotLost, match=r"has no slot .*--new-snapshot"):
         source.capture()
     source.run("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", source.slot)
     with pytest.raises(SlotLost, match="made anew"):

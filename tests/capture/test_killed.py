@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -119,12 +120,9 @@ def test_a_metastore_that_is_killed(source: Source, tmp_path: Path) -> None:
 
 
 KEY = st.integers(1, 12)
+INSERT = "INSERT INTO t VALUES ({0}, {1}, repeat(md5('{1}'), 100)) ON CONFLICT (id) DO UPDATE SET n = {1}"
 STATEMENT = st.one_of(
-    st.builds(
-        "INSERT INTO t VALUES ({0}, {1}, repeat(md5('{1}'), 100)) ON CONFLICT (id) DO UPDATE SET n = {1}".format,
-        KEY,
-        KEY,
-    ),
+    st.builds(INSERT.format, KEY, KEY),
     st.builds("UPDATE t SET n = n + 1 WHERE id = {}".format, KEY),
     st.builds("UPDATE t SET body = repeat(md5('{1}'), 90) WHERE id = {0}".format, KEY, KEY),
     st.builds("UPDATE t SET id = {1} WHERE id = {0} AND NOT EXISTS (SELECT 1 FROM t WHERE id = {1})".format, KEY, KEY),
@@ -174,10 +172,8 @@ def _fail_at(source: Source, step: str, count: int) -> None:
             raise _Failed
 
     capture.pause = pause
-    try:
+    with suppress(_Failed):
         capture.run(once=True)
-    except _Failed:
-        pass
 
 
 USUAL = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
