@@ -20,6 +20,7 @@ BENCHMARKS = {
     "table_services": "the table management service: from commits to decisions, many events, many tables",
     "timeline": "timelines: commits and reads in tables of a few files and of a million",
     "rights": "decisions about access, filters of names, the audit log (a minute)",
+    "capture": "rows of ten columns from a Postgres into a raw table, by the log and by a snapshot (a minute)",
     "lake": "keyed tables beside Hudi's, on the same Spark 3.5 (forty minutes; `--rows 200000` ten)",
 }
 """What there is, by the module's name; each has a function `run(options)` that returns a Report."""

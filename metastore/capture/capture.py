@@ -134,6 +134,7 @@ class _Session(Closing):
         self._acknowledged = 0
         self._last_commit_time = 0
         self._end_mark: str | None = None
+        self._idle_mark: str | None = None
         try:
             self._source.check(options.publication)
             self.state = self._prepared(renew=renew)
@@ -282,6 +283,9 @@ class _Session(Closing):
             if self._end_mark in commitment.marks:
                 # What a snapshot has missed meanwhile is read first.
                 self._end_mark = "" if self.state.is_snapshot_done else None
+            if self._idle_mark in commitment.marks:
+                self._idle_mark = None
+                self._commit(even_without_rows=True)
         self._snapshots.advance()
         if self._batch is not None and (
             self._batch.rows >= self._options.batch_rows or time.monotonic() >= self._batch_due
@@ -299,18 +303,13 @@ class _Session(Closing):
                 self._look()
             if self._batch is not None and now >= self._batch_due:
                 self._commit()
-            elif self._batch is None and cursor.wal_end - self.state.lsn > _IDLE_BYTES and self._is_quiet:
-                self.state.lsn = cursor.wal_end
-                self._commit(even_without_rows=True)
+            elif self._idle_mark is None and cursor.wal_end - self._written.lsn > _IDLE_BYTES:
+                self._idle_mark = uuid.uuid4().hex
+                self._source.mark(self._idle_mark)
             elif self._acknowledged < self._written.lsn and not self._snapshots.is_pending:
                 self._forget_seen()
                 self._acknowledge(self._safe_lsn())
         select.select([cursor], [], [], _TICK_SECONDS)
-
-    @property
-    def _is_quiet(self) -> bool:
-        """Whether all that has come is written."""
-        return not self._snapshots.is_pending and not self._changes.recent
 
     # --- batches ----------------------------------------------------------------------------------------------
 
@@ -363,9 +362,10 @@ class _Session(Closing):
     def _acknowledge(self, lsn: int) -> None:
         assert self._cursor is not None
         self._acknowledged = max(self._acknowledged, lsn)
-        self._cursor.send_feedback(  # type: ignore[no-untyped-call]
-            write_lsn=self._acknowledged, flush_lsn=self._acknowledged, force=True
-        )
+        # Once the last message is acknowledged, psycopg2 acknowledges the end of the server's log by itself. The slot
+        # would then be ahead of the raw table, as is one that another program reads. One byte less skips no commit.
+        flushed = max(0, self._acknowledged - 1)
+        self._cursor.send_feedback(write_lsn=flushed, flush_lsn=flushed, force=True)  # type: ignore[no-untyped-call]
 
     def _look(self) -> None:
         """Looks at the lag of the slot, and for new tables."""

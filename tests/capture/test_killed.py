@@ -93,6 +93,7 @@ def test_a_source_that_is_killed(own_postgres: Postgres, metastore_server: Metas
         own_postgres.start()
         thread.join(60)
         assert not errors
+        source.connection = source.connect()
         source.run("UPDATE t SET n = 2 WHERE id < 9")
         source.capture()
         source.check("t", "id")

@@ -37,7 +37,7 @@ def test_a_captured_table_is_kept_as_the_source_has_it(
     source: Source, spark_session: Callable[[str], SparkSession], target: Target, tmp_path: Path
 ) -> None:
     source.run(
-        "CREATE TABLE items (id int PRIMARY KEY, price numeric(12,2), at timestamptz, body text, raw bytea, ok boolean);"
+        "CREATE TABLE items (id int PRIMARY KEY, price numeric(12,2), at timestamptz, body text, raw bytea, ok bool);"
         " ALTER TABLE items ALTER body SET STORAGE EXTERNAL"
     )
     source.run(
