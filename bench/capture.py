@@ -58,9 +58,7 @@ def run(options: Options) -> Report:
         connection = psycopg2.connect(url)
         stack.callback(connection.close)
         connection.autocommit = True
-        section = report.section(
-            "capture", f"{rows:,} rows of ten columns; rows per second, of wall time and of CPU time"
-        )
+        section = report.section("Capture", f"{rows:,} rows of ten columns, by wall time and by CPU time")
         given = {"source": url, "publication": "bench", "into": "bench.raw", "slot": "bench"}
         with connection.cursor() as cursor:
             cursor.execute(TABLE)

@@ -1,5 +1,6 @@
 """`metastore capture`: the changes of a database, as they come, in a raw table."""
 
+import importlib.util
 import signal
 import time
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ def capture() -> None:
       metastore capture postgresql://capture@db.example/shop --publication lake --into raw.shop
       metastore capture status postgresql://capture@db.example/shop --into raw.shop
     """
+    if importlib.util.find_spec("pyarrow") is None:
+        raise UserError("pyarrow is missing: pip install 'lake-metastore[capture]'")
 
 
 def _into_option(command: Any) -> Any:

@@ -82,8 +82,8 @@ def graph_of(project: Project) -> Graph:
 def cdc_query(flow: AutoCdcFlow, columns: tuple[str, ...], key: tuple[str, ...] | None, database: str) -> exp.Query:
     """The query of a flow, whose source has some columns and a key: what its changes come to.
 
-    Of changes of one key with the same sequence, that wins whose key in the source is greater; without such a key, or if
-    the source hides it, that whose other columns are. Raises BadDefinition.
+    Of changes of one key with the same sequence, that wins whose key in the source is greater; without such a key, or
+    if the source hides it, that whose other columns are. Raises BadDefinition.
     """
     wanted = [*flow.keys, *(flow.columns or ()), *flow.except_columns]
     if unknown := [each for each in wanted if each not in columns]:

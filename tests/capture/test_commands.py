@@ -1,0 +1,76 @@
+"""`metastore capture` as users run it."""
+
+import json
+import signal
+import subprocess
+import sys
+
+from metastore.wire.hive import NoSuchObjectException
+from tests.capture.shop import Source
+from tests.support import command
+from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
+
+
+def test_run_status_definitions_and_drop(source: Source, metastore_server: MetastoreServer) -> None:
+    uri = ("--into", source.into, "--uri", metastore_server.uri)
+    source.run("CREATE TABLE t (id int PRIMARY KEY, price numeric(5,2)); INSERT INTO t VALUES (1, 2), (2, 3)")
+    made = command.output(
+        "capture", source.url, "--publication", "shop", "--slot", source.slot, "--once", "--json", *uri
+    )
+    assert json.loads(made) == {"batches": 1, "rows": {"public.t": 3}}
+    found = json.loads(command.output("capture", "status", source.url, "--json", *uri))
+    assert found["slot"] == source.slot
+    assert found["alarm"] is None
+    assert found["retention_limit_mb"] == 1024
+    assert found["tables"] == [{"table": "public.t", "snapshot": "done", "rows": 2}]
+    assert "following" not in command.output("capture", "status", *uri)
+    text = command.output("capture", "definitions", "--table", "public.t", *uri)
+    assert "CREATE STREAMING TABLE `t`;" in text
+    assert "`price` decimal(5,2)" in text
+    source.run("INSERT INTO t SELECT n, 0 FROM generate_series(10, 99) n")
+    complaint = command.run("capture", "status", source.url, "--alarm-bytes", "1", *uri)
+    assert complaint.returncode == 1
+    assert f"bytes of log for {source.slot}" in complaint.stderr
+    unsure = command.run("capture", "drop", source.url, *uri)
+    assert (unsure.returncode, "give --yes" in unsure.stderr) == (2, True)
+    assert json.loads(command.output("capture", "drop", source.url, "--yes", "--json", *uri))["dropped"]
+    gone = command.run("capture", "status", source.url, *uri)
+    assert gone.returncode == 1
+    assert "--new-snapshot" in gone.stderr
+
+
+def _rows(source: Source) -> int:
+    try:
+        return len(source.ops("t"))
+    except NoSuchObjectException:
+        return 0  # the raw table isn't there yet
+
+
+def test_it_ends_by_a_signal_with_all_that_has_come(source: Source, metastore_server: MetastoreServer) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    arguments = ["capture", "run", source.url, "--publication", "shop", "--slot", source.slot, "--into", source.into]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "metastore", *arguments, "--uri", metastore_server.uri, "--interval", "0.1"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        found = "SELECT active FROM pg_replication_slots WHERE slot_name = %s"
+        wait_until(lambda: source.run(found, source.slot) == [(True,)], what="the capture reads its slot")
+        source.run("INSERT INTO t VALUES (2)")
+        wait_until(lambda: process.poll() is not None or _rows(source) == 2, what="the row is captured")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    source.check("t", "id")
+
+
+def test_what_is_wrong(source: Source, metastore_server: MetastoreServer) -> None:
+    uri = ("--uri", metastore_server.uri)
+    run = ("capture", "run", source.url, "--publication", "nothing", "--into", "raw.nothing", "--once", *uri)
+    assert "no publication nothing: CREATE PUBLICATION" in command.complaint(*run)
+    assert "nothing was captured into raw.none" in command.complaint("capture", "status", "--into", "raw.none", *uri)
+    for arguments in (["capture", source.url], ["capture", "run", source.url, "--publication", "p", "--into", "raw"]):
+        assert command.run(*arguments, *uri).returncode == 2
