@@ -127,9 +127,14 @@ def run(
     with LakeClient(uri) as client:
         running = Capture(client, options)
         _report(running)
-        for number in (signal.SIGTERM, signal.SIGINT):
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+        for number in handlers:
             signal.signal(number, lambda *_: running.stop())
-        result = running.run(once=once)
+        try:
+            result = running.run(once=once)
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
     if as_json:
         print_json({"batches": result.batches, "rows": result.rows})
     else:

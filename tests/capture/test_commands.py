@@ -5,6 +5,9 @@ import signal
 import subprocess
 import sys
 
+from click.testing import CliRunner
+
+from metastore.cli import main
 from metastore.wire.hive import NoSuchObjectException
 from tests.capture.shop import Source
 from tests.support import command
@@ -19,25 +22,27 @@ def test_run_status_definitions_and_drop(source: Source, metastore_server: Metas
         "capture", source.url, "--publication", "shop", "--slot", source.slot, "--once", "--json", *uri
     )
     assert json.loads(made) == {"batches": 1, "rows": {"public.t": 3}}
-    found = json.loads(command.output("capture", "status", source.url, "--json", *uri))
+    found = json.loads(invoke("status", source.url, "--json", *uri))
     assert found["slot"] == source.slot
     assert found["alarm"] is None
     assert found["retention_limit_mb"] == 1024
     assert found["tables"] == [{"table": "public.t", "snapshot": "done", "rows": 2}]
-    assert "following" not in command.output("capture", "status", *uri)
-    text = command.output("capture", "definitions", "--table", "public.t", *uri)
+    assert "public.t" in invoke("status", *uri)
+    text = invoke("definitions", "--table", "public.t", *uri)
     assert "CREATE STREAMING TABLE `t`;" in text
     assert "`price` decimal(5,2)" in text
     source.run("INSERT INTO t SELECT n, 0 FROM generate_series(10, 99) n")
-    complaint = command.run("capture", "status", source.url, "--alarm-bytes", "1", *uri)
-    assert complaint.returncode == 1
-    assert f"bytes of log for {source.slot}" in complaint.stderr
-    unsure = command.run("capture", "drop", source.url, *uri)
-    assert (unsure.returncode, "give --yes" in unsure.stderr) == (2, True)
-    assert json.loads(command.output("capture", "drop", source.url, "--yes", "--json", *uri))["dropped"]
-    gone = command.run("capture", "status", source.url, *uri)
-    assert gone.returncode == 1
-    assert "--new-snapshot" in gone.stderr
+    assert f"bytes of log for {source.slot}" in invoke("status", source.url, "--alarm-bytes", "1", *uri, code=1)
+    assert "give --yes" in invoke("drop", source.url, *uri, code=2)
+    assert json.loads(invoke("drop", source.url, "--yes", "--json", *uri))["dropped"]
+    assert "--new-snapshot" in invoke("status", source.url, *uri, code=1)
+
+
+def invoke(*arguments: str, code: int = 0) -> str:
+    """What a command of `metastore capture` prints, in this process."""
+    result = CliRunner().invoke(main, ["capture", *arguments])
+    assert result.exit_code == code, result.output
+    return result.output
 
 
 def _rows(source: Source) -> int:
@@ -69,8 +74,8 @@ def test_it_ends_by_a_signal_with_all_that_has_come(source: Source, metastore_se
 
 def test_what_is_wrong(source: Source, metastore_server: MetastoreServer) -> None:
     uri = ("--uri", metastore_server.uri)
-    run = ("capture", "run", source.url, "--publication", "nothing", "--into", "raw.nothing", "--once", *uri)
-    assert "no publication nothing: CREATE PUBLICATION" in command.complaint(*run)
-    assert "nothing was captured into raw.none" in command.complaint("capture", "status", "--into", "raw.none", *uri)
-    for arguments in (["capture", source.url], ["capture", "run", source.url, "--publication", "p", "--into", "raw"]):
-        assert command.run(*arguments, *uri).returncode == 2
+    run = (source.url, "--publication", "nothing", "--into", f"{source.into}_2", "--once", *uri)
+    assert "no publication nothing: CREATE PUBLICATION" in invoke(*run, code=1)
+    assert "nothing was captured into raw.none" in invoke("status", "--into", "raw.none", *uri, code=1)
+    invoke(source.url, *uri, code=2)
+    invoke("run", source.url, "--publication", "p", "--into", "raw", *uri, code=2)

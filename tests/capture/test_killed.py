@@ -180,7 +180,7 @@ def _fail_at(source: Source, step: str, count: int) -> None:
 USUAL = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 
 
-@settings(USUAL, max_examples=12)
+@settings(USUAL, max_examples=6)
 @given(actions=st.lists(ACTION, min_size=2, max_size=6))
 def test_random_transactions_and_failures(
     source: Source, metastore_server: MetastoreServer, actions: list[tuple[str, object]]
