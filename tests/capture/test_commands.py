@@ -4,10 +4,14 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 from click.testing import CliRunner
 
+from metastore.capture.definitions import definition
 from metastore.cli import main
+from metastore.pipeline.graph import graph_of
+from metastore.pipeline.projects import read_project
 from metastore.wire.hive import NoSuchObjectException
 from tests.capture.shop import Source
 from tests.support import command
@@ -79,3 +83,14 @@ def test_what_is_wrong(source: Source, metastore_server: MetastoreServer) -> Non
     assert "nothing was captured into raw.none" in invoke("status", "--into", "raw.none", *uri, code=1)
     invoke(source.url, *uri, code=2)
     invoke("run", source.url, "--publication", "p", "--into", "raw", *uri, code=2)
+
+
+def test_the_example_is_what_its_source_comes_to(source: Source) -> None:
+    example = Path(__file__).parents[2] / "examples/captured_shop"
+    source.run((example / "shop.sql").read_text())
+    source.capture(publication="lake")
+    lake = source.client.table(source.into)
+    printed = "\n".join(definition(lake, table) for table in ("public.customers", "public.orders"))
+    kept = (example / "transformations/ods.sql").read_text()
+    assert kept.partition("\n\n")[2] == printed.replace(source.into, "raw.shop")
+    assert graph_of(read_project(example)).sources == ["raw.shop"]
