@@ -77,9 +77,14 @@ def _changes(lake: LakeTable, table: str, columns: list[CapturedColumn], key: li
     moved = " OR ".join(
         f"{_typed(each, 'before', schema)} <> {_typed(each, 'after', schema)}" for each in columns if each.in_key
     )
+    # One row each: the groups say by which columns changes are known, so that AUTO CDC finds them in a total order.
+    groups = ", ".join([*map(_quoted, key), *POSITION])
+    others = ["op", "unchanged", *(_quoted(each.name) for each in columns if not each.in_key)]
+    single = ", ".join(f"max({each}) AS {each}" for each in others)
     of_all = ", ".join(f"all_changes.{each}" for each in POSITION)
     return (
         f"SELECT op, {position},\n  {filled}\nFROM (\n"
+        f"  SELECT {groups}, {single}\n  FROM (\n"
         f"  SELECT all_changes.op, all_changes.unchanged, {of_all},\n"
         f"    {typed}\n  FROM (\n"
         f"    SELECT op, after AS body, unchanged, {position} FROM {lake.name}\n"
@@ -93,6 +98,7 @@ def _changes(lake: LakeTable, table: str, columns: list[CapturedColumn], key: li
         f"    WHERE {of_table} AND op = 'truncate' GROUP BY source_table\n"
         f"  ) AS truncated ON truncated.source_table = {_text(table)}\n"
         f"  WHERE truncated.last IS NULL OR struct({of_all}) > truncated.last\n"
+        f"  ) AS typed GROUP BY {groups}\n"
         f") AS changes"
     )
 

@@ -82,8 +82,8 @@ def graph_of(project: Project) -> Graph:
 def cdc_query(flow: AutoCdcFlow, columns: tuple[str, ...], key: tuple[str, ...] | None, database: str) -> exp.Query:
     """The query of a flow, whose source has some columns and a key: what its changes come to.
 
-    Of changes of one key with the same sequence, that wins whose key in the source is greater; without such a key, or
-    if the source hides it, that whose other columns are. Raises BadDefinition.
+    Of changes of one key with the same sequence, that wins whose key in the source is greater; without such a key, that
+    whose other columns are. Raises BadDefinition.
     """
     wanted = [*flow.keys, *(flow.columns or ()), *flow.except_columns]
     if unknown := [each for each in wanted if each not in columns]:
@@ -93,8 +93,7 @@ def cdc_query(flow: AutoCdcFlow, columns: tuple[str, ...], key: tuple[str, ...] 
         raise BadDefinition(flow.place, f"the key's column {missing[0]} must be kept")
     quoted = {each: f"`{each}`" for each in columns}
     keys = ", ".join(quoted[each] for each in flow.keys)
-    visible = key if key and set(key) <= quoted.keys() else columns
-    ties = [quoted[each] for each in visible if each not in flow.keys]
+    ties = [quoted[each] for each in (key or columns) if each not in flow.keys]
     is_delete = f"NOT coalesce({flow.deletes}, false)" if flow.deletes else "true"
     selected = ", ".join(quoted[each] for each in kept)
     source = _full(flow.source, database)

@@ -6,6 +6,8 @@ SELECT op, epoch, commit_lsn, ordinal,
   max(CASE WHEN op <> 'delete' AND NOT coalesce(array_contains(unchanged, 'name'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'value', `name`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] AS `name`,
   max(CASE WHEN op <> 'delete' AND NOT coalesce(array_contains(unchanged, 'city'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'value', `city`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] AS `city`
 FROM (
+  SELECT `id`, epoch, commit_lsn, ordinal, max(op) AS op, max(unchanged) AS unchanged, max(`name`) AS `name`, max(`city`) AS `city`
+  FROM (
   SELECT all_changes.op, all_changes.unchanged, all_changes.epoch, all_changes.commit_lsn, all_changes.ordinal,
     from_json(body, '`id` bigint, `name` string, `city` string')['id'] AS `id`,
     from_json(body, '`id` bigint, `name` string, `city` string')['name'] AS `name`,
@@ -22,6 +24,7 @@ FROM (
     WHERE source_table = 'public.customers' AND op = 'truncate' GROUP BY source_table
   ) AS truncated ON truncated.source_table = 'public.customers'
   WHERE truncated.last IS NULL OR struct(all_changes.epoch, all_changes.commit_lsn, all_changes.ordinal) > truncated.last
+  ) AS typed GROUP BY `id`, epoch, commit_lsn, ordinal
 ) AS changes;
 
 CREATE STREAMING TABLE `customers`;
@@ -38,6 +41,8 @@ SELECT op, epoch, commit_lsn, ordinal,
   max(CASE WHEN op <> 'delete' AND NOT coalesce(array_contains(unchanged, 'amount'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'value', `amount`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] AS `amount`,
   `at`
 FROM (
+  SELECT `id`, epoch, commit_lsn, ordinal, max(op) AS op, max(unchanged) AS unchanged, max(`customer`) AS `customer`, max(`amount`) AS `amount`, max(`at`) AS `at`
+  FROM (
   SELECT all_changes.op, all_changes.unchanged, all_changes.epoch, all_changes.commit_lsn, all_changes.ordinal,
     from_json(body, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string')['id'] AS `id`,
     from_json(body, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string')['customer'] AS `customer`,
@@ -55,6 +60,7 @@ FROM (
     WHERE source_table = 'public.orders' AND op = 'truncate' GROUP BY source_table
   ) AS truncated ON truncated.source_table = 'public.orders'
   WHERE truncated.last IS NULL OR struct(all_changes.epoch, all_changes.commit_lsn, all_changes.ordinal) > truncated.last
+  ) AS typed GROUP BY `id`, epoch, commit_lsn, ordinal
 ) AS changes;
 
 CREATE STREAMING TABLE `orders`;
