@@ -14,7 +14,7 @@ from tests.support.target import Target
 
 __all__ = ["spark_session"]
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 REFRESH = """
 import sys
