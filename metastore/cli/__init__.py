@@ -27,6 +27,7 @@ _SUBCOMMANDS = {
     "snapshot": _Subcommand("metastore.cli.snapshot:snapshot", "Show which files make up a lake table."),
     "events": _Subcommand("metastore.cli.events:events", "Follow changes; manage groups and dead letters."),
     "outlets": _Subcommand("metastore.cli.outlets:outlets", "Deliver events to streams, webhooks and listeners."),
+    "capture": _Subcommand("metastore.cli.capture:capture", "Capture the changes of a database into a raw table."),
     "pipeline": _Subcommand("metastore.cli.pipeline:pipeline", "Compute layers of tables from what has changed."),
     "grants": _Subcommand("metastore.cli.grants:grants", "Show, give and take privileges."),
     "roles": _Subcommand("metastore.cli.roles:roles", "List, make and drop roles, and say who has them."),

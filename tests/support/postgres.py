@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,11 +13,11 @@ from metastore.server.embedded_postgres import EmbeddedPostgres
 
 
 class Postgres:
-    """A Postgres server of the test run; it stops when the run ends."""
+    """A Postgres server of the test run; it stops when the run ends. `settings` are Postgres's."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str | int] | None = None) -> None:
         self._directory = directory
-        self._server = EmbeddedPostgres(directory)
+        self._server = EmbeddedPostgres(directory, settings=settings)
         self._url = make_url(self._server.start())
         # Without a pool: a kept connection would not survive `kill`.
         self._admin = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT", poolclass=NullPool)

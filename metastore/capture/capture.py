@@ -1,0 +1,388 @@
+"""The capture itself: from a slot of a source into a raw table, again and again, through failures of both."""
+
+import json
+import logging
+import select
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import psycopg2
+from psycopg2.extras import ReplicationCursor
+from thrift.Thrift import TException
+
+from metastore.capture import metrics
+from metastore.capture.changes import Changes, Commitment
+from metastore.capture.errors import CaptureError, SlotLost
+from metastore.capture.pgoutput import Begin, Relation, decode
+from metastore.capture.raw_table import Batch, RawTable, Row
+from metastore.capture.snapshots import Snapshots
+from metastore.capture.source import Identity, Source
+from metastore.capture.state import State
+from metastore.client.closing import Closing
+from metastore.client.lake import LakeClient
+from metastore.clock import now_ms
+from metastore.wire.struct import ExceptionStruct
+
+logger = logging.getLogger(__name__)
+
+_TICK_SECONDS = 0.5
+_LAG_SECONDS = 10.0  # between two looks at the slot and the publication
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
+_IDLE_BYTES = 16 << 20  # log without changes of ours, after which the position is stored anyway
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is captured, and how.
+
+    `interval`: seconds from the first row of a batch to its commit. `batch_rows`: a batch is committed earlier with so
+    many rows. `alarm_bytes`: a lag of the slot that is logged as a warning. `retry_seconds`: how long a source or a
+    metastore that doesn't answer is tried again. `new_snapshot`: reads all tables anew, in a new epoch.
+    """
+
+    source: str
+    publication: str
+    into: str
+    slot: str
+    interval: float = 5.0
+    batch_rows: int = 200_000
+    chunk_rows: int = 5_000
+    alarm_bytes: int = 1 << 30
+    retry_seconds: float = 300.0
+    new_snapshot: bool = False
+
+
+@dataclass
+class Result:
+    """What a run did. `rows` by table."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    batches: int = 0
+
+
+class Capture:
+    """Captures until it is stopped, or until it has caught up."""
+
+    def __init__(self, client: LakeClient, options: Options) -> None:
+        self.client = client
+        self.options = options
+        self.result = Result()
+        self.is_stopping = False
+        self.pause: Callable[[str], None] = _nothing
+        """Called with the name of each step, for tests that kill the process there."""
+        self.on_commit: Callable[[State], None] = lambda state: None
+        """Called after each batch."""
+
+    def stop(self) -> None:
+        """Lets `run` end soon, after what has come is written. May be called by a signal handler."""
+        self.is_stopping = True
+
+    def run(self, *, once: bool = False) -> Result:
+        """Captures; with `once` until all tables are read, and what was committed before that.
+
+        A source or a metastore that is lost is tried again. Raises CaptureError for what doesn't pass, or if the source
+        can't be reached at first, and the last error if it doesn't pass for `retry_seconds`.
+        """
+        renew = self.options.new_snapshot
+        has_begun = False
+        failing_since: float | None = None
+        pause = _FIRST_PAUSE
+        while not self.is_stopping:
+            batches = self.result.batches
+            try:
+                with _Session(self, renew=renew) as session:
+                    renew, has_begun = False, True
+                    session.run(once=once)
+                return self.result
+            except (psycopg2.OperationalError, psycopg2.InterfaceError, TException, OSError) as error:
+                if isinstance(error, ExceptionStruct) and not _passes(error):
+                    raise
+                if not has_begun and isinstance(error, psycopg2.Error):
+                    raise CaptureError(f"can't connect to the source: {' '.join(str(error).split())}") from None
+                if self.result.batches > batches or failing_since is None:
+                    failing_since, pause = time.monotonic(), _FIRST_PAUSE
+                if time.monotonic() - failing_since > self.options.retry_seconds:
+                    raise
+                metrics.RECONNECTS.inc()
+                logger.warning("beginning again after the last batch: %s", " ".join(str(error).split()))
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return self.result
+
+
+def _passes(error: ExceptionStruct) -> bool:
+    """Whether a refusal of the metastore's is of this batch alone: its instant was aborted while nobody answered."""
+    return type(error).__name__ in ("NoSuchObjectException", "MetaException")
+
+
+class _Session(Closing):
+    """One attempt: from what the raw table has to the first failure, which leaves what was committed before."""
+
+    def __init__(self, capture: Capture, *, renew: bool) -> None:
+        self._capture = capture
+        self._options = options = capture.options
+        self._raw = RawTable(capture.client, options.into)
+        self._raw.create()
+        self._source = Source(options.source)
+        self._batch: Batch | None = None
+        self._batch_due = 0.0
+        self._rows: dict[str, int] = {}
+        self._cursor: ReplicationCursor | None = None
+        self._looked = 0.0
+        self._acknowledged = 0
+        self._last_commit_time = 0
+        self._end_mark: str | None = None
+        self._idle_mark: str | None = None
+        try:
+            self._source.check(options.publication)
+            self.state = self._prepared(renew=renew)
+        except BaseException:
+            self.close()
+            raise
+        self._written = self.state.copy()
+        self._changes = Changes(
+            self.state, self._add, self._key_of, lambda columns: self._source.type_names([*columns])
+        )
+        self._snapshots = Snapshots(
+            self._source,
+            self.state,
+            self._changes,
+            self._add,
+            chunk_rows=options.chunk_rows,
+            keep_alive=lambda: self._acknowledge(self._acknowledged),
+        )
+
+    def close(self) -> None:
+        if self._batch is not None:
+            self._batch.abandon()
+            self._batch = None
+        self._source.close()
+
+    # --- before it begins -------------------------------------------------------------------------------------
+
+    def _prepared(self, *, renew: bool) -> State:
+        """The state to go on from; the slot is there afterwards. Raises CaptureError."""
+        options, identity = self._options, self._source.identity()
+        known = None if renew else self._raw.state()
+        slot = self._source.slot(options.slot)
+        if known is None:
+            state = self._new_epoch(identity) if renew else None
+            if slot is not None and renew:
+                self._source.drop_slot(options.slot)
+            if slot is None or renew:
+                self._make_slot()
+            return state or State(
+                options.slot, options.publication, identity.system, identity.timeline, identity.database
+            )
+        if (known.slot, known.publication) != (options.slot, options.publication):
+            raise CaptureError(
+                f"{options.into} is captured by the slot {known.slot} from the publication {known.publication}, not"
+                f" {options.slot} and {options.publication}: give these, or another table"
+            )
+        if (known.system, known.database) != (identity.system, identity.database):
+            raise CaptureError(f"{options.into} has the changes of another database: give another table with --into")
+        if known.timeline != identity.timeline or known.lsn > identity.lsn:
+            raise SlotLost(
+                "a standby or a backup has taken the place of the source, whose log needn't have all that was captured:"
+                " start again with --new-snapshot"
+            )
+        if slot is None and not known.lsn:
+            self._make_slot()  # a run ended between its first instant and this
+        elif slot is None:
+            raise SlotLost(f"the source has no slot {options.slot} any more: start again with --new-snapshot")
+        elif known.lsn and slot.confirmed_lsn > known.lsn:
+            raise SlotLost(
+                f"the slot {options.slot} was made anew, or read by another program: changes are missing; start again"
+                " with --new-snapshot"
+            )
+        return known
+
+    def _make_slot(self) -> None:
+        self._source.create_slot(self._options.slot)
+        if self._source.retention_limit() < 0:
+            logger.warning(
+                "the source keeps log for the slot without limit, and a capture that stands still fills its disk: set"
+                " max_slot_wal_keep_size there"
+            )
+
+    def _new_epoch(self, identity: Identity) -> State:
+        """Writes down that all tables are read anew, before the slot of old is dropped."""
+        options = self._options
+        before = self._last_state()
+        state = State(options.slot, options.publication, identity.system, identity.timeline, identity.database)
+        if before is None:
+            return state
+        state.epoch, state.batch = before.epoch + 1, before.batch + 1
+        batch = self._raw.batch()
+        begin = Begin(0, now_ms() * 1000, 0)
+        for ordinal, name in enumerate(sorted(before.tables), 1):
+            batch.add(
+                name, Row("truncate", None, None, None, 0, begin.commit_time, state.epoch, begin.commit_lsn, ordinal)
+            )
+        batch.complete(state)
+        return state
+
+    def _last_state(self) -> State | None:
+        """The last state, undone or not."""
+        lake = self._raw.lake
+        for each in lake.instants(
+            actions=["commit"], states=["completed"], latest_first=True, include_archived=True, page=100
+        ):
+            state = State.parse(lake.details(each.timestamp, each.action).metadata.get("completed"))
+            if state is not None:
+                return state
+        return None
+
+    def _key_of(self, relation: Relation) -> tuple[str, ...]:
+        """The key of a table, in the order in which chunks have it."""
+        flagged = {each.name for each in relation.columns if each.in_key}
+        found = self._source.tables(self._options.publication, relation.oid)
+        if found and (relation.identity in "fn" or set(found[0].key) == flagged):
+            return found[0].key
+        return () if relation.identity in "fn" else tuple(each.name for each in relation.columns if each.in_key)
+
+    # --- the stream -------------------------------------------------------------------------------------------
+
+    def run(self, *, once: bool) -> None:
+        """Captures until the capture is stopped or, with `once`, has caught up."""
+        self._snapshots.find_tables()
+        with self._source.stream(self._options.slot, self._options.publication) as cursor:
+            self._cursor = cursor
+            self._capture.pause("streaming")
+            while not self._is_over(once=once):
+                message = cursor.read_message()
+                if message is None:
+                    self._idle(cursor)
+                    continue
+                commitment = self._changes.take(decode(message.payload))
+                if commitment is not None:
+                    self._ended(commitment)
+            self._commit()
+            self._acknowledge(self._safe_lsn())
+
+    def _is_over(self, *, once: bool) -> bool:
+        if self._changes.is_open:
+            return False
+        if self._capture.is_stopping:
+            return True
+        if once and self._end_mark is None and self.state.is_snapshot_done and not self._snapshots.is_pending:
+            self._end_mark = uuid.uuid4().hex
+            self._source.mark(self._end_mark)
+        return self._end_mark == ""
+
+    def _ended(self, commitment: Commitment) -> None:
+        """A transaction has come to its end."""
+        if commitment.is_new:
+            self.state.lsn = commitment.end_lsn
+            self._last_commit_time = commitment.begin.commit_time
+        if commitment.marks:
+            if self._snapshots.land(commitment):
+                self._capture.pause("chunk")
+            if self._end_mark in commitment.marks:
+                # What a snapshot has missed meanwhile is read first.
+                self._end_mark = "" if self.state.is_snapshot_done else None
+            if self._idle_mark in commitment.marks:
+                self._idle_mark = None
+                self._commit(even_without_rows=True)
+        self._snapshots.advance()
+        if self._batch is not None and (
+            self._batch.rows >= self._options.batch_rows or time.monotonic() >= self._batch_due
+        ):
+            self._commit()
+        if time.monotonic() - self._looked > _LAG_SECONDS:
+            self._look()
+
+    def _idle(self, cursor: ReplicationCursor) -> None:
+        """Nothing has come: does what is due, and waits."""
+        now = time.monotonic()
+        if not self._changes.is_open:
+            self._snapshots.advance()
+            if now - self._looked > _LAG_SECONDS:
+                self._look()
+            if self._batch is not None and now >= self._batch_due:
+                self._commit()
+            elif self._idle_mark is None and cursor.wal_end - self._written.lsn > _IDLE_BYTES:
+                self._idle_mark = uuid.uuid4().hex
+                self._source.mark(self._idle_mark)
+            elif self._acknowledged < self._written.lsn and not self._snapshots.is_pending:
+                self._forget_seen()
+                self._acknowledge(self._safe_lsn())
+        select.select([cursor], [], [], _TICK_SECONDS)
+
+    # --- batches ----------------------------------------------------------------------------------------------
+
+    def _add(self, table: str, row: Row) -> None:
+        if self._batch is None:
+            self._batch = self._raw.batch()
+            self._batch_due = time.monotonic() + self._options.interval
+        self._batch.add(table, row)
+        self._rows[table] = self._rows.get(table, 0) + 1
+
+    def _commit(self, *, even_without_rows: bool = False) -> None:
+        """Completes the batch, with the state after it, and acknowledges what it had."""
+        if self._batch is None and not even_without_rows and self.state.tables == self._written.tables:
+            return
+        batch = self._batch or self._raw.batch()
+        self._batch = batch
+        self.state.batch += 1
+        self._capture.pause("before")
+        batch.complete(self.state)
+        self._batch = None
+        self._capture.pause("completed")
+        self._written = self.state.copy()
+        self._count(batch.rows)
+        if not self._snapshots.is_pending:
+            self._forget_seen()
+        self._acknowledge(self._safe_lsn())
+        self._capture.pause("acknowledged")
+        self._capture.on_commit(self._written)
+
+    def _count(self, rows: int) -> None:
+        result = self._capture.result
+        for table, number in self._rows.items():
+            result.rows[table] = result.rows.get(table, 0) + number
+        self._rows.clear()
+        result.batches += 1
+        metrics.ROWS.inc(rows)
+        metrics.BATCHES.inc()
+        if self._last_commit_time:
+            metrics.LAG_SECONDS.set(max(0.0, time.time() - self._last_commit_time / 1e6))
+
+    def _forget_seen(self) -> None:
+        if self._changes.recent:
+            self._changes.forget_seen(self._source.seen_now())
+
+    def _safe_lsn(self) -> int:
+        """What a new stream needn't bring again: it is written, and later queries see it."""
+        recent = [each.begin.commit_lsn for each in self._changes.recent]
+        return min([self._written.lsn, *recent])
+
+    def _acknowledge(self, lsn: int) -> None:
+        assert self._cursor is not None
+        self._acknowledged = max(self._acknowledged, lsn)
+        # Once the last message is acknowledged, psycopg2 acknowledges the end of the server's log by itself. The slot
+        # would then be ahead of the raw table, as is one that another program reads. One byte less skips no commit.
+        flushed = max(0, self._acknowledged - 1)
+        self._cursor.send_feedback(write_lsn=flushed, flush_lsn=flushed, force=True)  # type: ignore[no-untyped-call]
+
+    def _look(self) -> None:
+        """Looks at the lag of the slot, and for new tables."""
+        self._looked = time.monotonic()
+        self._snapshots.find_tables()
+        slot = self._source.slot(self._options.slot)
+        if slot is None:
+            return
+        metrics.LAG_BYTES.set(slot.behind)
+        metrics.RETAINED_BYTES.set(slot.retained)
+        if slot.retained > self._options.alarm_bytes or slot.status in ("unreserved", "lost"):
+            logger.warning(
+                json.dumps(
+                    {"alarm": "slot lag", "slot": self._options.slot, "status": slot.status, "bytes": slot.retained}
+                )
+            )
+
+
+def _nothing(step: str) -> None:
+    """The default of `pause`."""

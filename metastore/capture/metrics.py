@@ -1,0 +1,10 @@
+"""Counts for Prometheus, of this process."""
+
+from prometheus_client import Counter, Gauge
+
+ROWS = Counter("capture_rows", "Rows that were written into the raw table.")
+BATCHES = Counter("capture_batches", "Instants that were completed.")
+RECONNECTS = Counter("capture_reconnects", "How often the source or the metastore was lost.")
+LAG_BYTES = Gauge("capture_slot_lag_bytes", "Log of the source that the slot hasn't acknowledged.")
+RETAINED_BYTES = Gauge("capture_slot_retained_bytes", "Log that the source keeps because of the slot.")
+LAG_SECONDS = Gauge("capture_lag_seconds", "From a commit in the source to that of its rows here, of the latest batch.")

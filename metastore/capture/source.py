@@ -1,0 +1,390 @@
+"""A Postgres whose changes are captured: its catalog, its slot, chunks of its tables. All SQL of capture is here."""
+
+import logging
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import psycopg2
+import psycopg2.extensions
+from psycopg2 import sql
+from psycopg2.extras import LogicalReplicationConnection, ReplicationCursor
+
+from metastore.capture.errors import CaptureError, SlotLost
+from metastore.capture.pgoutput import Column
+from metastore.capture.positions import SnapshotOfTransactions, parse_lsn
+from metastore.capture.values import SESSION_SETTINGS
+from metastore.client.closing import Closing
+
+logger = logging.getLogger(__name__)
+
+MESSAGE_PREFIX = "metastore.capture"
+"""Of the messages that a capture writes into the log, as marks of its own."""
+
+MINIMUM_VERSION = 150_000
+"""Postgres 15: publications say which columns and rows they publish."""
+
+_CONNECT_SECONDS = 10
+_FETCH = 10_000
+
+_TABLES = """
+SELECT p.schemaname, p.tablename, c.oid, c.relreplident, p.rowfilter,
+       (SELECT json_agg(json_build_array(a.attname, a.atttypid::bigint, a.atttypmod) ORDER BY a.attnum)
+          FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = ANY (p.attnames)),
+       (SELECT array_agg(a.attname::text ORDER BY k.place)
+          FROM pg_index i CROSS JOIN unnest(i.indkey) WITH ORDINALITY AS k (number, place)
+          JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
+         WHERE i.indrelid = c.oid AND k.place <= i.indnkeyatts AND i.indisvalid
+           AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END)
+  FROM pg_publication_tables p
+  JOIN pg_namespace n ON n.nspname = p.schemaname
+  JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename
+ WHERE p.pubname = %s AND (%s::oid IS NULL OR c.oid = %s::oid)
+ ORDER BY 1, 2
+"""
+
+_SLOT = """
+SELECT slot_type = 'logical' AND plugin = 'pgoutput' AND database = current_database(), active, wal_status,
+       confirmed_flush_lsn, pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn),
+       pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), safe_wal_size
+  FROM pg_replication_slots WHERE slot_name = %s
+"""
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A published table. `key`: the columns that identify its rows in the log; empty for none. `filter`: the
+    publication's condition, in SQL."""
+
+    oid: int
+    schema: str
+    table: str
+    identity: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    filter: str | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.schema}.{self.table}"
+
+    @property
+    def key_places(self) -> tuple[int, ...]:
+        """Where the key's columns are among the columns."""
+        names = [each.name for each in self.columns]
+        return tuple(names.index(each) for each in self.key)
+
+
+class Identity(NamedTuple):
+    """A database. `system`: of its cluster, `timeline` another one after a standby took its place, `lsn` the end of its
+    log."""
+
+    system: str
+    timeline: int
+    lsn: int
+    database: str
+
+
+class Slot(NamedTuple):
+    """A replication slot. Sizes in bytes of log: `behind` what isn't acknowledged, `retained` what the source keeps
+    because of it, `safe` how much may still be written before the source drops it (None: without limit)."""
+
+    active: bool
+    status: str
+    confirmed_lsn: int
+    behind: int
+    retained: int
+    safe: int | None
+
+
+class Chunk(NamedTuple):
+    """Rows of a table as one snapshot of transactions saw them, each a list of texts and None."""
+
+    table: SourceTable
+    seen: SnapshotOfTransactions
+    rows: list[tuple[str | None, ...]]
+
+
+class Source(Closing):
+    """Connections to a source. Reads, but for its own marks in the log and its slot. Not thread-safe."""
+
+    def __init__(self, url: str) -> None:
+        """`url`: as libpq takes it; what it doesn't say comes from libpq's environment and files. Connects at once.
+
+        Raises CaptureError for a URL that libpq doesn't take, psycopg2.OperationalError if nobody answers.
+        """
+        self.dsn = _dsn(url)
+        self._connection = self._connect()
+        self._connection.autocommit = True
+        self._chunks: psycopg2.extensions.connection | None = None
+
+    def close(self) -> None:
+        for each in (self._connection, self._chunks):
+            if each is not None:
+                each.close()
+
+    # --- what there is ----------------------------------------------------------------------------------------
+
+    def identity(self) -> Identity:
+        """Which database this is."""
+        with self._replication() as cursor:
+            cursor.execute("IDENTIFY_SYSTEM")
+            [(system, timeline, position, database)] = cursor.fetchall()
+            return Identity(system, timeline, parse_lsn(position), database)
+
+    def check(self, publication: str) -> None:
+        """Raises CaptureError, with what to do, if the source can't be captured."""
+        if self._connection.server_version < MINIMUM_VERSION:
+            raise CaptureError(f"the source is Postgres {self._connection.server_version // 10_000}: capture needs 15")
+        [(level,)] = self._rows("SHOW wal_level")
+        if level != "logical":
+            raise CaptureError(f"the source's wal_level is {level}: set it to logical, and restart Postgres")
+        found = self._rows(
+            "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %s",
+            publication,
+        )
+        if not found:
+            raise CaptureError(
+                f"the source has no publication {publication}: CREATE PUBLICATION {publication} FOR TABLE … makes it"
+            )
+        if not found[0][0]:
+            raise CaptureError(
+                f"the publication {publication} leaves out changes: ALTER PUBLICATION {publication}"
+                " SET (publish = 'insert, update, delete, truncate')"
+            )
+
+    def tables(self, publication: str, oid: int | None = None) -> list[SourceTable]:
+        """The tables of a publication, or that one of them with an oid."""
+        return _tables(self._rows(_TABLES, publication, oid, oid))
+
+    def type_names(self, columns: Sequence[Column]) -> list[str]:
+        """How Postgres writes the types of some columns; `???` for a type that has been dropped."""
+        oids, modifiers = [each.type_oid for each in columns], [each.modifier for each in columns]
+        query = "SELECT format_type(o, m) FROM unnest(%s::oid[], %s::int[]) WITH ORDINALITY AS t (o, m, n) ORDER BY n"
+        return [row[0] for row in self._rows(query, oids, modifiers)]
+
+    def seen_now(self) -> SnapshotOfTransactions:
+        """Which transactions a query sees now."""
+        [(text,)] = self._rows("SELECT pg_current_snapshot()::text")
+        return SnapshotOfTransactions.parse(text)
+
+    def mark(self, content: str) -> None:
+        """Writes a message into the log, in a transaction of its own. It comes by the stream after all that committed
+        before this call."""
+        self._rows("SELECT pg_logical_emit_message(true, %s, %s)", MESSAGE_PREFIX, content)
+
+    # --- the slot ---------------------------------------------------------------------------------------------
+
+    def slot(self, name: str) -> Slot | None:
+        """A slot; None if there is none. Raises CaptureError for a slot that isn't for this."""
+        found = self._rows(_SLOT, name)
+        if not found:
+            return None
+        is_ours, active, status, confirmed, behind, retained, safe = found[0]
+        if not is_ours:
+            raise CaptureError(f"the slot {name} is of another database or plugin: choose another name with --slot")
+        lsn = parse_lsn(confirmed) if confirmed else 0
+        return Slot(
+            active, status or "", lsn, int(behind or 0), int(retained or 0), None if safe is None else int(safe)
+        )
+
+    def create_slot(self, name: str) -> None:
+        """Makes a slot; changes count from here on. Waits for the transactions that write now."""
+        self._rows("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", name)
+
+    def drop_slot(self, name: str) -> bool:
+        """Drops a slot. False if there was none. Raises CaptureError if it is in use."""
+        try:
+            return bool(
+                self._rows(
+                    "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s", name
+                )
+            )
+        except psycopg2.errors.ObjectInUse:
+            raise CaptureError(f"the slot {name} is in use: stop the capture first") from None
+
+    def retention_limit(self) -> int:
+        """How much log the source keeps for a slot, in MB; -1 for all of it."""
+        [(found,)] = self._rows("SELECT setting::int FROM pg_settings WHERE name = 'max_slot_wal_keep_size'")
+        return int(found)
+
+    @contextmanager
+    def stream(self, slot: str, publication: str) -> Iterator[ReplicationCursor]:
+        """The changes that a slot hasn't acknowledged, from `read_message` of the cursor.
+
+        Raises SlotLost if the source has removed what the slot hasn't acknowledged, psycopg2.Error.
+        """
+        with self._replication() as cursor:
+            options = {"proto_version": "1", "publication_names": f'"{publication}"', "messages": "true"}
+            try:
+                cursor.start_replication(slot_name=slot, decode=False, status_interval=1, options=options)
+            except psycopg2.errors.ObjectNotInPrerequisiteState as error:
+                raise SlotLost(
+                    f"the slot {slot} can't be read: {str(error).strip()}; start again with --new-snapshot"
+                ) from None
+            yield cursor
+
+    # --- rows -------------------------------------------------------------------------------------------------
+
+    def chunk(
+        self,
+        publication: str,
+        oid: int,
+        key: tuple[str, ...],
+        after: tuple[str, ...] | None,
+        limit: int,
+        *,
+        among: Collection[tuple[str, ...]] | None = None,
+    ) -> Chunk | None:
+        """The next rows of a table in the order of its key, or those `among` some keys. Nothing is locked.
+
+        `key`: the key's columns that `after` is of; if the table has another key by now, the chunk begins anew. None if
+        the table isn't published any more, or has no key.
+        """
+        with self._reading() as cursor:
+            [(seen,)] = _fetched(cursor, "SELECT pg_current_snapshot()::text", ())
+            found = _tables(_fetched(cursor, _TABLES, (publication, oid, oid)))
+            if not found or not found[0].key:
+                return None
+            table = found[0]
+            after = after if key == table.key else None
+            query, values = _chunk_query(table, after, among, limit)
+            _as_text(cursor)
+            return Chunk(table, SnapshotOfTransactions.parse(seen), _fetched(cursor, query, values))
+
+    @contextmanager
+    def whole(
+        self, publication: str, oid: int
+    ) -> Iterator[tuple[SourceTable, int, Iterator[tuple[str | None, ...]]] | None]:
+        """A table, a position in the log, and all rows as of exactly there; None if it isn't published any more.
+
+        A temporary slot gives the position. It waits for the transactions that write now.
+        """
+        with self._replication() as exporting:
+            name = f"metastore_snapshot_{exporting.connection.info.backend_pid}"
+            exporting.execute(f'CREATE_REPLICATION_SLOT "{name}" TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT')
+            [(_, position, snapshot, _)] = exporting.fetchall()
+            with self._reading() as cursor:
+                cursor.execute("SET TRANSACTION SNAPSHOT %s", (snapshot,))
+                found = _tables(_fetched(cursor, _TABLES, (publication, oid, oid)))
+                if not found:
+                    yield None
+                    return
+                with cursor.connection.cursor("whole") as rows:
+                    rows.itersize = _FETCH
+                    _as_text(rows)
+                    rows.execute(_select(found[0], with_values=False))
+                    yield found[0], parse_lsn(position), rows
+
+    # --- connections ------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        """A transaction in which all statements see the same."""
+        if self._chunks is None or self._chunks.closed:
+            self._chunks = self._connect()
+            self._chunks.set_session(isolation_level="REPEATABLE READ", readonly=True)
+        with self._chunks, self._chunks.cursor() as cursor:
+            yield cursor
+
+    @contextmanager
+    def _replication(self) -> Iterator[ReplicationCursor]:
+        connection = self._connect(connection_factory=LogicalReplicationConnection)
+        try:
+            with connection.cursor() as cursor:
+                yield cursor
+        finally:
+            connection.close()
+
+    def _connect(self, **options: Any) -> Any:
+        # Marks in the log needn't wait for replicas.
+        settings = {**SESSION_SETTINGS, "synchronous_commit": "local"}
+        listed = " ".join(f"-c {name}={value.replace(' ', '')}" for name, value in settings.items())
+        return psycopg2.connect(
+            self.dsn,
+            connect_timeout=_CONNECT_SECONDS,
+            application_name="metastore capture",
+            options=listed,
+            keepalives_idle=30,
+            **options,
+        )
+
+    def _rows(self, query: str, *values: object) -> list[Any]:
+        with self._connection.cursor() as cursor:
+            return _fetched(cursor, query, values)
+
+
+@contextmanager
+def open_source(url: str) -> Iterator[Source]:
+    """A source for one look at it. What goes wrong with it in the block is a CaptureError."""
+    try:
+        with Source(url) as opened:
+            yield opened
+    except psycopg2.Error as error:
+        raise CaptureError(f"the source: {' '.join(str(error).split())}") from None
+
+
+def _dsn(url: str) -> str:
+    """The connection string for a URL, also one of SQLAlchemy's. Raises CaptureError."""
+    plain = re.sub(r"^(postgres(?:ql)?)\+\w+://", r"\1://", url)
+    if not re.match(r"^postgres(ql)?://", plain):
+        raise CaptureError("the source is a URL of the form postgresql://USER@HOST:5432/DATABASE")
+    try:
+        return str(psycopg2.extensions.make_dsn(plain))
+    except psycopg2.ProgrammingError as error:
+        raise CaptureError(f"libpq doesn't take the source's URL: {str(error).strip()}") from None
+
+
+def _tables(rows: Sequence[Any]) -> list[SourceTable]:
+    found = []
+    for schema, table, oid, identity, filter, columns, key in rows:
+        names = {name for name, _, _ in columns}
+        own = tuple(key) if key and set(key) <= names else ()
+        made = tuple(Column(name, kind, modifier, name in own) for name, kind, modifier in columns)
+        found.append(SourceTable(oid, schema, table, identity, made, own, filter))
+    return found
+
+
+def _select(table: SourceTable, *, with_values: bool) -> sql.Composed:
+    columns = sql.SQL(", ").join(sql.Identifier(each.name) for each in table.columns)
+    condition = sql.SQL(f" WHERE ({table.filter})" if table.filter else " WHERE true")
+    if with_values and table.filter:
+        condition = sql.SQL(condition.string.replace("%", "%%"))
+    return sql.SQL("SELECT {} FROM {}").format(columns, sql.Identifier(table.schema, table.table)) + condition
+
+
+def _chunk_query(
+    table: SourceTable,
+    after: tuple[str, ...] | None,
+    among: Collection[tuple[str, ...]] | None,
+    limit: int,
+) -> tuple[sql.Composed, list[object]]:
+    """The query of a chunk, and its values. These are literals without a type, which take that of their column."""
+    key = sql.SQL(", ").join(map(sql.Identifier, table.key))
+    one = sql.SQL("({})").format(sql.SQL(", ").join([sql.Placeholder()] * len(table.key)))
+    query, values = _select(table, with_values=True), []
+    if among is not None:
+        listed = sql.SQL(", ").join([one] * len(among))
+        query += sql.SQL(" AND ({}) IN ({})").format(key, listed)
+        values = [value for each in among for value in each]
+    elif after is not None:
+        query += sql.SQL(" AND ({}) > {}").format(key, one)
+        values = [*after]
+    return query + sql.SQL(" ORDER BY {} LIMIT %s").format(key), [*values, limit]
+
+
+def _fetched(cursor: Any, query: Any, values: Sequence[object]) -> list[Any]:
+    cursor.execute(query, values or None)
+    return cursor.fetchall() if cursor.description else []
+
+
+_TEXTS = psycopg2.extensions.new_type(
+    tuple(psycopg2.extensions.string_types), "METASTORE_TEXT", lambda value, cursor: value
+)
+
+
+def _as_text(cursor: Any) -> None:
+    """Values of all types come as Postgres writes them, as they do by the log."""
+    psycopg2.extensions.register_type(_TEXTS, cursor)

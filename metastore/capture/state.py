@@ -1,0 +1,105 @@
+"""How far a capture has come. It is part of each of its instants: the raw table's timeline is the only checkpoint."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+METADATA_KEY = "capture"
+"""Of the JSON object in an instant's metadata."""
+
+
+class Phase(StrEnum):
+    """What the snapshot of a table has come to."""
+
+    CHUNKS = "chunks"
+    """Its rows are read in chunks, in the order of its key."""
+    WHOLE = "whole"
+    """It has no key: it is read as a whole, and its changes count from there on."""
+    DONE = "done"
+
+
+@dataclass(frozen=True)
+class TableProgress:
+    """How far a table has come.
+
+    `oid`: pg_class's, by which a table that was made anew is known. `key` and `after`: the columns by which chunks are
+    read, and their values in the last row read. `rows`: read so far. `start_lsn`: changes with earlier commits don't
+    count. `shape`: a fingerprint of the columns that were last written down.
+    """
+
+    oid: int
+    phase: Phase
+    key: tuple[str, ...] = ()
+    after: tuple[str, ...] | None = None
+    rows: int = 0
+    start_lsn: int = 0
+    shape: str = ""
+
+
+@dataclass
+class State:
+    """A capture after one of its instants.
+
+    `system`: the source's identifier; `timeline` is another one after a standby took its place. `epoch` grows with each
+    snapshot of all tables anew. `lsn`: commits before it are written. `batch`: the number of the instant. `rereads`:
+    keys of rows of which a value is missing, by table.
+    """
+
+    slot: str
+    publication: str
+    system: str
+    timeline: int
+    database: str
+    epoch: int = 1
+    batch: int = 0
+    lsn: int = 0
+    tables: dict[str, TableProgress] = field(default_factory=dict)
+    rereads: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
+
+    @property
+    def is_snapshot_done(self) -> bool:
+        """Whether all rows have been read that were there when their tables were first seen."""
+        return all(each.phase is Phase.DONE for each in self.tables.values()) and not any(self.rereads.values())
+
+    def copy(self) -> "State":
+        rereads = {name: set(keys) for name, keys in self.rereads.items()}
+        return dataclasses.replace(self, tables=dict(self.tables), rereads=rereads)
+
+    def advance(self, table: str, **changes: Any) -> None:
+        """Changes what is known of a table; fields as of TableProgress."""
+        self.tables[table] = dataclasses.replace(self.tables[table], **changes)
+
+    def metadata(self, rows: int) -> bytes:
+        """The metadata of an instant that wrote some rows."""
+        sent = dataclasses.asdict(self)
+        sent["rereads"] = {name: sorted(keys) for name, keys in self.rereads.items() if keys}
+        return json.dumps({"operation": "capture", "rows": rows, METADATA_KEY: sent}, separators=(",", ":")).encode()
+
+    @classmethod
+    def parse(cls, metadata: bytes | None) -> "State | None":
+        """The state in an instant's metadata; None if it isn't one of a capture."""
+        try:
+            found = json.loads(metadata or b"null")
+        except ValueError:
+            return None
+        sent = found.get(METADATA_KEY) if isinstance(found, dict) else None
+        if not isinstance(sent, dict):
+            return None
+        tables = {name: _progress(each) for name, each in sent.pop("tables").items()}
+        rereads = {name: {tuple(key) for key in keys} for name, keys in sent.pop("rereads").items()}
+        return cls(**sent, tables=tables, rereads=rereads)
+
+
+def _progress(sent: Mapping[str, Any]) -> TableProgress:
+    after = sent["after"]
+    return TableProgress(
+        **{
+            **sent,
+            "phase": Phase(sent["phase"]),
+            "key": tuple(sent["key"]),
+            "after": None if after is None else tuple(after),
+        }
+    )

@@ -1,0 +1,289 @@
+"""`metastore capture`: the changes of a database, as they come, in a raw table."""
+
+import importlib.util
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from metastore.cli.confirming import confirm
+from metastore.cli.connection import connect, uri_option
+from metastore.cli.group import Group
+from metastore.cli.lake import table_parts
+from metastore.cli.output import counted, json_option, print_json, print_list, print_record
+from metastore.errors import UserError
+
+if TYPE_CHECKING:
+    from metastore.capture.capture import Capture
+    from metastore.capture.state import State
+
+DEFAULT_ALARM = 1 << 30
+_PROGRESS_SECONDS = 2.0
+
+
+class _CaptureGroup(Group):
+    """Takes a source's URL in the place of a command as `run`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        return super().resolve_command(ctx, ["run", *args] if "://" in args[0] else args)
+
+
+@click.group(cls=_CaptureGroup)
+def capture() -> None:
+    """Capture the changes of a database into a raw table.
+
+    SOURCE is a URL such as postgresql://capture@db.example/shop. The password comes from PGPASSWORD, from a file
+    (~/.pgpass, PGPASSFILE) or from a service (?service=shop). `metastore capture SOURCE …` is `metastore capture run
+    SOURCE …`.
+
+    \b
+    Examples:
+      metastore capture postgresql://capture@db.example/shop --publication lake --into raw.shop
+      metastore capture status postgresql://capture@db.example/shop --into raw.shop
+    """
+    if importlib.util.find_spec("pyarrow") is None:
+        raise UserError("pyarrow is missing: pip install 'lake-metastore[capture]'")
+
+
+def _into_option(command: Any) -> Any:
+    return click.option("--into", required=True, metavar="DATABASE.TABLE", callback=_table_name, help="The raw table.")(
+        command
+    )
+
+
+def _table_name(_: click.Context, __: click.Parameter, value: str) -> str:
+    return ".".join(table_parts(value))
+
+
+def _slot_of(slot: str | None, into: str) -> str:
+    """The name of the slot, by default after the raw table."""
+    if slot is not None:
+        return slot
+    plain = "".join(each if each.isascii() and each.isalnum() else "_" for each in into.lower())
+    return f"metastore_{plain}"[:63]
+
+
+@capture.command()
+@click.argument("source")
+@click.option("--publication", required=True, metavar="NAME", help="What the source publishes.")
+@_into_option
+@uri_option
+@click.option("--slot", metavar="NAME", help="The replication slot. [default: metastore_DATABASE_TABLE]")
+@click.option("--once", is_flag=True, help="End when all that was there at the start is captured.")
+@click.option(
+    "--interval", type=click.FloatRange(0.1, 3_600), default=5.0, show_default=True, help="Seconds between two commits."
+)
+@click.option("--new-snapshot", is_flag=True, help="Make a new slot, and read all tables anew.")
+@click.option(
+    "--alarm-bytes",
+    type=click.IntRange(1),
+    default=DEFAULT_ALARM,
+    show_default=True,
+    help="Warn when the source keeps more log than this for the slot.",
+)
+@click.option("--metrics-port", type=click.IntRange(1, 65_535), metavar="N", help="Where /metrics is. [default: none]")
+@json_option
+def run(
+    source: str,
+    publication: str,
+    into: str,
+    uri: str,
+    slot: str | None,
+    once: bool,
+    interval: float,
+    new_snapshot: bool,
+    alarm_bytes: int,
+    metrics_port: int | None,
+    as_json: bool,
+) -> None:
+    """Capture until stopped: the rows that are there, and every change.
+
+    \b
+    Examples:
+      metastore capture run postgresql://capture@db.example/shop --publication lake --into raw.shop
+      metastore capture run 'postgresql:///?service=shop' --publication lake --into raw.shop --once
+    """
+    from prometheus_client import start_http_server
+
+    with connect(uri):  # says at once if nobody answers
+        pass
+    from metastore.capture.capture import Capture, Options
+    from metastore.client.lake import LakeClient
+
+    options = Options(
+        source=source,
+        publication=publication,
+        into=into,
+        slot=_slot_of(slot, into),
+        interval=interval,
+        alarm_bytes=alarm_bytes,
+        new_snapshot=new_snapshot,
+    )
+    if metrics_port is not None:
+        start_http_server(metrics_port, "127.0.0.1")
+    with LakeClient(uri) as client:
+        running = Capture(client, options)
+        _report(running)
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+        for number in handlers:
+            signal.signal(number, lambda *_: running.stop())
+        try:
+            result = running.run(once=once)
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+    if as_json:
+        print_json({"batches": result.batches, "rows": result.rows})
+    else:
+        print_list("table", ("table", "rows"), sorted(result.rows.items()))
+
+
+def _report(running: "Capture") -> None:
+    """Says on stderr how far the capture has come, every other second at most."""
+    next_report = time.monotonic() + _PROGRESS_SECONDS
+
+    def report(state: "State") -> None:
+        nonlocal next_report
+        if time.monotonic() < next_report:
+            return
+        next_report = time.monotonic() + _PROGRESS_SECONDS
+        reading = [name for name, each in state.tables.items() if each.phase != "done"]
+        doing = f"reading {', '.join(reading[:3])}" if reading else "following the log"
+        click.echo(f"{counted(sum(running.result.rows.values()), 'row')} captured, {doing}", err=True)
+
+    running.on_commit = report
+
+
+@capture.command()
+@click.argument("source", required=False)
+@_into_option
+@uri_option
+@click.option(
+    "--alarm-bytes",
+    type=click.IntRange(1),
+    default=DEFAULT_ALARM,
+    show_default=True,
+    help="Exit with 1 if the source keeps more log than this for the slot.",
+)
+@json_option
+def status(source: str | None, into: str, uri: str, alarm_bytes: int, as_json: bool) -> None:
+    """Show how far a capture has come, and with SOURCE how far its slot is behind.
+
+    \b
+    Example:
+      metastore capture status postgresql://capture@db.example/shop --into raw.shop
+    """
+    from metastore.capture.positions import format_lsn
+
+    state = _state(uri, into)
+    found: dict[str, object] = {
+        "slot": state.slot,
+        "publication": state.publication,
+        "epoch": state.epoch,
+        "position": format_lsn(state.lsn),
+        "batches": state.batch,
+        "snapshot": "done" if state.is_snapshot_done else "reading",
+    }
+    trouble = None
+    if source is not None:
+        trouble = _slot_status(source, state, alarm_bytes, found)
+    tables = [(name, each.phase.value, each.rows) for name, each in sorted(state.tables.items())]
+    if as_json:
+        listed = [{"table": name, "snapshot": phase, "rows": rows} for name, phase, rows in tables]
+        print_json({**found, "alarm": trouble, "tables": listed})
+    else:
+        print_record(found)
+        print_list("table", ("table", "snapshot", "rows read"), tables)
+    if trouble is not None:
+        raise UserError(trouble)
+
+
+def _slot_status(source: str, state: "State", alarm_bytes: int, found: dict[str, object]) -> str | None:
+    """Adds what is known of the slot; returns what is wrong with it."""
+    from metastore.capture.source import open_source
+
+    with open_source(source) as opened:
+        slot = opened.slot(state.slot)
+        limit = opened.retention_limit()
+    if slot is None:
+        return f"the source has no slot {state.slot} any more: start again with --new-snapshot"
+    found |= {
+        "active": slot.active,
+        "slot_status": slot.status,
+        "lag_bytes": slot.behind,
+        "retained_bytes": slot.retained,
+        "safe_bytes": slot.safe,
+        "retention_limit_mb": None if limit < 0 else limit,
+    }
+    if slot.status == "lost":
+        return f"the source has dropped the log that {state.slot} needs: start again with --new-snapshot"
+    if slot.retained > alarm_bytes:
+        return f"the source keeps {slot.retained:,} bytes of log for {state.slot}: is the capture running?"
+    return None
+
+
+@capture.command()
+@click.argument("source")
+@_into_option
+@uri_option
+@click.option("--slot", metavar="NAME", help="The replication slot. [default: that of the raw table]")
+@click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+@json_option
+def drop(source: str, into: str, uri: str, slot: str | None, yes: bool, as_json: bool) -> None:
+    """Drop the slot of a capture that has ended for good; the source no longer keeps log for it. The raw table stays.
+
+    \b
+    Example:
+      metastore capture drop postgresql://capture@db.example/shop --into raw.shop
+    """
+    from metastore.capture.source import open_source
+
+    name = slot if slot is not None else _state(uri, into).slot
+    confirm(f"Drop the slot {name}? What it hasn't brought yet is lost.", yes=yes)
+    with open_source(source) as opened:
+        dropped = opened.drop_slot(name)
+    if as_json:
+        print_json({"slot": name, "dropped": dropped})
+    else:
+        click.echo(f"{name} is dropped" if dropped else f"there was no slot {name}", err=True)
+
+
+@capture.command()
+@_into_option
+@uri_option
+@click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="These only. [default: all]")
+def definitions(into: str, uri: str, tables: tuple[str, ...]) -> None:
+    """Print definitions of typed tables for a project of `metastore pipeline`: one for each captured table.
+
+    \b
+    Example:
+      metastore capture definitions --into raw.shop > shop/transformations/ods.sql
+    """
+    from metastore.capture.definitions import definition
+    from metastore.client.lake import LakeClient
+
+    state = _state(uri, into)
+    if unknown := [each for each in tables if each not in state.tables]:
+        raise UserError(f"{into} has no table {unknown[0]}")
+    with LakeClient(uri) as client:
+        for name in tables or sorted(state.tables):
+            click.echo(definition(client.table(into), name))
+
+
+def _state(uri: str, into: str) -> "State":
+    """How far a capture has come. Raises UserError for a table that none writes."""
+    from metastore.capture.raw_table import RawTable
+    from metastore.client.lake import LakeClient
+    from metastore.wire.hive import NoSuchObjectException
+
+    with connect(uri), LakeClient(uri) as client:
+        try:
+            state = RawTable(client, into).state()
+        except NoSuchObjectException:
+            state = None
+    if state is None:
+        raise UserError(f"nothing was captured into {into}")
+    return state

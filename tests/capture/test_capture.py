@@ -1,0 +1,351 @@
+"""Captures from a real Postgres: what each kind of change comes to."""
+
+import json
+import os
+import threading
+from typing import Any
+
+import pytest
+
+from metastore.capture.capture import Capture
+from metastore.capture.errors import CaptureError, SlotLost
+from metastore.capture.raw_table import RawTable
+from metastore.client.lake import LakeClient
+from tests.capture.shop import Source
+from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
+
+LARGE = "encode(sha512(random()::text::bytea), 'hex') || repeat(md5(random()::text) || md5(random()::text), 100)"
+
+
+def test_rows_that_were_there_and_what_changes(source: Source) -> None:
+    source.run("CREATE TABLE orders (id bigint PRIMARY KEY, item text, price numeric(10,2))")
+    source.run("INSERT INTO orders SELECT n, 'item ' || n, n / 4.0 FROM generate_series(1, 50) n")
+    source.capture(chunk_rows=20)
+    assert source.ops("orders") == ["read"] * 50
+    source.check("orders", "id")
+    source.run("UPDATE orders SET price = 3.10 WHERE id < 4; DELETE FROM orders WHERE id = 7")
+    source.run("UPDATE orders SET id = 100 WHERE id = 9")
+    source.capture()
+    assert source.ops("orders")[50:] == ["update"] * 3 + ["delete", "update"]
+    source.check("orders", "id")
+    latest = source.raw("orders")[-1]
+    assert json.loads(latest["before"]) == {"id": 9}
+    assert latest["committed_at"].tzinfo is not None
+    positions = [(row["epoch"], row["commit_lsn"], row["ordinal"]) for row in source.raw("orders")]
+    assert len(set(positions)) == len(positions)
+
+
+def test_its_partitions_are_hidden(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    source.capture()
+    lake = source.client.table(source.into)
+    assert lake.partitions(ready=False) == ["source_table=public.t"]
+    assert [*lake.snapshot()] == []
+
+
+def test_several_keys_in_another_order_than_the_columns(source: Source) -> None:
+    source.run("CREATE TABLE t (a text, v int, b int, PRIMARY KEY (b, a))")
+    source.run("INSERT INTO t SELECT chr(97 + n % 7) || '''\"\\%s', n, n / 7 FROM generate_series(1, 100) n")
+    source.capture(chunk_rows=7)
+    source.check("t", "a", "b")
+    assert source.ops("t") == ["read"] * 100, "no chunk overlaps another"
+    source.run("UPDATE t SET a = 'moved' WHERE b = 3 AND v % 7 = 2; UPDATE t SET v = 0 WHERE b = 4")
+    source.capture()
+    source.check("t", "a", "b")
+
+
+def test_a_large_value_that_an_update_leaves_alone(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, n int, body text); ALTER TABLE t ALTER body SET STORAGE EXTERNAL")
+    source.run(f"INSERT INTO t SELECT n, 0, {LARGE} FROM generate_series(1, 3) n")
+    source.capture()
+    source.run("UPDATE t SET n = 1 WHERE id = 1")
+    source.capture()
+    row = source.raw("t")[-1]
+    assert row["unchanged"] == ["body"]
+    assert "body" not in json.loads(row["after"])
+    source.check("t", "id")
+
+
+def test_a_large_value_of_a_row_that_gets_another_key_is_read_again(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, body text); ALTER TABLE t ALTER body SET STORAGE EXTERNAL")
+    source.run(f"INSERT INTO t SELECT n, {LARGE} FROM generate_series(1, 3) n")
+    source.capture()
+    source.run("UPDATE t SET id = 10 WHERE id = 2")
+    source.capture()
+    assert source.ops("t")[3:] == ["update", "read"]
+    assert json.loads(source.raw("t")[-1]["after"]).keys() == {"id", "body"}
+    source.check("t", "id")
+
+
+def test_with_all_columns_as_identity_nothing_is_missing(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, n int, body text); ALTER TABLE t ALTER body SET STORAGE EXTERNAL")
+    source.run("ALTER TABLE t REPLICA IDENTITY FULL")
+    source.run(f"INSERT INTO t SELECT n, 0, {LARGE} FROM generate_series(1, 3) n")
+    source.capture(chunk_rows=2)
+    source.run("UPDATE t SET n = 1 WHERE id = 1; UPDATE t SET id = 7 WHERE id = 2; DELETE FROM t WHERE id = 3")
+    source.capture()
+    changes = source.raw("t")[-3:]
+    assert [row["unchanged"] for row in changes] == [None] * 3
+    assert all(json.loads(row["before"]).keys() == {"id", "n", "body"} for row in changes)
+    source.check("t", "id")
+
+
+def test_truncations(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE u (id int PRIMARY KEY)")
+    source.run("INSERT INTO t VALUES (1), (2); INSERT INTO u VALUES (3)")
+    source.capture()
+    source.run("TRUNCATE t, u; INSERT INTO t VALUES (2), (5)")
+    source.capture()
+    assert source.ops("t")[2:] == ["truncate", "insert", "insert"]
+    assert source.ops("u")[1:] == ["truncate"]
+    source.check("t", "id")
+    source.check("u", "id")
+
+
+def test_a_definition_that_changes(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, a int, b text); INSERT INTO t VALUES (1, 2, 'x')")
+    source.capture()
+    source.run("ALTER TABLE t ADD c numeric DEFAULT 7; INSERT INTO t VALUES (2, 3, 'y', 1.50)")
+    source.run("ALTER TABLE t RENAME a TO d; ALTER TABLE t DROP b; INSERT INTO t VALUES (3, 4, 2)")
+    source.capture()
+    schemas = [json.loads(row["after"]) for row in source.raw("t") if row["op"] == "schema"]
+    assert [[each["name"] for each in columns] for columns in schemas] == [
+        ["id", "a", "b"],
+        ["id", "a", "b", "c"],
+        ["id", "d", "c"],
+    ]
+    assert schemas[0][1] == {"name": "a", "type": "int", "source_type": "integer", "key": False, "large": False}
+    assert json.loads(source.raw("t")[-1]["after"]) == {"id": 3, "d": 4, "c": 2}
+
+
+def test_a_table_that_is_made_anew(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
+    source.capture()
+    source.run("DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (2, 2)")
+    source.capture()
+    source.check("t", "id")
+    source.run("DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY)")
+    source.capture()
+    source.check("t", "id")
+    assert source.ops("t")[-1] == "truncate"
+
+
+def test_tables_without_a_key(source: Source) -> None:
+    source.run("CREATE TABLE t (n int, s text); ALTER TABLE t REPLICA IDENTITY FULL; CREATE TABLE log (s text)")
+    source.run("INSERT INTO t VALUES (1, 'a'), (1, 'a'), (2, NULL); INSERT INTO log VALUES ('x'), ('x')")
+    source.capture()
+    source.run("DELETE FROM t WHERE ctid = (SELECT min(ctid) FROM t); UPDATE t SET s = 'b' WHERE n = 2")
+    source.run("INSERT INTO log VALUES ('x')")
+    source.capture()
+    source.check("t")
+    source.check("log")
+    source.run("CREATE TABLE later (n int); INSERT INTO later VALUES (1); INSERT INTO later VALUES (1)")
+    source.capture()
+    source.run("INSERT INTO later VALUES (2)")
+    source.capture()
+    source.check("later")
+
+
+def test_a_publication_of_some_columns_and_rows(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, secret text, n int); CREATE TABLE u (id int PRIMARY KEY)")
+    source.run("INSERT INTO t SELECT n, 's', n % 10 FROM generate_series(1, 40) n; INSERT INTO u VALUES (1)")
+    source.run("CREATE PUBLICATION part FOR TABLE t (id, n) WHERE (id % 2 = 0)")
+    source.capture(publication="part", chunk_rows=7)
+    rows = [json.loads(row["after"]) for row in source.raw("t") if row["op"] == "read"]
+    assert rows == [{"id": n, "n": n % 10} for n in range(2, 41, 2)]
+    assert source.raw("u") == []
+
+
+def test_nothing_is_written_twice_when_there_is_nothing_new(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    source.capture()
+    position = source.client.table(source.into).position().position
+    for _ in range(2):
+        assert source.capture().rows == {}
+    assert source.client.table(source.into).position().position == position
+
+
+def test_a_transaction_that_fits_into_no_memory_is_one_instant(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("metastore.capture.raw_table.BUFFERED_ROWS", 1_000)
+    source.run("CREATE TABLE t (id int PRIMARY KEY)")
+    source.capture()
+    before = source.client.table(source.into).position().position
+    source.run("INSERT INTO t SELECT generate_series(1, 20000)")
+    source.capture(batch_rows=10)
+    assert source.client.table(source.into).position().position == before + 1
+    source.check("t", "id")
+
+
+class Held:
+    """A capture in a thread that is held when it reaches a step."""
+
+    def __init__(self, source: Source, step: str, **options: Any) -> None:
+        self.reached, self.go_on = threading.Event(), threading.Event()
+        self.client = LakeClient(source.client.connect)
+        capture = Capture(self.client, source.options(**options))
+
+        def pause(reached: str) -> None:
+            if reached == step and not self.reached.is_set():
+                self.reached.set()
+                assert self.go_on.wait(60)
+
+        capture.pause = pause
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(capture,))
+        self._thread.start()
+        assert self.reached.wait(60)
+
+    def _run(self, capture: Capture) -> None:
+        try:
+            capture.run(once=True)
+        except BaseException as error:
+            self.error = error
+
+    def end(self) -> None:
+        self.go_on.set()
+        self._thread.join(60)
+        self.client.close()
+
+
+def test_rows_change_between_two_chunks(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, n int, body text); ALTER TABLE t ALTER body SET STORAGE EXTERNAL")
+    source.run(f"INSERT INTO t SELECT n, 0, {LARGE} FROM generate_series(1, 30) n")
+    held = Held(source, "chunk", chunk_rows=10)
+    source.run("UPDATE t SET n = 1 WHERE id % 7 = 0; DELETE FROM t WHERE id IN (3, 13, 23)")
+    source.run("UPDATE t SET id = -id WHERE id IN (8, 18, 28); INSERT INTO t VALUES (3, 3, 'new')")
+    held.end()
+    assert held.error is None
+    source.check("t", "id")
+
+
+def test_a_transaction_that_is_committed_in_the_log_before_others_see_it(source: Source) -> None:
+    """Waiting for a replica that never confirms, a transaction is in the log, and no snapshot sees it."""
+    source.run("CREATE TABLE t (id int PRIMARY KEY, n int, body text); ALTER TABLE t ALTER body SET STORAGE EXTERNAL")
+    source.run(f"INSERT INTO t SELECT n, 0, {LARGE} FROM generate_series(1, 20) n")
+    source.capture()
+    source.run("CREATE TABLE u (id int PRIMARY KEY, n int, body text); ALTER TABLE u ALTER body SET STORAGE EXTERNAL")
+    source.run(f"INSERT INTO u SELECT n, 0, {LARGE} FROM generate_series(1, 20) n")
+    waiting = source.connect()
+    source.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    source.run("SELECT pg_reload_conf()")
+    try:
+        source.run("SET synchronous_commit = local")
+        with waiting.cursor() as cursor:
+            cursor.execute("SET synchronous_commit = on")
+            [pid] = [row[0] for row in _fetched(cursor, "SELECT pg_backend_pid()")]
+        change = "UPDATE u SET n = 1 WHERE id = 5; UPDATE u SET id = 50 WHERE id = 6; DELETE FROM u WHERE id = 7"
+        thread = threading.Thread(target=lambda: _fetched(waiting.cursor(), f"BEGIN; {change}; COMMIT"))
+        thread.start()
+        wait_until(
+            lambda: source.run("SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event = 'SyncRep'", pid),
+            what="the transaction waits for a replica",
+        )
+        assert source.run("SELECT count(*) FROM u WHERE n = 1") == [(0,)]
+        held = Held(source, "chunk", chunk_rows=10)
+    finally:
+        source.run("ALTER SYSTEM RESET synchronous_standby_names")
+        source.run("SELECT pg_reload_conf()")
+    thread.join(60)
+    held.end()
+    assert held.error is None
+    source.check("u", "id")
+
+
+def _fetched(cursor: Any, statement: str) -> list[Any]:
+    cursor.execute(statement)
+    return cursor.fetchall() if cursor.description else []
+
+
+def test_of_two_captures_one_ends(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    held = Held(source, "before")
+    with pytest.raises(Exception, match="is active"):
+        source.capture(retry_seconds=0.5)
+    held.end()
+    assert held.error is None
+    source.check("t", "id")
+
+
+def test_a_slot_that_is_gone(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
+    source.capture()
+    source.run("SELECT pg_drop_replication_slot(%s)", source.slot)
+    source.run("DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (3)")
+    with pytest.raises(SlotLost, match=r"has no slot .*--new-snapshot"):
+        source.capture()
+    source.run("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", source.slot)
+    with pytest.raises(SlotLost, match="made anew"):
+        source.capture()
+    source.capture(new_snapshot=True)
+    source.check("t", "id")
+    assert {row["epoch"] for row in source.raw("t")} == {1, 2}
+    source.run("DELETE FROM t WHERE id = 2")
+    source.capture()
+    source.check("t", "id")
+
+
+def test_an_instant_that_was_rolled_back(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    source.capture()
+    source.run("INSERT INTO t VALUES (2)")
+    source.capture()
+    lake = source.client.table(source.into)
+    lake.roll_back(next(lake.instants(actions=["commit"], latest_first=True)))
+    with pytest.raises(CaptureError, match="were rolled back"):
+        source.capture()
+    source.capture(new_snapshot=True)
+    source.check("t", "id")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"publication": "nothing"}, "no publication nothing: CREATE PUBLICATION"),
+        ({"publication": "inserts"}, "leaves out changes: ALTER PUBLICATION"),
+        ({"source": "mysql://host/db"}, "URL of the form postgresql://"),
+        ({"source": "postgresql://host/db?sslmode=verify&nonsense=1"}, "doesn't take the source's URL"),
+        ({"source": "postgresql://host:no/db"}, "can't connect to the source: invalid integer"),
+    ],
+)
+def test_what_is_refused(source: Source, changes: dict[str, Any], message: str) -> None:
+    source.run("CREATE PUBLICATION inserts FOR ALL TABLES WITH (publish = 'insert')")
+    with pytest.raises(CaptureError, match=message):
+        source.capture(**changes)
+
+
+def test_a_raw_table_has_the_changes_of_one_source(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY)")
+    source.capture()
+    with pytest.raises(CaptureError, match="is captured by the slot"):
+        source.capture(slot="another")
+    source.run("CREATE DATABASE beside")
+    beside = source.url.replace(str(source.run("SELECT current_database()")[0][0]), "beside")
+    try:
+        with pytest.raises(CaptureError):
+            source.capture(source=beside)
+    finally:
+        source.run("DROP DATABASE beside")
+
+
+def test_a_metastore_that_is_away_for_a_while(source: Source, metastore_server: MetastoreServer) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    source.capture()
+    source.run("INSERT INTO t VALUES (2)")
+    held = Held(source, "before")
+    with metastore_server.hanging():
+        held.go_on.set()
+        os.sched_yield()
+    held.end()
+    assert held.error is None
+    source.check("t", "id")
+
+
+def test_another_table_is_no_raw_table(source: Source) -> None:
+    source.capture()
+    name = source.into.replace(".shop", ".other")
+    table = source.client.table(source.into).describe()
+    table.tableName, table.partitionKeys, table.sd.location = "other", [], None
+    source.client.call(lambda client: client.create_table(table))
+    with pytest.raises(CaptureError, match="other columns than a raw table"):
+        RawTable(source.client, name).create()
