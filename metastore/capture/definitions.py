@@ -68,43 +68,45 @@ def definition(lake: LakeTable, table: str) -> str:
 def _changes(lake: LakeTable, table: str, columns: list[CapturedColumn], key: list[str]) -> str:
     """The query of the typed changes: rows after a change, and deletes by the key before, since the last truncation."""
     position = ", ".join(POSITION)
-    schema = ", ".join(f"{_quoted(each.name)} {_json_type(each.type)}" for each in columns)
+    schema = _text(", ".join(f"{_quoted(each.name)} {_json_type(each.type)}" for each in columns))
     of_table = f"source_table = {_text(table)}"
-    typed = ",\n    ".join(f"{_typed(each, 'body', schema)} AS {_quoted(each.name)}" for each in columns)
+    typed = ",\n    ".join(f"{_typed(each)} AS {_quoted(each.name)}" for each in columns)
     filled = ",\n  ".join(
         _filled(each, key) if each.may_be_unchanged and not each.in_key else _quoted(each.name) for each in columns
     )
-    moved = " OR ".join(
-        f"{_typed(each, 'before', schema)} <> {_typed(each, 'after', schema)}" for each in columns if each.in_key
-    )
+    moved = " OR ".join(f"images.old.{_quoted(name)} <> images.new.{_quoted(name)}" for name in key)
     # One row each: the groups say by which columns changes are known, so that AUTO CDC finds them in a total order.
     groups = ", ".join([*map(_quoted, key), *POSITION])
     others = ["op", "unchanged", *(_quoted(each.name) for each in columns if not each.in_key)]
     single = ", ".join(f"max({each}) AS {each}" for each in others)
-    of_all = ", ".join(f"all_changes.{each}" for each in POSITION)
+    of_both = ", ".join(f"both_images.{each}" for each in POSITION)
     return (
-        f"SELECT op, {position},\n  {filled}\nFROM (\n"
-        f"  SELECT {groups}, {single}\n  FROM (\n"
-        f"  SELECT all_changes.op, all_changes.unchanged, {of_all},\n"
-        f"    {typed}\n  FROM (\n"
-        f"    SELECT op, after AS body, unchanged, {position} FROM {lake.name}\n"
-        f"    WHERE {of_table} AND op IN ('insert', 'update', 'read')\n"
-        f"    UNION ALL\n"
-        f"    SELECT 'delete' AS op, before AS body, CAST(NULL AS ARRAY<STRING>) AS unchanged, {position}\n"
-        f"    FROM {lake.name}\n"
-        f"    WHERE {of_table} AND (op = 'delete' OR (op = 'update' AND before IS NOT NULL AND ({moved})))\n"
-        f"  ) AS all_changes LEFT JOIN (\n"
-        f"    SELECT source_table, max(struct({position})) AS last FROM {lake.name}\n"
-        f"    WHERE {of_table} AND op = 'truncate' GROUP BY source_table\n"
-        f"  ) AS truncated ON truncated.source_table = {_text(table)}\n"
-        f"  WHERE truncated.last IS NULL OR struct({of_all}) > truncated.last\n"
-        f"  ) AS typed GROUP BY {groups}\n"
-        f") AS changes"
+        f"WITH images AS (\n"
+        f"  SELECT source_table, op, from_json(before, {schema}) AS old, from_json(after, {schema}) AS new, unchanged,"
+        f" {position}\n"
+        f"  FROM {lake.name} WHERE {of_table} AND op IN ('read', 'insert', 'update', 'delete')\n"
+        f"), both_images AS (\n"
+        f"  SELECT source_table, op, new AS image, unchanged, {position} FROM images WHERE op <> 'delete'\n"
+        f"  UNION ALL\n"
+        f"  SELECT source_table, 'delete' AS op, old AS image, CAST(NULL AS ARRAY<STRING>) AS unchanged, {position}\n"
+        f"  FROM images WHERE op = 'delete' OR (op = 'update' AND old IS NOT NULL AND ({moved}))\n"
+        f"), truncations AS (\n"
+        f"  SELECT source_table, max(struct({position})) AS last FROM {lake.name}\n"
+        f"  WHERE {of_table} AND op = 'truncate' GROUP BY source_table\n"
+        f"), typed AS (\n"
+        f"  SELECT both_images.op, both_images.unchanged, {of_both},\n"
+        f"    {typed}\n"
+        f"  FROM both_images LEFT JOIN truncations ON both_images.source_table = truncations.source_table\n"
+        f"  WHERE truncations.last IS NULL OR struct({of_both}) > truncations.last\n"
+        f"), changes AS (\n"
+        f"  SELECT {groups}, {single} FROM typed GROUP BY {groups}\n"
+        f")\n"
+        f"SELECT op, {position},\n  {filled}\nFROM changes"
     )
 
 
-def _typed(column: CapturedColumn, json_column: str, schema: str) -> str:
-    value = f"from_json({json_column}, {_text(schema)})[{_text(column.name)}]"
+def _typed(column: CapturedColumn) -> str:
+    value = f"both_images.image.{_quoted(column.name)}"
     if column.type == "binary":
         return f"unhex(substring({value}, 3))"  # after \x
     if column.type in _AS_TEXT:

@@ -25,6 +25,10 @@ from metastore.spark.table_schema import columns_of, quoted
 DEFAULTS = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC"}
 """Settings by which Spark's lines differ, and places; a project's configuration may set others."""
 
+_PLANNING = {"spark.sql.constraintPropagation.enabled": "false"}
+"""Spark's planner compares what it knows of columns with each new name that they get. Steps give them many names: it
+would take minutes."""
+
 _OLD = [str(ChangeType.DELETE), str(ChangeType.UPDATE_PREIMAGE)]
 _NEW = [str(ChangeType.INSERT), str(ChangeType.UPDATE_POSTIMAGE)]
 
@@ -45,7 +49,7 @@ class SparkEngine:
     def __init__(self, spark: SparkSession, configuration: Mapping[str, str]) -> None:
         """`configuration`: Spark's settings for queries. Those of the given session don't change."""
         self._spark = spark.newSession()
-        for key, value in {**DEFAULTS, **configuration}.items():
+        for key, value in {**_PLANNING, **DEFAULTS, **configuration}.items():
             if self._spark.conf.isModifiable(key):
                 self._spark.conf.set(key, value)
         self._views: set[str] = set()
