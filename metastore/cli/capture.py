@@ -233,7 +233,9 @@ def _slot_status(source: str, state: "State", alarm_bytes: int, found: dict[str,
 @click.option("--yes", "-y", is_flag=True, help="Don't ask.")
 @json_option
 def drop(source: str, into: str, uri: str, slot: str | None, yes: bool, as_json: bool) -> None:
-    """Drop the slot of a capture that has ended for good; the source no longer keeps log for it. The raw table stays.
+    """Drop the slot of a capture that has ended for good.
+
+    The source no longer keeps log for it. The raw table stays.
 
     \b
     Example:
@@ -256,7 +258,9 @@ def drop(source: str, into: str, uri: str, slot: str | None, yes: bool, as_json:
 @uri_option
 @click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="These only. [default: all]")
 def definitions(into: str, uri: str, tables: tuple[str, ...]) -> None:
-    """Print definitions of typed tables for a project of `metastore pipeline`: one for each captured table.
+    """Print definitions of typed tables for `metastore pipeline`.
+
+    One for each captured table that has a key.
 
     \b
     Example:

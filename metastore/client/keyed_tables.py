@@ -1,7 +1,7 @@
 """Reads keyed tables without Spark: whole, some keys, or what changed between two positions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +18,7 @@ from metastore.keyed.changes import CHANGE_TYPE, net_changes, net_of_changelog
 from metastore.keyed.errors import UnfitRows
 from metastore.keyed.hashing import buckets_of
 from metastore.keyed.schema import arrow_schema, of_hive
+from metastore.wire.lake import SnapshotGone
 
 if TYPE_CHECKING:
     from metastore.client.lake import LakeTable
@@ -166,7 +167,10 @@ def changed_rows(
     Columns: the table's, `_change_type`, `_commit_version` and `_commit_timestamp`. Raises NotKeyed, SnapshotGone.
     """
     scope: Any = {"partitions": partitions, "filter": filter, "include_uncommitted": include_uncommitted}
-    with lake.leased(after, onwards=True) if after < up_to else nullcontext():
+    with ExitStack() as stack:
+        if after < up_to:
+            with suppress(SnapshotGone):  # a changelog may have what is read; else the read itself says so
+                stack.enter_context(lake.leased(after, onwards=True))
         ranges = TouchedBuckets.in_ranges(lake, after, up_to, of_each_commit=of_each_commit, **scope)
         parts = [
             with_partition(found.commits.marked(bucket, changes_of(found.layout, each)), bucket.partition, found.schema)

@@ -71,15 +71,15 @@ class SessionLeases(Closing):
         """Keeps cleans off the snapshot at a position, and off all later ones. Mostly makes no call.
 
         Where earlier cleans left the snapshot alone, but not all later ones (because of a savepoint, say), it keeps
-        that one. With `changes`, that isn't enough. Raises SnapshotGone, NoSuchObjectException.
+        that one. With `changes`, that isn't enough, and a changelog may have what is needed: then it keeps nothing, and
+        the read itself finds out what is gone. Raises SnapshotGone, NoSuchObjectException.
         """
         with self._lock:
             try:
                 self._keep(lake, position, onwards=True)
             except SnapshotGone:
-                if changes:
-                    raise
-                self._keep(lake, position, onwards=False)
+                if not changes:
+                    self._keep(lake, position, onwards=False)
 
     def advance(self, lake: LakeTable, position: int) -> None:
         """Says that nothing before a position is read any more: the lease moves on when it is renewed next.

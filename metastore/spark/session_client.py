@@ -41,8 +41,8 @@ def keep_readable(
 ) -> None:
     """Keeps cleans off the snapshot of a table at a position, and off all later ones, while the session needs them.
 
-    With `changes`, what came and went after the position must be readable, too. Raises SnapshotGone, ValueError for a
-    setting that means nothing.
+    With `changes`, what came and went after the position is kept, too, unless some of it is gone. Raises SnapshotGone,
+    ValueError for a setting that means nothing.
     """
     leases = _leases(spark, uri or metastore_uri(spark))
     if leases is not None:

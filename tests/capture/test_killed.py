@@ -61,7 +61,7 @@ def test_a_capture_that_is_killed(source: Source, metastore_server: MetastoreSer
     positions = [(row["epoch"], row["commit_lsn"], row["ordinal"]) for row in source.raw("t")]
     assert len(set(positions)) == len(positions), "nothing is there twice"
     reads = [row["after"] for row in source.raw("t") if row["op"] == "read"]
-    assert len(reads) <= 31, "chunks that were committed aren't read again"
+    assert len(reads) < 30 + 10, "chunks that were committed aren't read again, single rows may be"
 
 
 @pytest.fixture

@@ -15,7 +15,12 @@ def everything(server: MetastoreServer) -> list[psutil.Process]:
 
 
 def workers(server: MetastoreServer) -> list[psutil.Process]:
-    return [child for child in psutil.Process(server.pid).children() if child.name() != "postgres"]
+    found = []
+    for child in psutil.Process(server.pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+            if child.name() != "postgres":
+                found.append(child)
+    return found
 
 
 def postmaster(server: MetastoreServer) -> psutil.Process:

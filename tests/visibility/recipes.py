@@ -41,6 +41,7 @@ from metastore.wire.lake import (
     DataFile,
     ListPartitionsRequest,
     ReadChangesRequest,
+    ReadChangesResponse,
     SnapshotRequest,
     SnapshotResponse,
     TableReference,
@@ -170,6 +171,11 @@ def _snapshot(reader: Reader, request: SnapshotRequest) -> SnapshotResponse:
     return reader.client.lake_get_snapshot(request).replace(tableVersion=None)
 
 
+def _changes(reader: Reader, request: ReadChangesRequest) -> ReadChangesResponse:
+    """Without the table's version, which says how many changes there were."""
+    return reader.client.lake_read_changes(request).replace(tableVersion=None)
+
+
 RECIPES = [
     _call("get_partition", list(HIDDEN)),
     _call("get_partition_by_name", HIDDEN_NAME),
@@ -279,7 +285,7 @@ RECIPES = [
     ),
     Recipe(
         "lake_read_changes",
-        lambda r: r.client.lake_read_changes(ReadChangesRequest(r.reference, after=0, includeUncommitted=r.include)),
+        lambda r: _changes(r, ReadChangesRequest(r.reference, after=0, includeUncommitted=r.include)),
         scopes=(*BY_TABLE, CALL),
     ),
 ]
