@@ -99,7 +99,7 @@ def run(
     metrics_port: int | None,
     as_json: bool,
 ) -> None:
-    """Capture until stopped: the rows that are there, and every change.
+    """Capture the rows that are there, and every change.
 
     \b
     Examples:
@@ -170,7 +170,7 @@ def _report(running: "Capture") -> None:
 )
 @json_option
 def status(source: str | None, into: str, uri: str, alarm_bytes: int, as_json: bool) -> None:
-    """Show how far a capture has come, and with SOURCE how far its slot is behind.
+    """Show how far a capture and its slot are behind.
 
     \b
     Example:

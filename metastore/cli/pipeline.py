@@ -226,7 +226,7 @@ def rollback(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Undo what an instant brought, in its table and all that follow from it; or go back to a moment.
+    """Undo what an instant brought, or go back to a moment.
 
     With --instant, the rows that it changed become again what they were, by an instant that compensates; of a table
     without primary key the files that it added go. Of a table that the project makes, the instants of the sources are

@@ -53,7 +53,11 @@ def transfer(client: LakeClient, tables: list[LakeTable], dice: random.Random) -
 
 
 @pytest.mark.parametrize(
-    "kinds", [("copy-on-write", "merge-on-read"), ("merge-on-read", "merge-on-read")], ids="-".join
+    "kinds",
+    [
+        pytest.param(("copy-on-write", "merge-on-read"), id="both"),
+        pytest.param(("merge-on-read", "merge-on-read"), id="merge-on-read", marks=pytest.mark.long),
+    ],
 )
 def test_the_total_never_moves(new_table: NewTable, metastore_server: MetastoreServer, kinds: tuple[str, str]) -> None:
     made = [new_table({"primary-key": "id", "bucket": "3", "table-type": kind}, COLUMNS, False) for kind in kinds]

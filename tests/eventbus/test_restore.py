@@ -74,7 +74,7 @@ def gone_of(subscription: Subscription) -> EventsGone:
     return gone[0]
 
 
-@pytest.mark.parametrize("restore", [dump.restore, dump.restore_rows])
+@pytest.mark.parametrize("restore", [pytest.param(dump.restore, marks=pytest.mark.long), dump.restore_rows])
 def test_redis_and_all_subscribers(postgres_url: str, tmp_path: Path, streams: RedisServer, restore: Restore) -> None:
     """With the tables made anew, which a server notices, and without a trace, which the outlet does."""
     options = ("--workers", "1", "--database-url", postgres_url, "--redis-url", streams.url)

@@ -70,6 +70,7 @@ def test_rows_are_upserted_deleted_and_merged(lake: Lake, kind: str) -> None:
     change_rows(lake, keyed(lake, table_type=kind))
 
 
+@pytest.mark.long
 def test_the_older_line_changes_rows(lake: Lake, spark_session: Callable[[str], SparkSession]) -> None:
     older = Lake(spark_session("3.5"), lake.client, lake.database)
     change_rows(older, keyed(older, table_type="copy-on-write"))

@@ -170,6 +170,7 @@ def test_a_stream_reads_all_rows_and_then_what_is_added(lake: Lake, table: LakeT
     assert streamed(lake, table, str(tmp_path / "later"), since=2) == [[["2026-01-01", 4, "n4"]]]
 
 
+@pytest.mark.long
 def test_a_stream_reads_changes(lake: Lake, tmp_path: Path) -> None:
     table = keyed(lake, "k", **{"table-type": "merge-on-read"})
     checkpoint = str(tmp_path / "c")
@@ -194,6 +195,7 @@ def test_a_stream_reads_changes(lake: Lake, tmp_path: Path) -> None:
     assert [[row[1] for row in batch] for batch in rows] == [[2, 3]]
 
 
+@pytest.mark.long
 def test_a_stream_mirrors_a_table(lake: Lake, tmp_path: Path) -> None:
     table, mirror = keyed(lake, "k", **{"table-type": "merge-on-read"}), keyed(lake, "m")
     for number in range(3):
