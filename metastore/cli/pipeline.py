@@ -278,10 +278,9 @@ def _undo(runner: "Runner", table: str, instant: str, *, force: bool, yes: bool,
 
 
 def _restore(runner: "Runner", moment: int | datetime, *, yes: bool, dry_run: bool, as_json: bool) -> None:
-    from metastore.client.lake_types import Moment
     from metastore.pipeline.restore import apply_restore, moment_at, plan_restore
 
-    at = Moment(moment) if isinstance(moment, int) else moment_at(runner, moment)
+    at = moment_at(runner, moment)
     plan = plan_restore(runner, at)
     if as_json and dry_run:
         print_json({"moment": at.number, "tables": {each.layer: len(each.instants) for each in plan.layers}})
@@ -313,15 +312,13 @@ def replay(project: Path, uri: str, table: str, since: int | datetime, as_json: 
     Example:
       metastore pipeline replay shop --table ods.orders --since 2026-01-31T12:00:00Z
     """
-    from metastore.client.lake_types import Moment
-
     graph = _graph(project)
     name = graph.node(table).name
     with _runner(graph, uri) as runner:
         from metastore.pipeline.restore import moment_at
 
         began = time.monotonic()
-        at = Moment(since) if isinstance(since, int) else moment_at(runner, since)
+        at = moment_at(runner, since)
         _print_result(runner.refresh(replay={name: at}), time.monotonic() - began, as_json=as_json)
 
 

@@ -406,9 +406,13 @@ class LakeTable:
 
     def partitions(self, *, ready: bool | None = None) -> list[str]:
         """The names of the partitions in Hive's view: of all, of those that are ready, or of those that aren't."""
+        return [name for name, is_ready in self.readiness().items() if ready is None or is_ready == ready]
+
+    def readiness(self) -> dict[str, bool]:
+        """By name, whether each of the partitions in Hive's view is ready."""
         request = wire.ListPartitionsRequest(self.reference, includeUncommitted=True)
         found = self._client.call(lambda client: client.lake_list_partitions(request))
-        return [each.name for each in found.partitions if ready is None or each.ready == ready]
+        return {each.name: bool(each.ready) for each in found.partitions}
 
     def positions(self, *, filter: str | None = None) -> dict[str, PartitionPositions]:
         """Of a keyed table, by partition: the position of its last change, and the one that Hive sees.

@@ -39,10 +39,7 @@ def _names(engine: Engine, made: Compiled, deltas: Deltas, query: exp.Select) ->
     step = deltas.add("partitions", query.distinct())
     engine.run(deltas.steps[-1:])
     keys = made.node.partitions
-    return {
-        make_name(keys, [each[key] if each[key] not in (None, "") else DEFAULT_PARTITION for key in keys])
-        for each in engine.rows(step)
-    }
+    return {make_name(keys, [each[key] for key in keys]) for each in engine.rows(step)}
 
 
 def _texts(made: Compiled) -> list[exp.Expr]:

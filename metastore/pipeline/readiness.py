@@ -25,11 +25,15 @@ class Turned:
 class _Partitions:
     """A table's partitions by their values. `is_open`: it has partitions that come before they are complete."""
 
-    def __init__(self, lake: LakeTable) -> None:
+    def __init__(self, lake: LakeTable, readiness: Mapping[str, bool] | None = None) -> None:
+        """`readiness`: by name, whether each is ready; None: it is looked up if need be."""
         schema = lake.schema()
         self.keys = frozenset(each.name.lower() for each in schema.keys)
         self.is_open = bool(self.keys) and schema.properties.get(COMMIT_MODE, "none").strip().lower() != "none"
-        self._values = {ready: _values(lake, ready=ready) if self.is_open else [] for ready in (True, False)}
+        known = {} if not self.is_open else lake.readiness() if readiness is None else readiness
+        self._values: dict[bool, list[Mapping[str, str]]] = {True: [], False: []}
+        for name, ready in known.items():
+            self._values[ready].append({key.lower(): value for key, value in parse_name(name).items()})
         self._found: dict[tuple[bool, tuple[str, ...]], set[tuple[str, ...]]] = {}
 
     def any(self, wanted: Mapping[str, str], *, ready: bool) -> bool:
@@ -39,10 +43,6 @@ class _Partitions:
             values = self._values[ready]
             self._found[ready, columns] = {tuple(each[column] for column in columns) for each in values}
         return tuple(wanted[column] for column in columns) in self._found[ready, columns]
-
-
-def _values(lake: LakeTable, *, ready: bool) -> list[Mapping[str, str]]:
-    return [{key.lower(): value for key, value in parse_name(each).items()} for each in lake.partitions(ready=ready)]
 
 
 class Readiness:
@@ -81,19 +81,17 @@ class Readiness:
         `held`: partitions that stay back, or are reopened, with the reason.
         """
         lake = self._lakes[name]
-        ready, uncommitted = lake.partitions(ready=True), lake.partitions(ready=False)
-        waiting = {
-            each: why for each in (*ready, *uncommitted) if (why := held.get(each) or self._waits_for(name, each))
-        }
-        committed = [each for each in uncommitted if each not in waiting]
-        reopened = [each for each in ready if each in waiting]
+        readiness = lake.readiness()
+        waiting = {each: why for each in readiness if (why := held.get(each) or self._waits_for(name, each))}
+        committed = [each for each, ready in readiness.items() if not ready and each not in waiting]
+        reopened = [each for each, ready in readiness.items() if ready and each in waiting]
         if committed:
             request = CommitPartitionsRequest(lake.reference, committed, committedBy=COMMITTED_BY)
             lake.client.call(lambda client: client.lake_commit_partitions(request))
         if reopened:
             asked = ReopenPartitionsRequest(lake.reference, reopened)
             lake.client.call(lambda client: client.lake_reopen_partitions(asked))
-        self._known[name] = _Partitions(lake)
+        self._known[name] = _Partitions(lake, {each: each not in waiting for each in readiness})
         return Turned(committed, reopened, waiting)
 
     def _waits_for(self, name: str, partition: str) -> str | None:

@@ -6,12 +6,12 @@ of them complete (see docs/streaming.md on batches).
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from metastore.client.lake import LakeTable
-from metastore.client.lake_types import Instant
+from metastore.client.lake_types import Changes, Instant
 from metastore.wire.hive import NoSuchObjectException
 
 STREAM = "pipeline"
@@ -112,11 +112,19 @@ def _refreshes(layer: LakeTable) -> Iterator[tuple[Instant, Record]]:
 def _changed_by_others(layer: LakeTable, position: int) -> bool:
     """Whether others have changed rows after a position. What was rolled back since doesn't count."""
     return any(
-        (each.added or each.removed)
-        and each.instant.begun_as not in SERVICES | _UNDOING
-        and each.instant.undone_by is None
+        writes_rows(each) and each.instant.begun_as not in _UNDOING and each.instant.undone_by is None
         for each in layer.changes(position, include_uncommitted=True)
     )
+
+
+def writes_rows(changes: Changes) -> bool:
+    """Whether an instant has changed rows: table services change files alone."""
+    return bool(changes.added or changes.removed) and changes.instant.begun_as not in SERVICES
+
+
+def undoing_metadata(undone: Sequence[Instant]) -> bytes:
+    """The metadata of an instant that undoes others."""
+    return json.dumps({"operation": "rollback", "undoes": [each.timestamp for each in undone]}).encode()
 
 
 def _record_in(metadata: Mapping[str, bytes]) -> Record | None:

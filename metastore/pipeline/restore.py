@@ -47,13 +47,15 @@ def plan_restore(runner: Runner, moment: Moment) -> Restore:
     return Restore(moment, found)
 
 
-def moment_at(runner: Runner, time: datetime) -> Moment:
-    """The latest moment of any layer that isn't after a time; the first of all if there was none."""
+def moment_at(runner: Runner, given: int | datetime) -> Moment:
+    """The moment of a number, or the latest one of any layer that isn't after a time, 0 if there was none."""
+    if isinstance(given, int):
+        return Moment(given)
     found = 0
     for node in runner.graph.nodes:
         lake = runner.table(node.name)
         try:
-            position = lake.position_of(time)
+            position = lake.position_of(given)
         except NoSuchObjectException:
             continue
         for change in lake.changes(position - 1, position, include_uncommitted=True) if position else ():

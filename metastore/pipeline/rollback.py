@@ -7,9 +7,9 @@ the sources are that they had read. Layers come after by their increments, which
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
+from metastore.client.closing import Closing
 from metastore.client.keyed_writes import committed
 from metastore.client.lake import LakeTable
 from metastore.client.lake_types import Instant
@@ -78,7 +78,7 @@ class RollbackPlan:
         return {"tables": tables, "layers": list(self.layers)}
 
 
-class Rollback:
+class Rollback(Closing):
     """A rollback that has been planned, and can be applied. Ends with its block, as a context manager."""
 
     def __init__(self, runner: Runner, table: str, timestamp: str) -> None:
@@ -102,10 +102,8 @@ class Rollback:
             self._engine.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def close(self) -> None:
+        """Forgets what was computed for the plan."""
         self._engine.close()
 
     def check(self, *, force: bool) -> None:

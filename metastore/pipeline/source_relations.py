@@ -1,11 +1,12 @@
 """The tables that a refresh reads, as relations: their states, and what changed between two of them."""
 
 from collections.abc import Mapping, Sequence, Set
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlglot import exp
 
 from metastore.client.lake import LakeTable
+from metastore.client.lake_types import Schema
 from metastore.pipeline.deltas import Relations, Restriction, Step, select_from
 from metastore.pipeline.engine import Engine
 from metastore.pipeline.pruning import MOST_VALUES, Within, prunable, within
@@ -32,6 +33,8 @@ class SourceRelations:
         self._bound: set[str] = set()
         self._found: dict[SourceChange, bool] = {}
         self._over: dict[str, Step] = {}
+        self._schemas: dict[str, Schema] = {}
+        self._values: dict[tuple[str, tuple[tuple[str, str], ...]], Sequence[Mapping[str, Any]]] = {}
 
     def rows_at(self, table: str, position: int) -> str:
         """The relation of a table's rows at a position."""
@@ -86,18 +89,35 @@ class SourceRelations:
 
     def _part(self, name: str, state: str, asked: Restriction) -> Within | None:
         """Where a table's rows are that a step asks for; None if that can't be said, or is everywhere."""
-        table, position = self._states[state]
-        lake = self._lakes[table]
-        schema = lake.schema(lake.snapshot(position, partitions=[], page=1).table_version)
+        schema = self._schema(state)
         own = dict(asked.columns)
         columns = prunable(schema, [*own])
         if not columns:
             return None
-        values = [exp.alias_(exp.column(own[each]), each, quoted=True) for each in columns]
-        listed = Step(f"{name}_values", select_from(values, asked.values).distinct().limit(MOST_VALUES + 1), False)
-        self._run(listed)
-        found = self._engine.rows(listed.name)
+        found = self._listed(name, asked.values, [(each, own[each]) for each in columns])
         return within(schema, columns, found) if len(found) <= MOST_VALUES else None
+
+    def _schema(self, state: str) -> Schema:
+        """A table's schema in one of its states."""
+        if state not in self._schemas:
+            table, position = self._states[state]
+            lake = self._lakes[table]
+            version = lake.snapshot(position, partitions=[], page=1).table_version
+            self._schemas[state] = lake.schema(version)
+        return self._schemas[state]
+
+    def _listed(self, name: str, step: str, columns: Sequence[tuple[str, str]]) -> Sequence[Mapping[str, Any]]:
+        """The values that a step lists, one more than are of use at most. Both states of a table ask for the same.
+
+        `columns`: pairs of the name under which a value is returned, and the step's column.
+        """
+        key = step, tuple(columns)
+        if key not in self._values:
+            values = [exp.alias_(exp.column(column), own, quoted=True) for own, column in columns]
+            listed = Step(f"{name}_values", select_from(values, step).distinct().limit(MOST_VALUES + 1), False)
+            self._run(listed)
+            self._values[key] = self._engine.rows(listed.name)
+        return self._values[key]
 
     def bind_names(self, named: Set[str]) -> None:
         """Reads relations by their names. Others than those of tables are passed over."""

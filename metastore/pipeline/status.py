@@ -7,7 +7,7 @@ from typing import Any
 
 from metastore.client.lake import LakeClient, LakeTable
 from metastore.pipeline.graph import Graph, Node
-from metastore.pipeline.records import SERVICES, state_of
+from metastore.pipeline.records import state_of, writes_rows
 from metastore.wire.hive import NoSuchObjectException
 
 
@@ -110,6 +110,6 @@ def _lag(source: LakeTable, position: int | None) -> tuple[SourceLag, str | None
     times = [
         each.instant.changed_at
         for each in source.changes(position, now.position, include_uncommitted=True)
-        if (each.added or each.removed) and each.instant.begun_as not in SERVICES
+        if writes_rows(each)
     ]
     return SourceLag(name, len(times), min(times, default=None)), None

@@ -1,14 +1,13 @@
 """Undoes instants of a table without a primary key: the files that they added are removed from the table."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from metastore.client.keyed_writes import Action
 from metastore.client.lake import LakeTable, Writing
-from metastore.client.lake_types import Changes, Completion, FileGroup, Instant
+from metastore.client.lake_types import Completion, FileGroup, Instant
 from metastore.errors import UserError
-from metastore.pipeline.records import SERVICES
+from metastore.pipeline.records import SERVICES, undoing_metadata, writes_rows
 
 
 class CannotUndo(UserError):
@@ -34,9 +33,7 @@ class UndoneFiles:
         return Action(self.lake, "replacecommit", self._completion, self.position) if self.groups else None
 
     def _completion(self, _: Writing) -> Completion:
-        undone = [each.timestamp for each in self.instants]
-        metadata = json.dumps({"operation": "rollback", "undoes": undone}).encode()
-        return Completion(removed_groups=self.groups, metadata=metadata)
+        return Completion(removed_groups=self.groups, metadata=undoing_metadata(self.instants))
 
 
 def undone_files(lake: LakeTable, after: int, up_to: int, now: int) -> UndoneFiles:
@@ -44,7 +41,7 @@ def undone_files(lake: LakeTable, after: int, up_to: int, now: int) -> UndoneFil
 
     Raises CannotUndo if they removed files, or if their rows were merged with others by a clustering.
     """
-    done = [each for each in lake.changes(after, up_to, include_uncommitted=True) if _writes(each)]
+    done = [each for each in lake.changes(after, up_to, include_uncommitted=True) if writes_rows(each)]
     for each in done:
         if each.removed:
             raise CannotUndo(
@@ -66,7 +63,3 @@ def undone_files(lake: LakeTable, after: int, up_to: int, now: int) -> UndoneFil
                 " these instants with others: their rows can't be told apart any more"
             )
     return UndoneFiles(lake, [each.instant for each in done], now, sorted(there), sum(there.values()))
-
-
-def _writes(changes: Changes) -> bool:
-    return bool(changes.added or changes.removed) and changes.instant.begun_as not in SERVICES

@@ -1,7 +1,6 @@
 """Undoes instants of a keyed table: the rows that they changed become again what they were before."""
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from metastore.keyed.changes import CHANGE_TYPE
 from metastore.pipeline.deltas import Deltas, Restriction, relation, select_from
 from metastore.pipeline.differences import Shape, differences, same_key
 from metastore.pipeline.engine import Engine
-from metastore.pipeline.records import SERVICES
+from metastore.pipeline.records import undoing_metadata, writes_rows
 from metastore.pipeline.source_relations import SourceChange, SourceRelations, plain
 
 MAX_PARTITIONS = 10_000
@@ -39,9 +38,7 @@ class UndoneRows:
         texts = frozenset(name for name, kind in types.items() if "map<" in kind.lower())
         self.lake = lake
         self.instants: Sequence[Instant] = [
-            each.instant
-            for each in lake.changes(after, up_to, include_uncommitted=True)
-            if (each.added or each.removed) and each.instant.begun_as not in SERVICES
+            each.instant for each in lake.changes(after, up_to, include_uncommitted=True) if writes_rows(each)
         ]
         self._engine = engine
         self._keyed: KeyedTable = keyed
@@ -134,10 +131,7 @@ class UndoneRows:
         return action._replace(write=write)
 
     def _named(self, completion: Completion) -> Completion:
-        undone = [each.timestamp for each in self.instants]
-        return dataclasses.replace(
-            completion, metadata=json.dumps({"operation": "rollback", "undoes": undone}).encode()
-        )
+        return dataclasses.replace(completion, metadata=undoing_metadata(self.instants))
 
     def _rows(self, query: exp.Query, most: int) -> list[dict[str, Any]]:
         name = self._deltas.add("found", query.limit(most))
