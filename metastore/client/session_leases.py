@@ -119,11 +119,14 @@ class SessionLeases(Closing):
         held.position = position
 
     def _release(self, held: _Held) -> None:
-        self._held = {key: each for key, each in self._held.items() if each is not held}
+        self._forget(held)
         try:
             self._client.call(lambda client: client.lake_release_lease(held.table, held.id))
         except (ExceptionStruct, TException, OSError) as error:
             logger.warning("a lease could not be released, it expires: %s", error)
+
+    def _forget(self, held: _Held) -> None:
+        self._held = {key: each for key, each in self._held.items() if each is not held}
 
     def _start(self) -> None:
         if self._thread is None:
@@ -150,7 +153,7 @@ class SessionLeases(Closing):
             self._take(held, min(held.reads.values()))
         except (SnapshotGone, NoSuchObjectException) as gone:
             logger.warning("a lease was lost, and its snapshot is gone: %s", gone.message)
-            self._held = {key: each for key, each in self._held.items() if each is not held}
+            self._forget(held)
         except (ExceptionStruct, TException, OSError) as error:
             logger.warning("a lease could not be renewed: %s", error)
 

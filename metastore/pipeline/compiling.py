@@ -1,5 +1,6 @@
 """Compiles a project's layers, those that others read first. An analyser says which types their columns have."""
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from metastore.formats.commit_mode import COMMIT_MODE, CommitMode
 from metastore.formats.keyed_table import BUCKET, MERGE_ENGINE, PRIMARY_KEY, SEQUENCE_FIELD
 from metastore.pipeline import queries
 from metastore.pipeline.building import Built, Table
@@ -22,8 +24,6 @@ _OURS = frozenset({MERGE_ENGINE, SEQUENCE_FIELD})
 
 _DEFINING = frozenset({REFRESH_POLICY, READINESS})
 """Properties of definitions that are none of tables."""
-
-COMMIT_MODE = "partition.commit.mode"
 
 
 class Analyser(Protocol):
@@ -77,7 +77,7 @@ class Compiled:
         """The table's properties."""
         given = {key: value for key, value in self.node.properties.items() if key.lower() not in _DEFINING}
         if self.node.waits_for_sources:
-            given[COMMIT_MODE] = "manual"
+            given[COMMIT_MODE] = CommitMode.MANUAL
         return {BUCKET: "1", **given, PRIMARY_KEY: ",".join(self.layer.key)}
 
 
@@ -120,11 +120,14 @@ def _compiled(node: Node, tables: Mapping[str, Table], database: str, analyser: 
         if name not in tables:
             raise BadQuery(f"there is no table {name}")
     tree = node.query
+    read = {name: tables[name] for name in node.reads}
     if tree is None:
         assert node.flow is not None
-        source = tables[next(iter(node.reads))]
+        [(name, source)] = read.items()
         tree = cdc_query(node.flow, source.columns, source.key, database)
-    built = keyed(queries.built(tree, {name: tables[name] for name in node.reads}, database))
+        hidden = tuple(each for each in source.key or () if each not in source.columns)
+        read = {name: dataclasses.replace(source, columns=(*source.columns, *hidden))}
+    built = keyed(queries.built(tree, read, database))
     types = _types(built, node, analyser)
     declared = tuple(each.strip().lower() for each in node.properties.get(PRIMARY_KEY, "").split(",") if each.strip())
     if node.is_quarantine:
@@ -142,7 +145,10 @@ def _compiled(node: Node, tables: Mapping[str, Table], database: str, analyser: 
     columns |= {name: "string" for name in layer.columns if name not in columns}
     if untyped := [name for name, kind in columns.items() if "void" in kind]:
         raise BadQuery(f"the column {untyped[0]} is NULL without a type: CAST it to one")
-    _check_like_spark(tree, columns, layer, database, analyser)
+    # A flow's query is of our own making. It may order by a hidden key.
+    suffix = "_seen" if node.query is not None else ""
+    seen = queries.with_relations(tree, database, lambda name: analysed(name) + suffix)
+    _check_like_spark(seen, columns, layer, analyser)
     conditions = [(each.condition, each.violation) for each in node.expectations]
     text = repr((tree.sql("spark"), columns, layer.key, conditions))
     return Compiled(node, layer, columns, kind, reasons, checks, hashlib.sha256(text.encode()).hexdigest()[:16])
@@ -155,11 +161,9 @@ def _types(built: Built, node: Node, analyser: Analyser) -> Mapping[str, str]:
     return analyser.types(deltas.steps, step)
 
 
-def _check_like_spark(
-    tree: exp.Query, columns: Mapping[str, str], layer: Layer, database: str, analyser: Analyser
-) -> None:
+def _check_like_spark(query: exp.Query, columns: Mapping[str, str], layer: Layer, analyser: Analyser) -> None:
     """Raises BadQuery if Spark's analyser takes the query's text for something else than what was compiled."""
-    expected = analyser.types_of_query(queries.with_relations(tree, database, lambda name: f"{analysed(name)}_seen"))
+    expected = analyser.types_of_query(query)
     ours = {name: columns[name] for name in layer.outputs if name != FAILED}
     if dict(expected) != ours:
         wrong = sorted({*expected.items()} ^ {*ours.items()})
@@ -176,5 +180,8 @@ def _check_properties(node: Node) -> None:
         raise BadQuery(f"{READINESS}={readiness[:50]}: expected none or sources")
     if node.waits_for_sources and not node.partitions:
         raise BadQuery("only partitions turn ready: PARTITIONED BY (…) gives the table some")
-    if node.waits_for_sources and node.properties.get(COMMIT_MODE, "manual").strip().lower() != "manual":
+    if (
+        node.waits_for_sources
+        and node.properties.get(COMMIT_MODE, CommitMode.MANUAL).strip().lower() != CommitMode.MANUAL
+    ):
         raise BadQuery(f"its partitions turn ready when those of its sources are: leave {COMMIT_MODE} out")

@@ -471,6 +471,11 @@ def select_from(columns: Iterable[exp.Expr | str], source: str | exp.Expr) -> ex
     return exp.Select(expressions=selected, from_=exp.From(this=table))
 
 
+def as_text(column: str) -> exp.Expr:
+    """A column as text, under its own name."""
+    return exp.alias_(exp.cast(exp.column(column, quoted=True), "string"), column, quoted=True)
+
+
 def _named(value: exp.Expr, name: str) -> exp.Expr:
     if isinstance(value, exp.Column) and value.name == name:
         return value.copy()

@@ -129,7 +129,7 @@ def cdc_query(flow: AutoCdcFlow, columns: tuple[str, ...], key: tuple[str, ...] 
         raise BadDefinition(flow.place, f"the key's column {missing[0]} must be kept")
     quoted = {each: f"`{each}`" for each in columns}
     keys = ", ".join(quoted[each] for each in flow.keys)
-    ties = [quoted[each] for each in (key or columns) if each not in flow.keys]
+    ties = [f"`{each}`" for each in (key or columns) if each not in flow.keys]  # a key's columns may be hidden
     is_delete = f"NOT coalesce({flow.deletes}, false)" if flow.deletes else "true"
     selected = ", ".join(quoted[each] for each in kept)
     source = _full(flow.source, database)

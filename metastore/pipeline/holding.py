@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from metastore.formats.partition_names import DEFAULT_PARTITION, make_name, values_of
 from metastore.pipeline.compiling import Compiled
-from metastore.pipeline.deltas import Deltas, select_from
+from metastore.pipeline.deltas import Deltas, as_text, select_from
 from metastore.pipeline.engine import Engine
 
 MOST_NAMED = 1_000
@@ -43,9 +43,7 @@ def _names(engine: Engine, made: Compiled, deltas: Deltas, query: exp.Select) ->
 
 
 def _texts(made: Compiled) -> list[exp.Expr]:
-    return [
-        exp.alias_(exp.cast(exp.column(key, quoted=True), "string"), key, quoted=True) for key in made.node.partitions
-    ]
+    return [as_text(key) for key in made.node.partitions]
 
 
 def _is_in(made: Compiled, partition: str) -> exp.Expr:

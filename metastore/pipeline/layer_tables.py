@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from metastore.client.lake import LakeTable
+from metastore.formats.commit_mode import COMMIT_MODE, CommitMode
 from metastore.formats.keyed_table import PRIMARY_KEY
-from metastore.pipeline.compiling import COMMIT_MODE, Compiled
+from metastore.pipeline.compiling import Compiled
 from metastore.pipeline.engine import Engine
 from metastore.pipeline.errors import BadDefinition
 from metastore.wire.hive import NoSuchObjectException
@@ -37,7 +38,7 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) -
     partitions = tuple(each.name.lower() for each in schema.keys)
     if key != made.properties[PRIMARY_KEY] or partitions != made.node.partitions:
         raise BadDefinition(place, f"{name} has another key or other partitions now: DROP TABLE {name}, and run again")
-    if made.node.waits_for_sources and schema.properties.get(COMMIT_MODE, "").lower() != "manual":
+    if made.node.waits_for_sources and schema.properties.get(COMMIT_MODE, "").lower() != CommitMode.MANUAL:
         raise BadDefinition(
             place,
             f"partitions of {name} were ready as they came: ALTER TABLE {name} SET TBLPROPERTIES ('{COMMIT_MODE}' ="

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from metastore.client.lake import LakeTable
+from metastore.formats.commit_mode import COMMIT_MODE, CommitMode
 from metastore.formats.partition_names import parse_name
-from metastore.pipeline.compiling import COMMIT_MODE, Compiled
+from metastore.pipeline.compiling import Compiled
 from metastore.pipeline.lineage import Origin, origins
 from metastore.wire.lake import CommitPartitionsRequest, ReopenPartitionsRequest
 
@@ -29,7 +30,9 @@ class _Partitions:
         """`readiness`: by name, whether each is ready; None: it is looked up if need be."""
         schema = lake.schema()
         self.keys = frozenset(each.name.lower() for each in schema.keys)
-        self.is_open = bool(self.keys) and schema.properties.get(COMMIT_MODE, "none").strip().lower() != "none"
+        self.is_open = (
+            bool(self.keys) and schema.properties.get(COMMIT_MODE, CommitMode.NONE).strip().lower() != CommitMode.NONE
+        )
         known = {} if not self.is_open else lake.readiness() if readiness is None else readiness
         self._values: dict[bool, list[Mapping[str, str]]] = {True: [], False: []}
         for name, ready in known.items():

@@ -12,7 +12,7 @@ from metastore.client.lake_types import Completion, Instant
 from metastore.formats.keyed_table import KeyedTable, MergeEngine
 from metastore.formats.partition_names import make_name
 from metastore.keyed.changes import CHANGE_TYPE
-from metastore.pipeline.deltas import Deltas, Restriction, relation, select_from
+from metastore.pipeline.deltas import Deltas, Restriction, as_text, relation, select_from
 from metastore.pipeline.differences import Shape, differences, same_key
 from metastore.pipeline.engine import Engine
 from metastore.pipeline.records import undoing_metadata, writes_rows
@@ -110,11 +110,8 @@ class UndoneRows:
         kept = self._matching(self._stored, self._touched, self._shape.columns, kind="ANTI")
         names: list[str] = []
         if not whole:
+            names = self._touched_partitions()
             query = select_from([exp.column(name, quoted=True) for name in columns], self._touched).distinct()
-            found = self._rows(query, MAX_PARTITIONS + 1)
-            if len(found) > MAX_PARTITIONS:
-                raise ValueError(f"{self.lake.name}: rows of more than {MAX_PARTITIONS:,} partitions would be undone")
-            names = [make_name(columns, [str(each[name]) for name in columns]) for each in found]
             places = self._deltas.add("partitions", query)
             join = exp.Join(this=relation(places, "p"), kind="SEMI", on=_same(columns))
             kept = kept.join(join, copy=False)
@@ -129,6 +126,15 @@ class UndoneRows:
             return dataclasses.replace(made, replaced_partitions=sorted({*made.replaced_partitions, *names}))
 
         return action._replace(write=write)
+
+    def _touched_partitions(self) -> list[str]:
+        """The names of the partitions that have rows to undo. Raises ValueError for too many."""
+        columns = self._keyed.partition_columns
+        query = select_from([as_text(name) for name in columns], self._touched).distinct()
+        found = self._rows(query, MAX_PARTITIONS + 1)
+        if len(found) > MAX_PARTITIONS:
+            raise ValueError(f"{self.lake.name}: rows of more than {MAX_PARTITIONS:,} partitions would be undone")
+        return [make_name(columns, [each[name] for name in columns]) for each in found]
 
     def _named(self, completion: Completion) -> Completion:
         return dataclasses.replace(completion, metadata=undoing_metadata(self.instants))

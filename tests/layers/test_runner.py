@@ -412,6 +412,23 @@ def test_auto_cdc(shop: Shop) -> None:
     ]
 
 
+def test_auto_cdc_from_a_layer_whose_key_is_hidden(shop: Shop) -> None:
+    columns = {"nr": "bigint", "lsn": "bigint", "id": "bigint", "city": "string"}
+    raw = shop.table("raw", columns, {"primary-key": "nr"})
+    runner = shop.runner(
+        "CREATE MATERIALIZED VIEW changes AS SELECT id, lsn, city FROM raw;"
+        "CREATE STREAMING TABLE latest;"
+        "CREATE FLOW f AS AUTO CDC INTO latest FROM STREAM(changes) KEYS (id) SEQUENCE BY lsn"
+    )
+    raw.upsert(rows_of([(1, 1, 1, "Oslo"), (2, 4, 1, "Rome"), (3, 4, 1, "Bonn")], columns))
+    runner.refresh()
+    [first] = shop.rows("latest")
+    assert first in [(1, 4, "Rome"), (1, 4, "Bonn")], "one of those with the same sequence"
+    raw.upsert(rows_of([(4, 3, 1, "late"), (5, 1, 2, "Kiel")], columns))
+    assert "full" not in {each.how for each in runner.refresh().layers}
+    assert shop.rows("latest") == [first, (2, 1, "Kiel")], "and always the same one"
+
+
 def test_the_status(shop: Shop, client: LakeClient) -> None:
     filled(shop)
     runner = shop.runner()

@@ -21,8 +21,8 @@ CREATE TABLE {0}.orders (id BIGINT, cust BIGINT, amount BIGINT, city STRING, pri
  tags ARRAY<STRING>) USING parquet TBLPROPERTIES ('primary-key' = 'id', 'table-type' = 'merge-on-read');
 CREATE TABLE {0}.customers (id BIGINT, name STRING, city STRING) USING parquet TBLPROPERTIES ('primary-key' = 'id');
 CREATE TABLE {0}.items (ord BIGINT, nr BIGINT, price BIGINT) USING parquet TBLPROPERTIES ('primary-key' = 'ord,nr');
-CREATE TABLE {0}.stock (id BIGINT, n BIGINT, at BIGINT, dt STRING) USING parquet PARTITIONED BY (dt)
- TBLPROPERTIES ('primary-key' = 'id,dt', 'sequence.field' = 'at');
+CREATE TABLE {0}.stock (id BIGINT, n BIGINT, at BIGINT, dt DATE, open BOOLEAN) USING parquet PARTITIONED BY (dt, open)
+ TBLPROPERTIES ('primary-key' = 'id,dt,open', 'sequence.field' = 'at');
 CREATE TABLE {0}.visits (cust BIGINT, city STRING) USING parquet
 """
 QUERIES: Mapping[str, str] = {
@@ -157,18 +157,21 @@ def test_rollbacks_on_spark(spark: SparkSession, database: str) -> None:
         "left": "SELECT dt, sum(n) AS n FROM stock GROUP BY dt",
     }
     layers = Layers(spark, database, queries)
-    layers.write("stock", "VALUES (1, 5, 10, 'a'), (2, 6, 10, 'a'), (3, 7, 10, 'b') AS t(id, n, at, dt)")
+    rows = "(VALUES {}) AS t(id, n, at, dt, open)"
+    first, second = "DATE '2026-01-30', true", "DATE '2026-01-31', false"
+    layers.write("stock", rows.format(f"(1, 5, 10, {first}), (2, 6, 10, {first}), (3, 7, 10, {second})"))
     layers.refresh()
     layers.write("visits", "VALUES (7, 'Bonn'), (7, 'Oslo') AS t(cust, city)", "append")
-    layers.write("stock", "VALUES (1, 50, 20, 'a'), (9, 9, 20, 'c') AS t(id, n, at, dt)")
+    layers.write("stock", rows.format(f"(1, 50, 20, {first}), (9, 9, 20, DATE '2026-02-01', false)"))
     assert layers.refresh()["left"] == ["by group", 2]
     undone = layers.undo_last("visits")
     assert undone == {"rows": {"deleted": 2}, "layers": {"seen": ["by group", 2], "left": ["unchanged", 0]}}
     undone = layers.undo_last("stock")
     assert undone["rows"] == {"updated": 1, "deleted": 1}, "although the rows' sequence is less than the stored one"
     assert undone["layers"]["left"] == ["by group", 2]
-    stored = layers.rows("stock")
-    assert stored == [[1, 5, 10, "a"], [2, 6, 10, "a"], [3, 7, 10, "b"]]
+    stored = [[id, n, at, str(dt), is_open] for id, n, at, dt, is_open in layers.rows("stock")]
+    of_first, of_second = ["2026-01-30", True], ["2026-01-31", False]
+    assert stored == [[1, 5, 10, *of_first], [2, 6, 10, *of_first], [3, 7, 10, *of_second]]
 
 
 @pytest.mark.long

@@ -13,11 +13,11 @@ from functools import lru_cache
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
+from metastore.formats.commit_mode import COMMIT_MODE, CommitMode
 from metastore.formats.durations import Interval, parse_duration
 from metastore.services.commit.timestamp_extractor import TimestampExtractor
 from metastore.services.commit.timestamp_formats import FLINK_DEFAULT, TimestampFormat
 
-COMMIT_MODE = "partition.commit.mode"
 COMMIT_DELAY = "sink.partition-commit.delay"
 WATERMARK_TIME_ZONE = "sink.partition-commit.watermark-time-zone"
 EXTRACTOR_KIND = "partition.time-extractor.kind"
@@ -42,15 +42,6 @@ _PROPERTIES = (
     *(COMMIT_MODE, COMMIT_DELAY, WATERMARK_TIME_ZONE, EXTRACTOR_KIND, TIMESTAMP_PATTERN, TIMESTAMP_FORMATTER),
     *(COMMIT_POLICY, SUCCESS_FILE_NAME, INTERVAL, LATE_ROWS, IDLE_TIMEOUT, MAX_AHEAD, CREATE_EMPTY),
 )
-
-
-class CommitMode(StrEnum):
-    """Who makes a table's partitions ready."""
-
-    NONE = "none"  # they are born ready
-    MANUAL = "manual"  # whoever commits them
-    EVENT_TIME = "event-time"  # the server, as the watermark passes them
-    PROCESS_TIME = "process-time"  # the server, some time after their creation
 
 
 class LatePolicy(StrEnum):

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from enum import Enum
 
 from metastore.formats import spark_schema
+from metastore.formats.commit_mode import COMMIT_MODE, CommitMode
 from metastore.formats.keyed_table import PRIMARY_KEY, PUBLISH, BadKeyedTable, KeyedTable, Publish
-from metastore.services.commit.policy import COMMIT_MODE, LATE_ROWS, CommitMode, LatePolicy
+from metastore.services.commit.policy import LATE_ROWS, LatePolicy
 from metastore.services.model import hive_objects
 from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import data_files

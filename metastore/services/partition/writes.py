@@ -7,9 +7,9 @@ from typing import NamedTuple
 from eventbus.log.types import EventType
 from metastore.clock import now_seconds
 from metastore.formats import partition_names
+from metastore.formats.commit_mode import CommitMode
 from metastore.services.access import privileges
 from metastore.services.commit import commit_flag
-from metastore.services.commit.policy import CommitMode
 from metastore.services.commit.transitions import Commits, properties_of
 from metastore.services.events.recorder import Events, PartitionChange
 from metastore.services.files.deletable import Deletable

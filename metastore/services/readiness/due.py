@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from metastore.formats.commit_mode import CommitMode
 from metastore.services.commit.commit_flag import OPENED
 from metastore.services.commit.partition_time import PartitionClock
-from metastore.services.commit.policy import CommitMode, ReadinessProperties
+from metastore.services.commit.policy import ReadinessProperties
 from metastore.services.model.partition_codec import decoded
 from metastore.store.commit.readiness import Readiness
 from metastore.store.engine.clock import now_ms

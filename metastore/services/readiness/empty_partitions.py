@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import structlog
 
+from metastore.formats.commit_mode import CommitMode
 from metastore.formats.partition_names import make_name
 from metastore.services.commit.partition_time import PartitionClock
-from metastore.services.commit.policy import CommitMode, ReadinessProperties
+from metastore.services.commit.policy import ReadinessProperties
 from metastore.services.commit.transitions import properties_of
 from metastore.services.model import hive_objects
 from metastore.services.partition.writes import PartitionService

@@ -15,7 +15,8 @@ from typing import NamedTuple, TypeVar
 import structlog
 
 from metastore.formats import staging
-from metastore.services.commit.policy import COMMIT_MODE, CommitMode, LatePolicy, ReadinessProperties
+from metastore.formats.commit_mode import COMMIT_MODE, CommitMode
+from metastore.services.commit.policy import LatePolicy, ReadinessProperties
 from metastore.services.commit.transitions import Commits, properties_of
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher, directory

@@ -4,9 +4,10 @@ import itertools
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from metastore.formats.commit_mode import CommitMode
 from metastore.formats.partition_names import make_name
 from metastore.services.commit.partition_time import PartitionClock
-from metastore.services.commit.policy import CommitMode, LatePolicy, ReadinessProperties
+from metastore.services.commit.policy import LatePolicy, ReadinessProperties
 from metastore.services.model import hive_objects
 from metastore.store.commit import readiness
 from metastore.store.engine.database import Transaction

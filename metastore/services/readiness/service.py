@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import structlog
 
+from metastore.formats.commit_mode import CommitMode
 from metastore.services.commit.partition_time import PartitionClock
-from metastore.services.commit.policy import CREATE_EMPTY, CommitMode, ReadinessProperties
+from metastore.services.commit.policy import CREATE_EMPTY, ReadinessProperties
 from metastore.services.commit.transitions import Commits, properties_of
 from metastore.services.commit.watermarks import furthest, is_idle, leader
 from metastore.services.files.staged_files import Publisher

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metastore.formats.commit_mode import CommitMode
 from metastore.formats.durations import Interval, parse_duration
-from metastore.services.commit.policy import CommitMode, LatePolicy, ReadinessProperties, parse_time_zone
+from metastore.services.commit.policy import LatePolicy, ReadinessProperties, parse_time_zone
 
 HOUR, DAY = 3_600_000, 86_400_000
 KEYS = ["dt", "hr", "region"]

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from metastore.formats import partition_names
-from metastore.services.commit.policy import COMMIT_MODE, TIMESTAMP_PATTERN
+from metastore.formats.commit_mode import COMMIT_MODE
+from metastore.services.commit.policy import TIMESTAMP_PATTERN
 from metastore.services.model.visibility import Scope
 from metastore.services.wiring import Metastore
 from metastore.wire.hive import Partition

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from metastore.services.commit.policy import COMMIT_MODE, LATE_ROWS
+from metastore.formats.commit_mode import COMMIT_MODE
+from metastore.services.commit.policy import LATE_ROWS
 from metastore.services.wiring import Metastore
 from metastore.store import Unstorable
 from metastore.warehouse import WarehouseError

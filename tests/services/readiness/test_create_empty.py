@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from metastore.services.commit.policy import COMMIT_MODE, CREATE_EMPTY, INTERVAL, TIMESTAMP_PATTERN
+from metastore.formats.commit_mode import COMMIT_MODE
+from metastore.services.commit.policy import CREATE_EMPTY, INTERVAL, TIMESTAMP_PATTERN
 from metastore.services.readiness import empty_partitions
 from metastore.services.wiring import Metastore
 from metastore.wire.hive import InvalidObjectException

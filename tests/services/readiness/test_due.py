@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from metastore.formats.commit_mode import COMMIT_MODE
 from metastore.services.commit.commit_flag import COMMIT, COMMIT_TIME, COMMITTED_BY, OPENED
-from metastore.services.commit.policy import COMMIT_MODE, INTERVAL, TIMESTAMP_PATTERN, WATERMARK_TIME_ZONE
+from metastore.services.commit.policy import INTERVAL, TIMESTAMP_PATTERN, WATERMARK_TIME_ZONE
 from metastore.services.wiring import Metastore
 from metastore.wire.hive import InvalidObjectException
 from tests.services.readiness.conftest import Clock

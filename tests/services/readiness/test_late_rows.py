@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from metastore.services.commit.policy import COMMIT_MODE, INTERVAL, LATE_ROWS, TIMESTAMP_PATTERN
+from metastore.formats.commit_mode import COMMIT_MODE
+from metastore.services.commit.policy import INTERVAL, LATE_ROWS, TIMESTAMP_PATTERN
 from metastore.services.wiring import Metastore
 from metastore.wire.hive import InvalidOperationException, MetaException, NoSuchObjectException
 from metastore.wire.lake import LateRows, Route
