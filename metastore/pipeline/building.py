@@ -319,8 +319,8 @@ class Builder:
         if not plain:
             return operator
         non_null = operator.non_null | {column for each in plain for column in _never_null_in(each)}
-        condition = exp.and_(*plain)
-        return Filter(operator.columns, operator.key, operator, condition, non_null=frozenset(non_null))
+        key = next((found for each in plain if (found := _one_per_partition(operator, each))), operator.key)
+        return Filter(operator.columns, key, operator, exp.and_(*plain), non_null=frozenset(non_null))
 
     def _among(self, operator: Operator, names: _Names, test: exp.In, known: Mapping[str, _Shared]) -> Operator:
         """The rows whose value is among those of a subquery, which is a semi join."""
@@ -483,6 +483,34 @@ def numbered(built: Built) -> Built:
     )
     made = Window((*columns, "copy_0"), (*columns, "copy_0"), bag, columns, {"copy_0": number})
     return Built(made, built.outputs)
+
+
+def _one_per_partition(operator: Operator, condition: exp.Expr) -> tuple[str, ...] | None:
+    """The columns of which each value has one row at most where row_number() OVER (PARTITION BY these …) is 1.
+
+    None if the condition doesn't say that.
+    """
+    if not isinstance(condition, exp.EQ):
+        return None
+    for column, value in ((condition.this, condition.expression), (condition.expression, condition.this)):
+        if isinstance(column, exp.Column) and value == exp.Literal.number(1):
+            return _numbered_within(operator, column.name)
+    return None
+
+
+def _numbered_within(operator: Operator, column: str) -> tuple[str, ...] | None:
+    """The partition in which a column numbers the rows, by an operator's own columns; None if it doesn't."""
+    match operator:
+        case Window(functions=functions, partition=partition) if column in functions:
+            return partition if isinstance(functions[column].this, exp.RowNumber) and partition else None
+        case Window(input=input) | Filter(input=input):
+            return _numbered_within(input, column)
+        case Project(input=input):
+            inner = operator.plain(column)
+            found = None if inner is None else _numbered_within(input, inner)
+            own = {name: each for each in operator.columns if (name := operator.plain(each)) is not None}
+            return tuple(own[each] for each in found) if found is not None and {*found} <= {*own} else None
+    return None
 
 
 def _check_order(window: exp.Window, operator: Operator, partition: Sequence[str]) -> None:

@@ -380,6 +380,8 @@ class Deltas:
         wanted = [*names.values()]
         if isinstance(operator, Aggregate) and {*wanted} <= {*operator.groups} and operator.groups:
             yield self._values(operator.input, operator.groups), names
+        elif isinstance(operator, Window) and {*wanted} <= {*operator.partition} and operator.partition:
+            yield self._values(operator.input, operator.partition), names
         elif isinstance(operator, Filter):
             yield from self._where_touched(operator.input, names)
         elif isinstance(operator, Project) and all(operator.plain(each) is not None for each in wanted):

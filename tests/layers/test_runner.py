@@ -395,7 +395,9 @@ def test_auto_cdc(shop: Shop) -> None:
     runner.refresh()
     assert shop.rows("latest") == [(1, "Bonn"), (2, "Rome")]
     raw.upsert(rows_of([(6, 1, "D", None), (3, 1, "U", "late"), (7, 2, "U", "Kiel")], columns))
-    assert {each.how for each in runner.refresh().layers} == {"by group"}
+    results = runner.refresh().layers
+    assert {each.how for each in results} == {"by group"}
+    assert results[0].changed == {"updated": 1, "deleted": 1}
     assert shop.rows("latest") == [(2, "Kiel")]
     raw.upsert(rows_of([(2, 1, "U", "later")], columns))
     runner.refresh()
