@@ -14,10 +14,11 @@ from metastore.pipeline.pruning import Within
 class Engine(Analyser, Protocol):
     """Relations by their names, steps over them, and their results, for one refresh. `close` forgets all.
 
-    `errors` are the exceptions that it raises when it can't compute.
+    `errors` are the exceptions that it raises when it can't compute. `threads`: how many may use it at a time.
     """
 
     errors: tuple[type[Exception], ...]
+    threads: int
 
     def columns(self, schema: Schema) -> Mapping[str, str]:
         """A table's columns, with those of its partitions, in lower case; Spark's names of their types."""

@@ -6,6 +6,7 @@ layers of the same refresh among them, and all layers complete together. Nothing
 
 import logging
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from metastore.client.keyed_writes import Action
@@ -19,6 +20,7 @@ from metastore.pipeline.compiling import Compiled, compiled
 from metastore.pipeline.deltas import Deltas, Relations
 from metastore.pipeline.engine import Engine
 from metastore.pipeline.errors import BadDefinition, RefreshLost, first_line
+from metastore.pipeline.fixed_values import fixed_values
 from metastore.pipeline.graph import Graph
 from metastore.pipeline.holding import held_partitions, touched_partitions
 from metastore.pipeline.layer_tables import check_table, make_table
@@ -175,19 +177,39 @@ class _Refresh:
         self._sources = SourceRelations(engine, self._lakes, self._positions)
         self._changed: set[str] = set()  # layers that this refresh changes
         self._relations: dict[str, Relations] = {}
-        self._commits: list[LayerCommit] = []
+        self._commits: dict[str, LayerCommit] = {}
 
     def run(self) -> RefreshResult:
         """Computes all layers and completes them."""
-        results = [self._layer(each) for each in self._layers]
+        results = self._all_layers()
         self._runner.pause("computed")
         instants: Mapping[str, Instant] = {}
-        if self._commits:
-            client = self._lakes[self._commits[0].layer].client
-            instants = complete_together(client, self._commits, self._runner.heartbeat_seconds, self._runner.pause)
+        commits = [self._commits[each.name] for each in self._layers if each.name in self._commits]
+        if commits:
+            client = self._lakes[commits[0].layer].client
+            instants = complete_together(client, commits, self._runner.heartbeat_seconds, self._runner.pause)
         waiting = [each.name for each in self._layers if each.node.waits_for_sources]
         turned = {name: self._readiness.settle(name, self._held[name]) for name in waiting}
         return RefreshResult(self._moment, tuple(results), instants, turned)
+
+    def _all_layers(self) -> list[LayerResult]:
+        """Computes layers, several at a time where the engine can; each after those that it reads."""
+        computed: dict[str, Future[LayerResult]] = {}
+
+        def compute(made: Compiled) -> LayerResult:
+            # Those that it reads have begun before it, so that threads never wait for what no thread is left to do.
+            for name in made.layer.sources:
+                if name in computed:
+                    computed[name].result()
+            return self._layer(made)
+
+        with ThreadPoolExecutor(self._engine.threads, "layers") as pool:
+            for each in self._layers:
+                computed[each.name] = pool.submit(compute, each)
+            try:
+                return [each.result() for each in computed.values()]
+            finally:
+                pool.shutdown(cancel_futures=True)
 
     def _layer(self, made: Compiled) -> LayerResult:
         state = state_of(self._lakes[made.name])
@@ -201,7 +223,7 @@ class _Refresh:
             self._hold(made, Deltas({}, [], f"_{plain(made.name)}"), None)
             return LayerResult(made.name, "unchanged")
         relations = {name: self._relation(name, None if why else before[name]) for name in sorted(made.layer.sources)}
-        changed = [] if why else [name for name in moved if self._has_changes(name, before[name] or 0)]
+        changed = [] if why else [name for name in moved if self._has_changes(made, name, before[name] or 0)]
         deltas = Deltas(relations, changed, f"_{plain(made.name)}")
         whole = why is not None or (made.kind == "full" and bool(changed))
         step = recomputed(made.layer, deltas, stored) if whole else refresh(made.layer, deltas, stored)
@@ -281,8 +303,11 @@ class _Refresh:
     def _has_moved(self, name: str, position: int | None) -> bool:
         return name in self._changed or position is None or position < self._positions[name]
 
-    def _has_changes(self, name: str, position: int) -> bool:
-        return name in self._changed or self._sources.has_changes(name, position)
+    def _has_changes(self, made: Compiled, name: str, position: int) -> bool:
+        """Whether a layer has to look at what has changed of a table that it reads."""
+        if name in self._changed:
+            return True
+        return self._sources.has_changes_among(name, position, fixed_values(made.layer.operator, name))
 
     def _relation(self, name: str, position: int | None) -> Relations:
         """A table's relations, from the position that was read of it last; None where only its rows now are needed."""
@@ -317,7 +342,7 @@ class _Refresh:
         else:
             action = self._engine.action(changes, lake, position)
         record = Record(self._project, state.number + 1, made.definition, read, how, counts, expected)
-        self._commits.append(LayerCommit(made.name, action, record, from_layers))
+        self._commits[made.name] = LayerCommit(made.name, action, record, from_layers)
 
 
 def _no_rows(_: Writing) -> Completion:

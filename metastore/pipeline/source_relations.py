@@ -1,5 +1,6 @@
 """The tables that a refresh reads, as relations: their states, and what changed between two of them."""
 
+import threading
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
@@ -7,8 +8,10 @@ from sqlglot import exp
 
 from metastore.client.lake import LakeTable
 from metastore.client.lake_types import Schema
+from metastore.formats.partition_names import values_of
 from metastore.pipeline.deltas import Relations, Restriction, Step, select_from
 from metastore.pipeline.engine import Engine
+from metastore.pipeline.fixed_values import Fixed
 from metastore.pipeline.pruning import MOST_VALUES, Within, prunable, within
 
 
@@ -21,7 +24,10 @@ class SourceChange(NamedTuple):
 
 
 class SourceRelations:
-    """Relations of tables. They are read when a step names them, by `bind`: most steps don't need a state before."""
+    """Relations of tables. They are read when a step names them: most steps don't need a state before.
+
+    May be used by several threads for layers that don't read each other.
+    """
 
     def __init__(self, engine: Engine, lakes: Mapping[str, LakeTable], positions: Mapping[str, int]) -> None:
         """`positions`: of each table as of the moment that is read."""
@@ -32,8 +38,11 @@ class SourceRelations:
         self._sides: dict[str, tuple[SourceChange, Relations]] = {}
         self._bound: set[str] = set()
         self._found: dict[SourceChange, bool] = {}
+        self._partitions: dict[SourceChange, Set[str]] = {}
         self._over: dict[str, Step] = {}
         self._schemas: dict[str, Schema] = {}
+        self._reading = threading.RLock()
+        """So that two layers don't read the same relation at a time, each for itself."""
         self._values: dict[tuple[str, tuple[tuple[str, str], ...]], Sequence[Mapping[str, Any]]] = {}
 
     def rows_at(self, table: str, position: int) -> str:
@@ -53,10 +62,35 @@ class SourceRelations:
     def has_changes(self, table: str, after: int) -> bool:
         """Whether rows of a table have changed since a position; a compaction alone changes none."""
         change = SourceChange(table, after, self._positions[table])
-        if change not in self._found:
-            some = after != change.up_to
-            self._found[change] = some and self._engine.has_changes(self._lakes[table], after, change.up_to)
-        return self._found[change]
+        with self._reading:
+            if change not in self._found:
+                some = after != change.up_to
+                self._found[change] = some and self._engine.has_changes(self._lakes[table], after, change.up_to)
+            return self._found[change]
+
+    def has_changes_among(self, table: str, after: int, references: Sequence[Fixed]) -> bool:
+        """Whether rows have changed that one of the references to a table reads. May say so although none has."""
+        schema = self._lakes[table].schema()
+        texts = {each.name.lower() for each in schema.keys if each.type.lower() == "string"}
+        asked = [{name: each[name] for name in each if name in texts} for each in references]
+        if not all(asked):
+            return self.has_changes(table, after)
+        keys = [each.name for each in schema.keys]
+        for partition in self._changed_partitions(table, after):
+            values = {key.lower(): value for key, value in zip(keys, values_of(partition, keys), strict=True)}
+            if any(all(values[name] in allowed for name, allowed in each.items()) for each in asked):
+                return self.has_changes(table, after)
+        return False
+
+    def _changed_partitions(self, table: str, after: int) -> Set[str]:
+        """The partitions of the files that instants after a position have added, or removed."""
+        change = SourceChange(table, after, self._positions[table])
+        with self._reading:
+            if change not in self._partitions:
+                feed = self._lakes[table].changes(after, change.up_to, include_uncommitted=True)
+                files = [file for each in feed for file in (*each.added, *each.removed, *each.changelog)]
+                self._partitions[change] = {each.partition for each in files}
+            return self._partitions[change]
 
     def run(self, steps: Sequence[Step]) -> None:
         """Reads the relations that steps name, and makes the results of the steps relations."""
@@ -121,16 +155,17 @@ class SourceRelations:
 
     def bind_names(self, named: Set[str]) -> None:
         """Reads relations by their names. Others than those of tables are passed over."""
-        for name in sorted(named - self._bound):
-            if name in self._states:
-                table, position = self._states[name]
-                self._engine.bind_state(name, self._lakes[table], position)
-                self._bound.add(name)
-            elif name in self._sides and name not in self._bound:
-                change, relations = self._sides[name]
-                lake = self._lakes[change.table]
-                self._engine.bind_changes(relations.old, relations.new, lake, change.after, change.up_to)
-                self._bound |= {relations.old, relations.new}
+        with self._reading:
+            for name in sorted(named - self._bound):
+                if name in self._states:
+                    table, position = self._states[name]
+                    self._engine.bind_state(name, self._lakes[table], position)
+                    self._bound.add(name)
+                elif name in self._sides and name not in self._bound:
+                    change, relations = self._sides[name]
+                    lake = self._lakes[change.table]
+                    self._engine.bind_changes(relations.old, relations.new, lake, change.after, change.up_to)
+                    self._bound |= {relations.old, relations.new}
 
 
 def _replaced(query: exp.Query, old: str, new: str) -> exp.Query:

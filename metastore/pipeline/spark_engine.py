@@ -29,6 +29,9 @@ _PLANNING = {"spark.sql.constraintPropagation.enabled": "false"}
 """Spark's planner compares what it knows of columns with each new name that they get. Steps give them many names: it
 would take minutes."""
 
+_THREADS = 4
+"""Layers that are computed at a time. Much of the time of a small increment is planned by one thread, or waited for."""
+
 _OLD = [str(ChangeType.DELETE), str(ChangeType.UPDATE_PREIMAGE)]
 _NEW = [str(ChangeType.INSERT), str(ChangeType.UPDATE_POSTIMAGE)]
 
@@ -45,6 +48,7 @@ class SparkEngine:
     """Relations and steps as temporary views."""
 
     errors: tuple[type[Exception], ...] = (PySparkException,)
+    threads = _THREADS
 
     def __init__(self, spark: SparkSession, configuration: Mapping[str, str]) -> None:
         """`configuration`: Spark's settings for queries. Those of the given session don't change."""

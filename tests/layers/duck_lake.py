@@ -30,6 +30,7 @@ class DuckEngine:
     """Relations and steps as tables and views of DuckDB."""
 
     errors: tuple[type[Exception], ...] = (duckdb.Error,)
+    threads = 1
 
     def __init__(self, client: LakeClient) -> None:
         self._client = client

@@ -9,7 +9,7 @@ from metastore.client.lake import LakeTable
 from metastore.client.lake_types import Column, Schema
 from metastore.pipeline.pruning import Within, prunable, within
 from tests.layers.duck_lake import DuckEngine
-from tests.layers.shop import Shop
+from tests.layers.shop import Shop, rows_of
 
 LAYERS = """
 CREATE MATERIALIZED VIEW wide PARTITIONED BY (dt) TBLPROPERTIES ('bucket' = '2') AS
@@ -84,3 +84,48 @@ def test_an_increment_reads_the_partitions_that_changes_touch(shop: Shop, monkey
     assert touched["sums"].partitions == {"dt=d2"}
     assert len(touched["customers"].groups or ()) == 1
     assert (2 + 100 + 12 + 17 + 22 + 27 + 32 + 37, "d2") in shop.rows("sums")
+
+
+ONE_PARTITION_EACH = """
+CREATE MATERIALIZED VIEW cars AS SELECT nr, size FROM raw WHERE kind = 'car' AND size > 1;
+CREATE MATERIALIZED VIEW boats AS
+  SELECT nr, size FROM (SELECT * FROM raw WHERE kind IN ('boat', 'ship')) AS afloat WHERE kind <> 'ship'
+  UNION ALL SELECT nr, size FROM raw WHERE 'ship' = kind;
+CREATE MATERIALIZED VIEW most AS SELECT kind, max(size) AS size FROM raw GROUP BY kind;
+CREATE MATERIALIZED VIEW ranked AS
+  SELECT nr, place FROM (SELECT nr, kind, rank() OVER (PARTITION BY size ORDER BY nr) AS place FROM raw)
+  WHERE kind = 'car'
+"""
+
+
+def test_changes_of_other_partitions_than_a_layer_reads_are_not_looked_at(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {"nr": "bigint", "size": "bigint", "kind": "string"}
+    raw = shop.table("raw", columns, {"primary-key": "nr,kind"}, ["kind"])
+    raw.upsert(rows_of([(1, 5, "car"), (2, 6, "boat"), (3, 7, "ship")], columns))
+    runner = shop.runner(ONE_PARTITION_EACH)
+    runner.refresh()
+    looked: list[str] = []
+    run = DuckEngine.run
+    monkeypatch.setattr(
+        DuckEngine, "run", lambda engine, steps: (looked.extend(x.name for x in steps), run(engine, steps))
+    )
+
+    def refreshed() -> dict[str, int]:
+        looked.clear()
+        results = runner.refresh().layers
+        names = [each.layer.partition(".")[2] for each in results]
+        computed = {name for name in names if any(f"_{name}_" in step for step in looked)}
+        return {name: sum(x.changed.values()) for name, x in zip(names, results, strict=True) if name in computed}
+
+    raw.upsert(rows_of([(4, 5, "ship")], columns))
+    assert refreshed() == {"boats": 1, "most": 0, "ranked": 0}
+    raw.upsert(rows_of([(0, 5, "car")], columns))
+    assert refreshed() == {"cars": 1, "most": 0, "ranked": 2}
+    assert refreshed() == {}
+    raw.delete(rows_of([(3, "ship")], {"nr": "bigint", "kind": "string"}))
+    assert refreshed() == {"boats": 1, "most": 1, "ranked": 0}
+    assert shop.rows("boats") == [(2, 6), (4, 5)]
+    assert shop.rows("cars") == [(0, 5), (1, 5)]
+    assert shop.rows("ranked") == [(0, 1), (1, 2)]
