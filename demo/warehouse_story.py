@@ -8,11 +8,13 @@ figures throughout. It removes its databases again, which are named raw, ods, dw
 """
 
 import json
+import logging
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+import structlog
 from narrator import Narrator, Step, in_short
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -244,6 +247,9 @@ def remove(client: LakeClient, database: str) -> None:
 )
 def main(uri: str, page: Path) -> None:
     """Watch layers of tables follow a shop's database."""
+    # What libraries have to say isn't part of the story.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    warnings.simplefilter("ignore", FutureWarning)
     narrator = Narrator(Console(highlight=False))
     stop_sign = StopSign()
     stop_sign.watch()
