@@ -138,7 +138,7 @@ class RawTable:
         """How far the capture of a database has come, as `latest`."""
         return self.latest(State.parse)
 
-    def latest(self, parse: Callable[[bytes | None], S | None], *, even_undone: bool = False) -> S | None:
+    def latest(self, parse: Callable[[bytes | None], S], *, even_undone: bool = False) -> S | None:
         """How far a capture has come; None before its first instant.
 
         `parse` reads it in an instant's metadata, and gives None for instants of others. Raises CaptureError if

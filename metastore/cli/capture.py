@@ -378,14 +378,14 @@ def _slot_name(uri: str, into: str) -> str:
 
 def _state(uri: str, into: str) -> "State | DebeziumState":
     """How far a capture has come. Raises UserError for a table that none writes."""
-    from metastore.capture.debezium.state import DebeziumState, any_state
+    from metastore.capture.debezium.state import any_state
     from metastore.capture.raw_table import RawTable
     from metastore.client.lake import LakeClient
     from metastore.wire.hive import NoSuchObjectException
 
     with connect(uri), LakeClient(uri) as client:
         try:
-            state: State | DebeziumState | None = RawTable(client, into).latest(any_state)
+            state = RawTable(client, into).latest(any_state)
         except NoSuchObjectException:
             state = None
     if state is None:
