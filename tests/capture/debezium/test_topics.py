@@ -1,6 +1,8 @@
 """Messages in topics of Kafka."""
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from tests.capture.debezium.messages import change, order
 from tests.capture.debezium.test_files import Landing
 from tests.support.kafka import KafkaServer
 from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +81,24 @@ def test_what_is_refused(kafka: KafkaServer, landing: Landing) -> None:
     send(kafka, "truncated", {"key": None, "value": change("t", None, None)})
     with pytest.raises(CaptureError, match=r"truncated/\d, offset 0: a truncation has no order"):
         landing.capture(source=f"kafka://{kafka.servers}?topic=truncated")
+
+
+def test_a_broker_that_hangs_for_a_while(landing: Landing) -> None:
+    with KafkaServer() as own:
+        send(own, "hangs", order("c", 1, "a"))
+        options = DebeziumOptions(f"kafka://{own.servers}?topic=hangs", landing.into, interval=0.1)
+        capture = DebeziumCapture(landing.client, options)
+        thread = threading.Thread(target=capture.run)
+        thread.start()
+        try:
+            wait_until(lambda: capture.result.batches == 1, seconds=30, what="the first message is captured")
+            own.pause()
+            time.sleep(2)
+            assert thread.is_alive()
+            own.go_on()
+            send(own, "hangs", order("u", 1, "b"))
+            wait_until(lambda: capture.result.batches == 2, seconds=30, what="the second message is captured")
+        finally:
+            capture.stop()
+            thread.join(30)
+        assert landing.ops() == ["insert", "update"]
