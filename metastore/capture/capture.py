@@ -6,7 +6,7 @@ import select
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import psycopg2
 from psycopg2.extras import ReplicationCursor
@@ -17,19 +17,19 @@ from metastore.capture.changes import Changes, Commitment
 from metastore.capture.errors import CaptureError, SlotLost
 from metastore.capture.pgoutput import Begin, Relation, decode
 from metastore.capture.raw_table import Batch, RawTable, Row
+from metastore.capture.results import Result
+from metastore.capture.retries import Retries, passes
 from metastore.capture.snapshots import Snapshots
 from metastore.capture.source import Identity, Source
 from metastore.capture.state import State
 from metastore.client.closing import Closing
 from metastore.client.lake import LakeClient
 from metastore.clock import now_ms
-from metastore.wire.struct import ExceptionStruct
 
 logger = logging.getLogger(__name__)
 
 _TICK_SECONDS = 0.5
 _LAG_SECONDS = 10.0  # between two looks at the slot and the publication
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 _IDLE_BYTES = 16 << 20  # log without changes of ours, after which the position is stored anyway
 
 
@@ -52,14 +52,6 @@ class Options:
     alarm_bytes: int = 1 << 30
     retry_seconds: float = 300.0
     new_snapshot: bool = False
-
-
-@dataclass
-class Result:
-    """What a run did. `rows` by table."""
-
-    rows: dict[str, int] = field(default_factory=dict)
-    batches: int = 0
 
 
 class Capture:
@@ -87,8 +79,7 @@ class Capture:
         """
         renew = self.options.new_snapshot
         has_begun = False
-        failing_since: float | None = None
-        pause = _FIRST_PAUSE
+        retries = Retries(self.options.retry_seconds)
         while not self.is_stopping:
             batches = self.result.batches
             try:
@@ -97,24 +88,12 @@ class Capture:
                     session.run(once=once)
                 return self.result
             except (psycopg2.OperationalError, psycopg2.InterfaceError, TException, OSError) as error:
-                if isinstance(error, ExceptionStruct) and not _passes(error):
+                if not passes(error):
                     raise
                 if not has_begun and isinstance(error, psycopg2.Error):
                     raise CaptureError(f"can't connect to the source: {' '.join(str(error).split())}") from None
-                if self.result.batches > batches or failing_since is None:
-                    failing_since, pause = time.monotonic(), _FIRST_PAUSE
-                if time.monotonic() - failing_since > self.options.retry_seconds:
-                    raise
-                metrics.RECONNECTS.inc()
-                logger.warning("beginning again after the last batch: %s", " ".join(str(error).split()))
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+                retries.wait(error, has_advanced=self.result.batches > batches)
         return self.result
-
-
-def _passes(error: ExceptionStruct) -> bool:
-    """Whether a refusal of the metastore's is of this batch alone: its instant was aborted while nobody answered."""
-    return type(error).__name__ in ("NoSuchObjectException", "MetaException")
 
 
 class _Session(Closing):
@@ -210,7 +189,7 @@ class _Session(Closing):
     def _new_epoch(self, identity: Identity) -> State:
         """Writes down that all tables are read anew, before the slot of old is dropped."""
         options = self._options
-        before = self._last_state()
+        before = self._raw.latest(State.parse, even_undone=True)
         state = State(options.slot, options.publication, identity.system, identity.timeline, identity.database)
         if before is None:
             return state
@@ -223,17 +202,6 @@ class _Session(Closing):
             )
         batch.complete(state)
         return state
-
-    def _last_state(self) -> State | None:
-        """The last state, undone or not."""
-        lake = self._raw.lake
-        for each in lake.instants(
-            actions=["commit"], states=["completed"], latest_first=True, include_archived=True, page=100
-        ):
-            state = State.parse(lake.details(each.timestamp, each.action).metadata.get("completed"))
-            if state is not None:
-                return state
-        return None
 
     def _key_of(self, relation: Relation) -> tuple[str, ...]:
         """The key of a table, in the order in which chunks have it."""
@@ -340,11 +308,8 @@ class _Session(Closing):
         self._capture.on_commit(self._written)
 
     def _count(self, rows: int) -> None:
-        result = self._capture.result
-        for table, number in self._rows.items():
-            result.rows[table] = result.rows.get(table, 0) + number
+        self._capture.result.count(self._rows)
         self._rows.clear()
-        result.batches += 1
         metrics.ROWS.inc(rows)
         metrics.BATCHES.inc()
         if self._last_commit_time:

@@ -1,9 +1,9 @@
 """The raw table: every change of a source as it came, a file for each table and batch, with the position."""
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import fsspec
 import pyarrow as pa
@@ -63,6 +63,21 @@ _OUTPUT_FORMAT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat
 _SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 
 
+S = TypeVar("S")
+
+
+class Checkpoint(Protocol):
+    """How far a capture has come after a batch. `stream` names what numbers its batches, `batch` is the number."""
+
+    batch: int
+
+    @property
+    def stream(self) -> str: ...
+
+    def metadata(self, rows: int) -> bytes:
+        """The metadata of an instant that wrote some rows."""
+
+
 class Row(NamedTuple):
     """A row without its partition; fields as of `COLUMNS`, `committed_at` in microseconds since 1970."""
 
@@ -70,7 +85,7 @@ class Row(NamedTuple):
     before: str | None
     after: str | None
     unchanged: list[str] | None
-    transaction_id: int
+    transaction_id: int | None
     committed_at: int
     epoch: int
     commit_lsn: int
@@ -120,15 +135,23 @@ class RawTable:
             self.client.call(lambda client: client.create_table(table))
 
     def state(self) -> State | None:
-        """How far the capture has come; None before its first instant. Raises CaptureError if instants were undone."""
+        """How far the capture of a database has come, as `latest`."""
+        return self.latest(State.parse)
+
+    def latest(self, parse: Callable[[bytes | None], S], *, even_undone: bool = False) -> S | None:
+        """How far a capture has come; None before its first instant.
+
+        `parse` reads it in an instant's metadata, and gives None for instants of others. Raises CaptureError if
+        instants were undone, unless `even_undone`, which gives the last state there was.
+        """
         undone = False
         for each in self.lake.instants(
             actions=["commit"], states=["completed"], latest_first=True, include_archived=True, page=100
         ):
-            state = State.parse(self.lake.details(each.timestamp, each.action).metadata.get("completed"))
+            state = parse(self.lake.details(each.timestamp, each.action).metadata.get("completed"))
             if state is None:
                 continue
-            if each.undone_by is None:
+            if each.undone_by is None or even_undone:
                 if undone:
                     raise CaptureError(
                         f"the latest instants of {self.lake.name} were rolled back, and the source may have removed"
@@ -168,7 +191,7 @@ class Batch:
         if self._buffered >= BUFFERED_ROWS or self._characters >= BUFFERED_CHARACTERS:
             self._flush()
 
-    def complete(self, state: State) -> None:
+    def complete(self, state: Checkpoint) -> None:
         """Completes the instant with what was added, and the state after it, whose batch it numbers.
 
         Raises AnotherCapture, and what the metastore raises; then nothing is written.
@@ -180,12 +203,12 @@ class Batch:
         completion = Completion(
             added=added,
             metadata=state.metadata(self.rows),
-            batch=StreamBatch(f"capture {state.slot}", state.batch),
+            batch=StreamBatch(f"capture {state.stream}", state.batch),
         )
         done = writing.complete(completion)
         self._stack.close()
         if done.batch_repeated:
-            raise AnotherCapture(f"another process captures {state.slot} into {self._lake.name}: only one may")
+            raise AnotherCapture(f"another process captures {state.stream} into {self._lake.name}: only one may")
 
     def abandon(self) -> None:
         """Leaves nothing of the batch."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from metastore.capture.errors import CaptureError
+
 METADATA_KEY = "capture"
 """Of the JSON object in an instant's metadata."""
 
@@ -60,6 +62,11 @@ class State:
     rereads: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
 
     @property
+    def stream(self) -> str:
+        """The name of the stream whose batches are numbered."""
+        return self.slot
+
+    @property
     def is_snapshot_done(self) -> bool:
         """Whether all rows have been read that were there when their tables were first seen."""
         return all(each.phase is Phase.DONE for each in self.tables.values()) and not any(self.rereads.values())
@@ -80,17 +87,28 @@ class State:
 
     @classmethod
     def parse(cls, metadata: bytes | None) -> "State | None":
-        """The state in an instant's metadata; None if it isn't one of a capture."""
-        try:
-            found = json.loads(metadata or b"null")
-        except ValueError:
+        """The state in an instant's metadata; None if it isn't one of a capture.
+
+        Raises CaptureError for that of a capture of messages.
+        """
+        sent = sent_state(metadata)
+        if sent is None:
             return None
-        sent = found.get(METADATA_KEY) if isinstance(found, dict) else None
-        if not isinstance(sent, dict):
-            return None
+        if "kind" in sent:
+            raise CaptureError("the raw table is that of a capture with --debezium: give another with --into")
         tables = {name: _progress(each) for name, each in sent.pop("tables").items()}
         rereads = {name: {tuple(key) for key in keys} for name, keys in sent.pop("rereads").items()}
         return cls(**sent, tables=tables, rereads=rereads)
+
+
+def sent_state(metadata: bytes | None) -> dict[str, Any] | None:
+    """What an instant's metadata says of a capture; None if it isn't one of a capture."""
+    try:
+        found = json.loads(metadata or b"null")
+    except ValueError:
+        return None
+    sent = found.get(METADATA_KEY) if isinstance(found, dict) else None
+    return sent if isinstance(sent, dict) else None
 
 
 def _progress(sent: Mapping[str, Any]) -> TableProgress:

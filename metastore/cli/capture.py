@@ -3,6 +3,8 @@
 import importlib.util
 import signal
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +18,10 @@ from metastore.errors import UserError
 
 if TYPE_CHECKING:
     from metastore.capture.capture import Capture
+    from metastore.capture.debezium.capture import DebeziumCapture
+    from metastore.capture.debezium.state import DebeziumState
     from metastore.capture.state import State
+    from metastore.client.lake import LakeClient
 
 DEFAULT_ALARM = 1 << 30
 _PROGRESS_SECONDS = 2.0
@@ -36,8 +41,8 @@ def capture() -> None:
     """Capture the changes of a database into a raw table.
 
     SOURCE is a URL such as postgresql://capture@db.example/shop. The password comes from PGPASSWORD, from a file
-    (~/.pgpass, PGPASSFILE) or from a service (?service=shop). `metastore capture SOURCE …` is `metastore capture run
-    SOURCE …`.
+    (~/.pgpass, PGPASSFILE) or from a service (?service=shop). With --debezium it is a file or a directory of Debezium's
+    messages, or kafka://host:port?topic=NAME. `metastore capture SOURCE …` is `metastore capture run SOURCE …`.
 
     \b
     Examples:
@@ -68,15 +73,25 @@ def _slot_of(slot: str | None, into: str) -> str:
 
 @capture.command()
 @click.argument("source")
-@click.option("--publication", required=True, metavar="NAME", help="What the source publishes.")
+@click.option("--publication", metavar="NAME", help="What the source publishes.")
 @_into_option
 @uri_option
 @click.option("--slot", metavar="NAME", help="The replication slot. [default: metastore_DATABASE_TABLE]")
+@click.option(
+    "--debezium", is_flag=True, help="SOURCE has Debezium's messages: files of JSON lines, or topics of Kafka."
+)
+@click.option("--key", "keys", multiple=True, metavar="SCHEMA.TABLE=COLUMN,…", help="A key that messages don't give.")
+@click.option(
+    "--kafka-options",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="librdkafka's options, `name=value` in each line; logins are there.",
+)
 @click.option("--once", is_flag=True, help="End when all that was there at the start is captured.")
 @click.option(
     "--interval", type=click.FloatRange(0.1, 3_600), default=5.0, show_default=True, help="Seconds between two commits."
 )
-@click.option("--new-snapshot", is_flag=True, help="Make a new slot, and read all tables anew.")
+@click.option("--new-snapshot", is_flag=True, help="Read everything anew: with a new slot, or from the first message.")
 @click.option(
     "--alarm-bytes",
     type=click.IntRange(1),
@@ -88,10 +103,13 @@ def _slot_of(slot: str | None, into: str) -> str:
 @json_option
 def run(
     source: str,
-    publication: str,
+    publication: str | None,
     into: str,
     uri: str,
     slot: str | None,
+    debezium: bool,
+    keys: tuple[str, ...],
+    kafka_options: str | None,
     once: bool,
     interval: float,
     new_snapshot: bool,
@@ -105,27 +123,30 @@ def run(
     Examples:
       metastore capture run postgresql://capture@db.example/shop --publication lake --into raw.shop
       metastore capture run 'postgresql:///?service=shop' --publication lake --into raw.shop --once
+      metastore capture run /landing/shop --debezium --into raw.shop
+      metastore capture run 'kafka://broker:9092?topic=shop.public.orders' --debezium --into raw.shop
     """
     from prometheus_client import start_http_server
 
-    with connect(uri):  # says at once if nobody answers
-        pass
-    from metastore.capture.capture import Capture, Options
     from metastore.client.lake import LakeClient
 
-    options = Options(
-        source=source,
-        publication=publication,
-        into=into,
-        slot=_slot_of(slot, into),
-        interval=interval,
-        alarm_bytes=alarm_bytes,
-        new_snapshot=new_snapshot,
-    )
+    make: Callable[[LakeClient], Capture | DebeziumCapture]
+    if debezium:
+        make = _messages(source, into, keys, kafka_options, interval=interval, new_snapshot=new_snapshot)
+        if publication is not None or slot is not None:
+            raise click.UsageError("--publication and --slot are a database's: not with --debezium")
+    else:
+        if keys or kafka_options:
+            raise click.UsageError("--key and --kafka-options go with --debezium")
+        make = _database(
+            source, into, publication, slot, interval=interval, alarm_bytes=alarm_bytes, new_snapshot=new_snapshot
+        )
+    with connect(uri):  # says at once if nobody answers
+        pass
     if metrics_port is not None:
         start_http_server(metrics_port, "127.0.0.1")
     with LakeClient(uri) as client:
-        running = Capture(client, options)
+        running = make(client)
         _report(running)
         handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         for number in handlers:
@@ -141,16 +162,61 @@ def run(
         print_list("table", ("table", "rows"), sorted(result.rows.items()))
 
 
-def _report(running: "Capture") -> None:
+def _database(
+    source: str, into: str, publication: str | None, slot: str | None, **options: Any
+) -> Callable[["LakeClient"], "Capture"]:
+    """What makes the capture of a database."""
+    from metastore.capture.capture import Capture, Options
+
+    scheme = source.partition("://")[0]
+    if scheme in ("mysql", "mariadb", "kafka"):
+        raise UserError(f"{scheme} is captured from Debezium's messages alone: give these, and --debezium")
+    if publication is None:
+        raise click.UsageError("Missing option '--publication'.")
+    made = Options(source=source, publication=publication, into=into, slot=_slot_of(slot, into), **options)
+    return lambda client: Capture(client, made)
+
+
+def _messages(
+    source: str, into: str, keys: tuple[str, ...], kafka_options: str | None, **options: Any
+) -> Callable[["LakeClient"], "DebeziumCapture"]:
+    """What makes the capture of Debezium's messages."""
+    from metastore.capture.debezium.capture import DebeziumCapture, DebeziumOptions
+
+    by_table = {}
+    for each in keys:
+        table, equals, columns = each.partition("=")
+        if not equals or not table or not all(columns.split(",")):
+            raise click.UsageError(f"--key {each}: give SCHEMA.TABLE=COLUMN,COLUMN")
+        by_table[table] = tuple(columns.split(","))
+    kafka = {} if kafka_options is None else _properties(kafka_options)
+    made = DebeziumOptions(source=source, into=into, keys=by_table, kafka=kafka, **options)
+    return lambda client: DebeziumCapture(client, made)
+
+
+def _properties(path: str) -> dict[str, str]:
+    """The lines `name=value` of a file; empty ones and those that begin with # don't count."""
+    found = {}
+    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
+        name, equals, value = line.partition("=")
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if not equals:
+            raise UserError(f"{path}, line {number}: give name=value")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _report(running: "Capture | DebeziumCapture") -> None:
     """Says on stderr how far the capture has come, every other second at most."""
     next_report = time.monotonic() + _PROGRESS_SECONDS
 
-    def report(state: "State") -> None:
+    def report(state: "State | DebeziumState") -> None:
         nonlocal next_report
         if time.monotonic() < next_report:
             return
         next_report = time.monotonic() + _PROGRESS_SECONDS
-        reading = [name for name, each in state.tables.items() if each.phase != "done"]
+        reading = [name for name, each in state.tables.items() if getattr(each, "phase", "done") != "done"]
         doing = f"reading {', '.join(reading[:3])}" if reading else "following the log"
         click.echo(f"{counted(sum(running.result.rows.values()), 'row')} captured, {doing}", err=True)
 
@@ -176,9 +242,13 @@ def status(source: str | None, into: str, uri: str, alarm_bytes: int, as_json: b
     Example:
       metastore capture status postgresql://capture@db.example/shop --into raw.shop
     """
+    from metastore.capture.debezium.state import DebeziumState
     from metastore.capture.positions import format_lsn
 
     state = _state(uri, into)
+    if isinstance(state, DebeziumState):
+        _print_messages(state, as_json=as_json)
+        return
     found: dict[str, object] = {
         "slot": state.slot,
         "publication": state.publication,
@@ -199,6 +269,25 @@ def status(source: str | None, into: str, uri: str, alarm_bytes: int, as_json: b
         print_list("table", ("table", "snapshot", "rows read"), tables)
     if trouble is not None:
         raise UserError(trouble)
+
+
+def _print_messages(state: "DebeziumState", *, as_json: bool) -> None:
+    """Prints how far a capture of Debezium's messages has come."""
+    found: dict[str, object] = {
+        "source": state.source,
+        "epoch": state.epoch,
+        "messages": state.number,
+        "batches": state.batch,
+    }
+    tables = [(name, each.rows) for name, each in sorted(state.tables.items())]
+    offsets = [(name, each.at) for name, each in sorted(state.offsets.items())]
+    if as_json:
+        listed = [{"table": name, "rows": rows} for name, rows in tables]
+        print_json({**found, "tables": listed, "offsets": dict(offsets)})
+    else:
+        print_record(found)
+        print_list("table", ("table", "rows"), tables)
+        print_list("place", ("place", "next offset"), offsets)
 
 
 def _slot_status(source: str, state: "State", alarm_bytes: int, found: dict[str, object]) -> str | None:
@@ -243,7 +332,7 @@ def drop(source: str, into: str, uri: str, slot: str | None, yes: bool, as_json:
     """
     from metastore.capture.source import open_source
 
-    name = slot if slot is not None else _state(uri, into).slot
+    name = slot if slot is not None else _slot_name(uri, into)
     confirm(f"Drop the slot {name}? What it hasn't brought yet is lost.", yes=yes)
     with open_source(source) as opened:
         dropped = opened.drop_slot(name)
@@ -277,15 +366,26 @@ def definitions(into: str, uri: str, tables: tuple[str, ...]) -> None:
             click.echo(definition(client.table(into), name))
 
 
-def _state(uri: str, into: str) -> "State":
+def _slot_name(uri: str, into: str) -> str:
+    """The slot of a raw table. Raises UserError for one that has none."""
+    from metastore.capture.state import State
+
+    state = _state(uri, into)
+    if not isinstance(state, State):
+        raise UserError(f"{into} has Debezium's messages: there is no slot")
+    return state.slot
+
+
+def _state(uri: str, into: str) -> "State | DebeziumState":
     """How far a capture has come. Raises UserError for a table that none writes."""
+    from metastore.capture.debezium.state import any_state
     from metastore.capture.raw_table import RawTable
     from metastore.client.lake import LakeClient
     from metastore.wire.hive import NoSuchObjectException
 
     with connect(uri), LakeClient(uri) as client:
         try:
-            state = RawTable(client, into).state()
+            state = RawTable(client, into).latest(any_state)
         except NoSuchObjectException:
             state = None
     if state is None:

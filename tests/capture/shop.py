@@ -9,8 +9,9 @@ from typing import Any
 import psycopg2
 from sqlalchemy import make_url
 
-from metastore.capture.capture import Capture, Options, Result
+from metastore.capture.capture import Capture, Options
 from metastore.capture.raw_table import RawTable, rows_of
+from metastore.capture.results import Result
 from metastore.client.lake import LakeClient
 
 NUMBERS = itertools.count(1)

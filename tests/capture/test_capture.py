@@ -349,3 +349,47 @@ def test_another_table_is_no_raw_table(source: Source) -> None:
     source.client.call(lambda client: client.create_table(table))
     with pytest.raises(CaptureError, match="other columns than a raw table"):
         RawTable(source.client, name).create()
+
+
+TYPES = (
+    ("smallint", "-32768", "-32768", "smallint"),
+    ("bigint", "9223372036854775807", "9223372036854775807", "bigint"),
+    ("numeric(38,10)", "1234567890123456789012345678.0000000001", "1234567890123456789012345678.0000000001", None),
+    ("numeric", "1" + "0" * 60 + ".10", "1" + "0" * 60 + ".10", "string"),
+    ("numeric", "NaN", '"NaN"', "string"),
+    ("double precision", "0.1", "0.1", "double"),
+    ("real", "-Infinity", '"-Infinity"', "float"),
+    ("boolean", "t", "true", "boolean"),
+    ("date", "0044-03-15", '"0044-03-15"', "date"),
+    ("timestamp", "2024-02-29 23:59:59.999999", '"2024-02-29 23:59:59.999999"', "timestamp_ntz"),
+    ("timestamptz", "2024-01-01 01:00:00.5+01", '"2024-01-01 00:00:00.5+00"', "timestamp"),
+    ("timetz", "10:00:00+05:30", '"10:00:00+05:30"', "string"),
+    ("interval", "1 mon -3 days 04:05:06.7", '"P1M-3DT4H5M6.7S"', "string"),
+    ("bytea", "\\x00ff", '"\\\\x00ff"', "binary"),
+    ("bit(10)", "1000000011", '"1000000011"', "string"),
+    ("mood", "so so", '"so so"', "string"),
+    ("json", '{"b":1, "a": 1.10}', '"{\\"b\\":1, \\"a\\": 1.10}"', "string"),
+    ("jsonb", '{"b":1, "a": 1.10}', '"{\\"a\\": 1.10, \\"b\\": 1}"', "string"),
+    ("uuid", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", '"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"', "string"),
+    ("integer[]", "{1,NULL,3}", '"{1,NULL,3}"', "string"),
+    ("text", 'ä"\\\t', '"ä\\"\\\\\\t"', "string"),
+)
+
+
+def test_types_by_snapshot_and_by_log(source: Source) -> None:
+    columns = ", ".join(f"c{number} {kind}" for number, (kind, *_) in enumerate(TYPES))
+    source.run("CREATE TYPE mood AS ENUM ('so so', 'well')")
+    source.run(f"CREATE TABLE t (id int PRIMARY KEY, {columns})")
+    insert = f"INSERT INTO t VALUES (%s, {', '.join(['%s'] * len(TYPES))})"
+    values = [each[1] for each in TYPES]
+    source.run(insert, 1, *values)
+    source.capture()
+    source.run(insert, 2, *values)
+    source.capture()
+    schema, *rows = source.raw("t")
+    assert [row["op"] for row in rows] == ["read", "insert"]
+    for id, row in enumerate(rows, 1):
+        wanted = ",".join(f'"c{number}":{each[2]}' for number, each in enumerate(TYPES))
+        assert row["after"] == f'{{"id":{id},{wanted}}}'
+    found = [each["type"] for each in json.loads(schema["after"])][1:]
+    assert found == [each[3] or "decimal(38,10)" for each in TYPES]
