@@ -15,7 +15,7 @@ from metastore.table_services.facts import Facts
 from metastore.table_services.hudi import writer_options
 from metastore.table_services.policy import Policy
 from metastore.table_services.programs.run_hudi import BUSY, PLANNED
-from metastore.table_services.spark_submit import SparkSubmit, SubmissionFailed
+from metastore.table_services.spark_submit import SparkSubmit, SubmissionFailed, running
 from metastore.wire.lake import ServiceJob
 
 LOCK_PROVIDER = "hoodie.write.lock.provider"
@@ -73,7 +73,9 @@ class HudiExecutor:
         """
         log = self._step(job, facts, policy, "plan", "", stop)
         lines = [each for each in log.splitlines() if each.startswith(PLANNED)]
-        instant = lines[-1].removeprefix(PLANNED).strip() if lines else "-"
+        if not lines:
+            raise SubmissionFailed(f"the program doesn't say which plan there is:\n{log}")
+        instant = lines[-1].removeprefix(PLANNED).strip()
         return None if instant == "-" else instant, log
 
     def run(self, job: ServiceJob, facts: Facts, policy: Policy, instant: str, stop: threading.Event) -> str:
@@ -112,6 +114,8 @@ class HudiExecutor:
         arguments += ["--again"] if step == "run" and job.instant else []
         prefix = f"tms-job{job.id}.{job.enqueuedAt}-{step}-"
         try:
+            if running(prefix):  # a killed service's: how it ended is not known, so the step is done after it again
+                self._submit.run(_PROGRAM, arguments, f"{prefix}{job.attempts}", prefix, stop)
             return self._submit.run(_PROGRAM, arguments, f"{prefix}{job.attempts}", prefix, stop)
         except SubmissionFailed as failure:
             if f"exited with {BUSY}:" in str(failure):

@@ -15,8 +15,9 @@ from metastore.table_services.hudi import PAUSE, decide, is_hudi, writer_options
 from metastore.table_services.hudi_executor import LOCK_PROVIDER, HudiExecutor, RunElsewhere, WritersWon
 from metastore.table_services.policy import policy_of
 from metastore.table_services.programs import run_hudi
-from metastore.table_services.spark_submit import SubmissionFailed
+from metastore.table_services.spark_submit import SubmissionFailed, running
 from metastore.wire.lake import ServiceJob
+from tests.support.waiting import wait_until
 
 NOW = 1_000_000_000
 FACTS = Facts(
@@ -116,6 +117,19 @@ def test_the_plan_is_told() -> None:
     told = executor("print('INFO x'); print('planned: 20260101000000000')")
     assert told.plan(job, FACTS, policy, threading.Event())[0] == "20260101000000000"
     assert executor("print('planned: -')").plan(job, FACTS, policy, threading.Event())[0] is None
+
+
+def test_a_process_that_was_left_behind_proves_nothing() -> None:
+    """It is waited for; whether it did its work, the timeline says to the next one."""
+    job, policy = ServiceJob(id=10, action="compaction", enqueuedAt=123, attempts=2), policy_of({})
+    command = [sys.executable, "-c", "import time; time.sleep(1.5)", "--tag", "tms-job10.123-plan-1"]
+    with subprocess.Popen(command) as left:
+        wait_until(lambda: running("tms-job10.123-plan-"), what="the process")
+        told = executor("print('planned: 20260101000000000')")
+        assert told.plan(job, FACTS, policy, threading.Event())[0] == "20260101000000000"
+        assert left.wait(0.1) == 0
+    with pytest.raises(SubmissionFailed, match="doesn't say"):
+        executor("pass").plan(job, FACTS, policy, threading.Event())
 
 
 @pytest.mark.parametrize(
