@@ -5,11 +5,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from metastore.client.lake import LakeClient
-from metastore.table_services.hudi_executor import LOCK_PROVIDER, HudiExecutor
+from metastore.table_services.facts import Facts
+from metastore.table_services.hudi_executor import LOCK_PROVIDER, HudiExecutor, RunElsewhere
+from metastore.table_services.policy import policy_of
 from metastore.table_services.service import Options, Service
 from metastore.wire.lake import ListJobsRequest, ServiceJob, TableReference
 from tests.spark.conftest import require
@@ -186,4 +189,24 @@ def test_a_running_service_follows_a_writer(hudi: Hudi, tmp_path: Path) -> None:
         service.stop()
         serving.join(60)
     assert not serving.is_alive()
+    assert len(hudi.rows(table)) == 8
+
+
+def test_only_its_own_job_runs_a_plan_that_was_begun(hudi: Hudi, tmp_path: Path) -> None:
+    """An attempt that died leaves its plan inflight; to any other job that is somebody who still runs it."""
+    table = tmp_path / "begun"
+    planning = {**APART, "hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
+    for number in range(2):
+        hudi.write(table, upserts(number), "MERGE_ON_READ", "upsert", planning)
+    [plan] = (table / ".hoodie").glob("*.compaction.requested")
+    instant = plan.name.partition(".")[0]
+    plan.with_suffix(".inflight").touch()
+    facts = Facts(table="shop.begun", now=0, position=1, parameters={}, database_parameters={}, location=str(table))
+    job, policy, never = ServiceJob(id=900, action="compaction", enqueuedAt=1, attempts=3), policy_of({}), Event()
+    with pytest.raises(RunElsewhere, match="somebody else"):
+        hudi.executor.run(job, facts, policy, instant, never)
+    assert not (table / ".hoodie" / f"{instant}.commit").exists()
+    own = job.replace(instant=instant)
+    assert "is complete" in hudi.executor.run(own, facts, policy, instant, never)
+    assert (table / ".hoodie" / f"{instant}.commit").exists()
     assert len(hudi.rows(table)) == 8
