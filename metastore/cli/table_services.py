@@ -103,7 +103,7 @@ def explain(table: tuple[str, ...], history: int, defaults: dict[str, str], uri:
         leases = client.call("lake_list_leases", reference(table))
         before = client.call("lake_list_decisions", reference(table), history) if history else []
         with LakeClient(uri, retry_seconds=10) as typed:
-            planner = Planner(Queue(typed, "explain"), defaults, with_iceberg=True)
+            planner = Planner(Queue(typed, "explain"), defaults, with_iceberg=True, with_hudi=True)
             found, policy, facts = planner.decide(reference(table))
     if as_json:
         print_json(

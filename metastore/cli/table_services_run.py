@@ -13,6 +13,7 @@ from metastore.errors import UserError
 
 if TYPE_CHECKING:
     from metastore.table_services.executors import Executor
+    from metastore.table_services.hudi_executor import HudiExecutor
     from metastore.table_services.iceberg_executor import IcebergExecutor
     from metastore.table_services.manager import Order
     from metastore.table_services.scheduling import Ranking
@@ -92,6 +93,19 @@ def defaults_option(command: Command) -> Command:
     help="Iceberg's runtime for the Spark of spark-submit: its tables are looked after, too, by spark-submit.",
 )
 @click.option(
+    "--hudi-jars",
+    metavar="FILES",
+    help="Hudi's bundle for the Spark of spark-submit: its tables are looked after, too, by spark-submit.",
+)
+@click.option(
+    "--hudi-option",
+    "hudi_options",
+    multiple=True,
+    metavar=_PAIR,
+    callback=_pairs,
+    help="Of Hudi's writer: the lock provider that the tables' writers have, and its settings.",
+)
+@click.option(
     "--lease-seconds",
     type=click.IntRange(2, 3_600),
     default=60,
@@ -114,6 +128,8 @@ def run_services(
     defaults: dict[str, str],
     spark_options: tuple[str, ...],
     iceberg_jars: str | None,
+    hudi_jars: str | None,
+    hudi_options: dict[str, str],
     lease_seconds: int,
     http_host: str,
     http_port: int | None,
@@ -138,15 +154,18 @@ def run_services(
         from metastore.table_services.service import Options, Service
     except ImportError as error:
         raise UserError(f"{error.name} is missing: pip install 'lake-metastore[arrow]', or [spark]") from None
-    if spark_options and executor != "spark-submit" and iceberg_jars is None:
-        raise click.UsageError("--spark-option is for --executor spark-submit, or --iceberg-jars")
+    if spark_options and executor != "spark-submit" and iceberg_jars is None and hudi_jars is None:
+        raise click.UsageError("--spark-option is for --executor spark-submit, --iceberg-jars or --hudi-jars")
+    if hudi_options and hudi_jars is None:
+        raise click.UsageError("--hudi-option is for --hudi-jars")
     logging.configure(log_level, log_format)
     with connect(uri) as client:  # says at once if nobody answers
         client.getStatus()
     options = Options(slots=slots, ranking=ranking, quotas=quotas, defaults=defaults, lease_seconds=lease_seconds)
     options = replace(options, order=_order(policy, ranking))
     iceberg = _iceberg(uri, iceberg_jars, spark_options)
-    service = Service(uri, _executor(executor, uri, spark_options), options, iceberg=iceberg, ended=_tell)
+    hudi = _hudi(uri, hudi_jars, hudi_options, spark_options)
+    service = Service(uri, _executor(executor, uri, spark_options), options, iceberg=iceberg, hudi=hudi, ended=_tell)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: service.stop())
     port = None
@@ -192,6 +211,17 @@ def _iceberg(uri: str, jars: str | None, spark_options: tuple[str, ...]) -> "Ice
     from metastore.table_services.iceberg_executor import IcebergExecutor
 
     return IcebergExecutor(uri, jars, spark_options)
+
+
+def _hudi(
+    uri: str, jars: str | None, hudi_options: dict[str, str], spark_options: tuple[str, ...]
+) -> "HudiExecutor | None":
+    """What runs services of Hudi's tables; None without its jars. Raises UserError without a lock, or without Spark."""
+    if jars is None:
+        return None
+    from metastore.table_services.hudi_executor import HudiExecutor
+
+    return HudiExecutor(uri, jars, hudi_options, spark_options)
 
 
 def _order(policy: str | None, ranking: "Ranking") -> "Order | None":

@@ -23,6 +23,9 @@ from metastore.table_services import metrics
 from metastore.table_services.decisions import CLEAN, CLUSTERING, COMPACTION, PUBLISH
 from metastore.table_services.executors import Executor, Stopped, Task, tag_of
 from metastore.table_services.facts import Facts
+from metastore.table_services.hudi import is_hudi
+from metastore.table_services.hudi_executor import HudiExecutor, RunElsewhere
+from metastore.table_services.hudi_executor import WritersWon as HudisWritersWon
 from metastore.table_services.iceberg import is_iceberg
 from metastore.table_services.iceberg_executor import IcebergExecutor, WritersWon
 from metastore.table_services.policy import BadPolicy, CleaningPolicy, ClusteringPolicy, Policy, policy_of
@@ -74,8 +77,10 @@ class Attempt:
         defaults: Mapping[str, str],
         clock: Callable[[], float],
         iceberg: IcebergExecutor | None = None,
+        hudi: HudiExecutor | None = None,
     ) -> None:
-        """`defaults`: of policies. `clock`: the database's time in seconds since 1970. `iceberg`: for its tables."""
+        """`defaults`: of policies. `clock`: the database's time in seconds since 1970. `iceberg`, `hudi`: for
+        their tables."""
         self.job = job
         self._queue = queue
         self._client = client
@@ -83,6 +88,7 @@ class Attempt:
         self._defaults = defaults
         self._clock = clock
         self._iceberg = iceberg
+        self._hudi = hudi
         self._stop = threading.Event()
         self._over = threading.Event()
         self._lost = False
@@ -152,6 +158,8 @@ class Attempt:
             facts = self._facts()
             if is_iceberg(facts.parameters):
                 return self._procedure(facts)
+            if is_hudi(facts):
+                return self._hudis(facts)
             if self.job.action == CLEAN:
                 return self._clean(self._policy(facts).cleaning)
             if self.job.action == PUBLISH:
@@ -184,6 +192,37 @@ class Attempt:
         try:
             self._say(self._iceberg.run(self.job, facts, self._policy(facts), self._stop))
         except WritersWon as lost:
+            self._say(str(lost))
+            return self._again("conflict", AFTER_CONFLICT)
+        return Ended("succeeded", "succeeded")
+
+    # --- Hudi's tables --------------------------------------------------------------------------------------------
+
+    def _hudis(self, facts: Facts) -> Ended:
+        """Hudi's own services. A plan is the job's before it is run, so that an attempt after a crash runs it again."""
+        if self.job.action not in (CLEAN, CLUSTERING, COMPACTION):
+            self._say(f"a Hudi table has no {self.job.action}: submit {COMPACTION}, {CLUSTERING} or {CLEAN}")
+            return Ended("failed", "error")
+        if self._hudi is None:
+            return Ended("pending", "busy", WHILE_BUSY)
+        policy = self._policy(facts)
+        try:
+            instant = self.job.instant or ""
+            if self.job.action != CLEAN and not instant:
+                planned, said = self._hudi.plan(self.job, facts, policy, self._stop)
+                self._say(said)
+                if planned is None:
+                    return Ended("succeeded", "succeeded")
+                if not self._queue.claim_plan(self.job, planned):
+                    self._say(f"another job runs the plan {planned}")
+                    return Ended("succeeded", "succeeded")
+                instant = planned
+            self._say(self._hudi.run(self.job, facts, policy, instant, self._stop))
+            self._say(self._hudi.import_timeline(facts))
+        except RunElsewhere as busy:
+            self._say(str(busy))  # never again by this job, which would take it for its own
+            return Ended("failed", "error")
+        except HudisWritersWon as lost:
             self._say(str(lost))
             return self._again("conflict", AFTER_CONFLICT)
         return Ended("succeeded", "succeeded")

@@ -71,6 +71,15 @@ def decide(facts: Facts, policy: Policy) -> list[Decision]:
     return [*_plans(facts, policy), *unless_held(found, facts, policy)]
 
 
+def by_figures(facts: Facts, policy: Policy) -> list[Decision]:
+    """What the figures of files and instants alone say of each service, whoever does it."""
+    return [
+        _compaction(facts, policy.compaction),
+        _clustering(facts, policy.clustering),
+        _cleaning(facts, policy.cleaning),
+    ]
+
+
 def unless_held(found: Sequence[Decision], facts: Facts, policy: Policy) -> list[Decision]:
     """The same decisions; in the place of those that must wait, that nothing is to be done for now."""
     return [_unless_held(each, facts, policy) for each in found]

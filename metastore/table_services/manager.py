@@ -9,8 +9,9 @@ from thrift.Thrift import TException
 
 from metastore.client.lake import LakeClient
 from metastore.table_services.attempts import Attempt
-from metastore.table_services.decisions import CLEAN, CLUSTERING, PUBLISH
+from metastore.table_services.decisions import CLEAN, CLUSTERING, COMPACTION, PUBLISH
 from metastore.table_services.executors import Executor
+from metastore.table_services.hudi_executor import HudiExecutor
 from metastore.table_services.iceberg_executor import IcebergExecutor
 from metastore.table_services.queue import Queue
 from metastore.table_services.scheduling import Ranking, in_order
@@ -43,10 +44,11 @@ class Manager:
         quotas: Mapping[str, int] | None = None,
         order: Order | None = None,
         iceberg: IcebergExecutor | None = None,
+        hudi: HudiExecutor | None = None,
         ended: Callable[[ServiceJob], None] = lambda job: None,
     ) -> None:
         """`slots`: jobs at a time. `quotas`: jobs at a time by database, of all services. `order`: in place of
-        `ranking`. `iceberg`: for its tables. `ended`: is told how each attempt ended."""
+        `ranking`. `iceberg`, `hudi`: for their tables. `ended`: is told how each attempt ended."""
         self._queue = queue
         self._client = client
         self._executor = executor
@@ -55,6 +57,7 @@ class Manager:
         self._quotas = quotas or {}
         self._order: Order = order or (lambda jobs, now: in_order(jobs, now, ranking))
         self._iceberg = iceberg
+        self._hudi = hudi
         self._tell = ended
         self._ahead = 0.0  # seconds by which the database's clock is ahead of this host's
         self._running: dict[threading.Thread, Attempt] = {}
@@ -78,7 +81,8 @@ class Manager:
             return len(self._running)
         listed = self._queue.pending()
         self._ahead = (listed.now or 0) / 1000 - time.time()
-        able = {CLEAN, PUBLISH, *self._executor.actions, *([CLUSTERING] if self._iceberg else [])}
+        able = {CLEAN, PUBLISH, *self._executor.actions, *([CLUSTERING] if self._iceberg or self._hudi else [])}
+        able |= {COMPACTION} if self._hudi else set()
         wanted = list(self._order([each for each in listed.jobs or () if each.action in able], listed.now or 0))
         while wanted and len(self._running) < self._slots:
             job = self._queue.take(wanted, self._quotas)
@@ -104,7 +108,9 @@ class Manager:
         self._freed.clear()
 
     def _start(self, job: ServiceJob) -> None:
-        attempt = Attempt(job, self._queue, self._client, self._executor, self._defaults, self._clock, self._iceberg)
+        attempt = Attempt(
+            job, self._queue, self._client, self._executor, self._defaults, self._clock, self._iceberg, self._hudi
+        )
 
         def run() -> None:
             try:

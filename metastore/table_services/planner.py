@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from cachetools import LRUCache
 
 from metastore.client.clustering import Order
-from metastore.table_services import decisions, iceberg
+from metastore.table_services import decisions, hudi, iceberg
 from metastore.table_services.decisions import Decision
 from metastore.table_services.facts import Facts
 from metastore.table_services.policy import BadPolicy, Policy, policy_of
@@ -20,14 +20,17 @@ KNOWN_POLICIES = 10_000
 class Planner:
     """Decides about one table at a time. For one thread."""
 
-    def __init__(self, queue: Queue, defaults: Mapping[str, str], *, with_iceberg: bool = False) -> None:
-        """`defaults`: properties of tables and databases that don't say otherwise. `with_iceberg`: decides about
-        Iceberg's tables, too. Raises BadPolicy."""
+    def __init__(
+        self, queue: Queue, defaults: Mapping[str, str], *, with_iceberg: bool = False, with_hudi: bool = False
+    ) -> None:
+        """`defaults`: properties of tables and databases that don't say otherwise. `with_iceberg`, `with_hudi`: decides
+        about Iceberg's and Hudi's tables, too. Raises BadPolicy."""
         self._queue = queue
         self._defaults = defaults
         self._policies: LRUCache[tuple[str | None, str | None], Policy] = LRUCache(KNOWN_POLICIES)
         self._usual = policy_of(defaults)
         self._with_iceberg = with_iceberg
+        self._with_hudi = with_hudi
 
     def look(self, table: TableReference) -> list[ServiceJob]:
         """Decides about a table, and stores what was decided. Returns its pending jobs; none if the table is gone."""
@@ -57,6 +60,8 @@ class Planner:
             policy = wanted
 
     def _decided(self, facts: Facts, policy: Policy) -> list[Decision]:
+        if self._with_hudi and hudi.is_hudi(facts):
+            return hudi.decide(facts, policy)
         if not self._with_iceberg or not iceberg.is_iceberg(facts.parameters):
             return decisions.decide(facts, policy)
         try:

@@ -14,6 +14,7 @@ from thrift.Thrift import TException
 
 from metastore.client.lake import LakeClient
 from metastore.table_services.executors import ArrowExecutor, Executor
+from metastore.table_services.hudi_executor import HudiExecutor
 from metastore.table_services.iceberg_executor import IcebergExecutor
 from metastore.table_services.manager import Manager, Order
 from metastore.table_services.planner import Planner
@@ -48,10 +49,11 @@ class Service:
         options: Options,
         *,
         iceberg: IcebergExecutor | None = None,
+        hudi: HudiExecutor | None = None,
         ended: Callable[[ServiceJob], None] = lambda job: None,
     ) -> None:
-        """`executor`: by default compactions in Arrow. `iceberg`: without it, its tables are left alone. `ended`: is
-        told how each attempt at a job ended.
+        """`executor`: by default compactions in Arrow. `iceberg`, `hudi`: without it, its tables are left alone.
+        `ended`: is told how each attempt at a job ended.
 
         Raises BadPolicy for defaults that mean nothing.
         """
@@ -63,7 +65,7 @@ class Service:
         looked = Queue(self._looking, worker, lease_seconds=options.lease_seconds)
         self._executor = executor or ArrowExecutor(self._client)
         self._stop = threading.Event()
-        planner = Planner(looked, options.defaults, with_iceberg=iceberg is not None)
+        planner = Planner(looked, options.defaults, with_iceberg=iceberg is not None, with_hudi=hudi is not None)
         self._receiver = Receiver(uri, planner, looked, self._stop)
         self._manager = Manager(
             self._queue,
@@ -75,6 +77,7 @@ class Service:
             quotas=options.quotas,
             order=options.order,
             iceberg=iceberg,
+            hudi=hudi,
             ended=ended,
         )
 
