@@ -667,7 +667,8 @@ class Settings(BaseSettings):
     authorization: Annotated[str, Field(pattern=r"^(none|sql-standard|policy|python:[\w.]+:[\w.]+)$")] = Field(
         default="none",
         description="Who decides what callers may do: `none`, everybody may do everything; `sql-standard`, Hive's "
-        "grants and roles; `policy`, policies of yours in Cedar; `python:package.module:factory`, an authorizer of yours.",
+        "grants and roles; `policy`, policies of yours in Cedar; `python:package.module:factory`, an authorizer "
+        "of yours.",
     )
     policy_file: Annotated[Path, AfterValidator(_absolute_path)] | None = Field(
         default=None,

@@ -4,6 +4,7 @@ What no policy permits is refused, and what one forbids as well. A policy that f
 leave it out, and a `forbid` that is left out allows.
 """
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_address
@@ -16,6 +17,7 @@ from metastore.errors import UsageError
 from metastore.services.access.caller import Caller
 from metastore.services.access.policy_files import GROUPS_OF_ACTIONS, Policies, PolicyFiles
 from metastore.services.access.rights import ANONYMOUS, Action, Decision, Kind, Securable
+from metastore.services.access.roles import PUBLIC
 from metastore.services.access.sql_standard import SqlStandard
 from metastore.store import Database
 from metastore.store.access import attributes as store
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     import cedarpy
 
 _AT_ONCE = 2_000  # objects of a list that are decided on in one call of the library
-_OWNER_TYPES = {PrincipalType.ROLE: "Role", PrincipalType.GROUP: "Group"}
+_OWNER_TYPES: dict[int, str] = {PrincipalType.ROLE: "Role", PrincipalType.GROUP: "Group"}
 
 log = structlog.get_logger(__name__)
 
@@ -67,9 +69,7 @@ class CedarPolicy:
             except ValueError as error:  # of the library, about what it was given: nothing of it is allowed
                 log.error("the policies can't be asked", error=str(error))
                 return [Decision(False, "the policies can't be asked about this")] * len(wanted)
-            decisions += [
-                _decision(result, policies, caller, *each) for each, result in zip(some, found, strict=True)
-            ]
+            decisions += [_decision(result, policies, caller, *each) for each, result in zip(some, found, strict=True)]
         return decisions
 
     def visible(self, caller: Caller, objects: Sequence[Securable], action: Action = Action.SEE) -> list[bool]:
@@ -111,7 +111,7 @@ class CedarPolicy:
         return [{"uid": uid, "attrs": {"name": caller.user or ""}, "parents": parents}]
 
     def _attributes(self, policies: Policies, objects: Sequence[Securable]) -> Mapping[Securable, Json]:
-        """Owners and parameters of databases and tables, if a policy looks at them; of parameters, those that it names."""
+        """Owners of databases and tables, and those of their parameters that policies name; nothing if none looks."""
         if not {"owner", "parameters"} & policies.words:
             return {}
         tables: dict[DatabaseName, set[str]] = {}
@@ -195,7 +195,7 @@ _UNKNOWN: Json = {"owner": {"__entity": _named("Nobody", "nobody")}, "parameters
 
 def _owner(name: str | None, kind: int | None) -> Json:
     """The owner as an entity: `principal in resource.owner` holds for the user and for members of the role or group."""
-    if name is None:
+    if name is None or (name == PUBLIC and kind == PrincipalType.ROLE):  # Hive gives `default` to everybody's role
         return _named("Nobody", "nobody")
     return _named(_OWNER_TYPES.get(kind or PrincipalType.USER, "User"), name)
 
@@ -233,8 +233,6 @@ def _context(caller: Caller, object: Securable) -> Json:
         "column": object.column or "",
         "granting": [each for each in object.granting.split(",") if each],
     }
-    try:
+    with contextlib.suppress(ValueError):  # a probe of the server's own; a policy that asks for the address refuses
         context["peer"] = {"__extn": {"fn": "ip", "arg": str(ip_address(host.partition("%")[0]))}}
-    except ValueError:  # a probe of the server's own; a policy that asks for the address refuses
-        pass
     return context

@@ -181,7 +181,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _checked(policy: Any) -> set[str]:
-    """All texts in a policy's JSON. Raises ValueError for what can never apply: a typing error in a `forbid` would allow."""
+    """All texts in a policy's JSON. Raises ValueError for unknown names: a `forbid` with one would forbid nothing."""
     if isinstance(policy, str):
         return {policy}
     if isinstance(policy, list):

@@ -11,7 +11,7 @@ from metastore.store.schema.table import tables
 
 
 class Attributes(NamedTuple):
-    """`parameters`: None where `body` has them. `body`: the object, encoded without its names; it has the owner's type."""
+    """`parameters`: None where `body` has them. `body`: the object, encoded; it has the owner's type."""
 
     name: str
     owner: str | None
