@@ -61,6 +61,7 @@ class CedarPolicy:
         """See `Authorizer`. Raises DatabaseUnavailable."""
         policies = self._files.current()
         acting = self._acting(caller, policies)
+        policies = policies.about([acting[0]["uid"], *acting[0]["parents"]])
         decisions: list[Decision] = []
         for start in range(0, len(wanted), _AT_ONCE):
             some = wanted[start : start + _AT_ONCE]
@@ -101,7 +102,8 @@ class CedarPolicy:
         ]
         if len(requests) == 1:
             return [self._cedar.is_authorized(requests[0], policies.parsed, known)]
-        return self._cedar.is_authorized_batch(requests, policies.parsed, known)
+        found: list[cedarpy.AuthzResult] = self._cedar.is_authorized_batch(requests, policies.parsed, known)
+        return found
 
     def _acting(self, caller: Caller, policies: Policies) -> list[Json]:
         """The caller, and its groups and roles as parents."""

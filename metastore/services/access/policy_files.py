@@ -4,10 +4,10 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
@@ -49,6 +49,18 @@ class BadPolicy(UsageError):
     """Policies that can't be read or don't make sense. The message names the file, and the line if there is one."""
 
 
+class Statement(NamedTuple):
+    """One policy. `principal`: the entity that a caller must be, or be in, for it to hold; None: any may."""
+
+    text: str
+    place: str
+    principal: tuple[str, str] | None
+
+
+MAX_SLICES = 1_000
+"""Selections of policies that are kept parsed, one for all callers of the same groups and roles."""
+
+
 @dataclass(frozen=True, slots=True)
 class Policies:
     """Policies that were read together. `places`: the file and line of each, in their order.
@@ -59,6 +71,24 @@ class Policies:
     parsed: "cedarpy.PolicySet"
     places: tuple[str, ...]
     words: frozenset[str]
+    statements: tuple[Statement, ...]
+    slices: "dict[tuple[int, ...], Policies]" = field(default_factory=dict)
+
+    def about(self, principals: Sequence[Mapping[str, str]]) -> "Policies":
+        """Those policies that can hold for a caller, by the entities that it is or is in. The others decide nothing.
+
+        The library looks at each policy for each decision, so that many policies about others cost time.
+        """
+        own = {(each["type"], each["id"]) for each in principals}
+        kept = tuple(i for i, each in enumerate(self.statements) if each.principal is None or each.principal in own)
+        if len(kept) == len(self.statements):
+            return self
+        known = self.slices.get(kept)
+        if known is None:
+            if len(self.slices) >= MAX_SLICES:
+                self.slices.clear()
+            known = self.slices[kept] = _together([self.statements[i] for i in kept], self.words)
+        return known
 
     def place(self, id: str) -> str:
         """Where a policy is, by the id that the library gives it."""
@@ -122,8 +152,7 @@ def read(path: Path) -> Policies:
         raise BadPolicy(
             "authorization = policy needs the package cedarpy: pip install 'lake-metastore[cedar]'"
         ) from None
-    places: list[str] = []
-    texts: list[str] = []
+    statements: list[Statement] = []
     words: set[str] = set()
     for file in _files(path):
         try:
@@ -134,18 +163,30 @@ def read(path: Path) -> Policies:
             place = f"{file.name}:{line}"
             try:
                 cedarpy.PolicySet.from_str(statement)
-                words |= _checked(json.loads(cedarpy.policies_to_json_str(statement)))
+                parsed = json.loads(cedarpy.policies_to_json_str(statement))
+                words |= _checked(parsed)
             except ValueError as error:
                 raise BadPolicy(f"line {line} of {file}: the policy that begins here is wrong: {error}") from None
-            places.append(place)
-            texts.append(statement)
-    if not texts:
+            statements += [Statement(statement, place, _principal(each)) for each in parsed["staticPolicies"].values()]
+    if not statements:
         raise BadPolicy(f"there is no policy in {path}: with none everything is refused to everybody")
-    try:
-        parsed = cedarpy.PolicySet.from_str("\n".join(texts))
-    except ValueError as error:
-        raise BadPolicy(f"the policies in {path} don't go together: {error}") from None
-    return Policies(parsed, tuple(places), frozenset(words))
+    return _together(statements, frozenset(words))
+
+
+def _together(statements: Sequence[Statement], words: frozenset[str]) -> Policies:
+    import cedarpy
+
+    parsed = cedarpy.PolicySet.from_str("\n".join(each.text for each in statements))
+    return Policies(parsed, tuple(each.place for each in statements), words, tuple(statements))
+
+
+def _principal(policy: Any) -> tuple[str, str] | None:
+    """The entity that the head of a policy names as its principal, if there is one."""
+    scope = policy["principal"]
+    if scope["op"] not in ("==", "in"):
+        return None
+    entity = scope["entity"]
+    return entity["type"], entity["id"]
 
 
 def _files(path: Path) -> list[Path]:
