@@ -5,8 +5,9 @@ leave it out, and a `forbid` that is left out allows.
 """
 
 import contextlib
+import functools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,8 +88,8 @@ class CedarPolicy:
         attributes = self._attributes(policies, [object for _, object in wanted])
         entities = {(each["uid"]["type"], each["uid"]["id"]): each for each in acting}
         for _, object in wanted:
-            for entity in _entities(object, attributes):
-                entities.setdefault((entity["uid"]["type"], entity["uid"]["id"]), entity)
+            _add_entities(object, attributes, entities)
+        contexts = {object[5:]: _context(caller, object) for _, object in wanted}
         known = self._actions.with_added_json_str(json.dumps(list(entities.values())))
         principal = acting[0]["uid"]
         requests: list[Json] = [
@@ -96,7 +97,7 @@ class CedarPolicy:
                 "principal": principal,
                 "action": {"type": "Action", "id": action.name},
                 "resource": _uid(object),
-                "context": _context(caller, object),
+                "context": contexts[object[5:]],  # by column and what is granted
             }
             for action, object in wanted
         ]
@@ -163,9 +164,14 @@ def _actions() -> list[Json]:
     ]
 
 
-def _entities(object: Securable, attributes: Mapping[Securable, Json]) -> Iterator[Json]:
-    """An object and all that it is in. What isn't there has no owner and no parameters."""
+def _add_entities(
+    object: Securable, attributes: Mapping[Securable, Json], entities: dict[tuple[str, str], Json]
+) -> None:
+    """Adds an object and all that it is in. What isn't there has no owner and no parameters."""
     uid = _uid(object)
+    key = uid["type"], uid["id"]
+    if key in entities:
+        return
     whole = _without_parts(object)
     parents: list[Securable] = []
     if object.partition is not None:
@@ -179,9 +185,9 @@ def _entities(object: Securable, attributes: Mapping[Securable, Json]) -> Iterat
     about = dict(attributes.get(whole, _UNKNOWN)) | {"name": object.table or object.database or object.catalog}
     if object.partition is not None:
         about["values"] = list(object.partition)
-    yield {"uid": uid, "attrs": about, "parents": [_uid(each) for each in parents]}
+    entities[key] = {"uid": uid, "attrs": about, "parents": [_uid(each) for each in parents]}
     for parent in parents:
-        yield from _entities(parent, attributes)
+        _add_entities(parent, attributes, entities)
 
 
 def _without_parts(object: Securable) -> Securable:
@@ -209,6 +215,7 @@ def _looked_at(policies: Policies, owner: Json, parameters: Mapping[str, str] | 
     return {"owner": {"__entity": owner}, "parameters": kept}
 
 
+@functools.lru_cache(maxsize=10_000)
 def _uid(object: Securable) -> Json:
     """The entity of an object: `Table::"hive.shop.orders"`, `Partition::"hive.shop.orders/2026-01-31/07"`."""
     if object.kind is Kind.EVERYTHING:
