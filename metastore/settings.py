@@ -664,10 +664,17 @@ class Settings(BaseSettings):
     pre_event_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
         default=5, description="Time such a listener has to answer; no answer is a veto."
     )
-    authorization: Annotated[str, Field(pattern=r"^(none|sql-standard|python:[\w.]+:[\w.]+)$")] = Field(
+    authorization: Annotated[str, Field(pattern=r"^(none|sql-standard|policy|python:[\w.]+:[\w.]+)$")] = Field(
         default="none",
         description="Who decides what callers may do: `none`, everybody may do everything; `sql-standard`, Hive's "
-        "grants and roles; `python:package.module:factory`, an authorizer of yours.",
+        "grants and roles; `policy`, policies of yours in Cedar; `python:package.module:factory`, an authorizer "
+        "of yours.",
+    )
+    policy_file: Annotated[Path, AfterValidator(_absolute_path)] | None = Field(
+        default=None,
+        description="File with the policies in Cedar, or a directory with several `*.cedar`, for `authorization = "
+        '"policy"`; read anew when it changes. Needs the extra `cedar`.',
+        json_schema_extra={"default_text": "none"},
     )
     authorization_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
         default=5, description="Time an authorizer in Python has to decide; no answer is a refusal."
@@ -713,6 +720,8 @@ class Settings(BaseSettings):
         """What logins need beside one another. Raises ValueError."""
         logins = set(self.authentication)
         wrong = {
+            "authorization = policy and policy_file need each other": (self.authorization == "policy")
+            != (self.policy_file is not None),
             "tls_certificate and tls_key need each other": (self.tls_certificate is None) != (self.tls_key is None),
             "tls_required needs tls_certificate": self.tls_required and self.tls_certificate is None,
             "tls_client_ca needs tls_certificate": self.tls_client_ca is not None and self.tls_certificate is None,

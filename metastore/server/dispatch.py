@@ -156,13 +156,18 @@ class Dispatcher:
                 bytes=sent,
             )
 
-    def served_from_cache(self, session: Session, method: bytes, sent: int, since: float) -> None:
-        """Counts and logs a request that the cache answered, with `sent` bytes; `since` by `time.perf_counter`."""
+    def served_from_cache(
+        self, session: Session, method: bytes, message: bytes, arguments: int, sent: int, since: float
+    ) -> None:
+        """Counts and logs a request that the cache answered, with `sent` bytes; `since` by `time.perf_counter`.
+
+        `arguments`: where they begin in the message. They are decoded for the audit log alone.
+        """
         name = method.decode()
         metrics.request_finished(name, "ok", time.perf_counter() - since)
         metrics.bytes_sent(sent)
         if self._audit is not None:
-            self._audit.record(name, session.caller, _no_object, "cached", None)
+            self._audit.record(name, session.caller, partial(_object_of, name, message, arguments), "cached", None)
         log.debug("call", method=name, user=session.user, peer=session.peer, outcome="cached", bytes=sent)
 
     def _answer(self, session: Session, name: str, request: Request, may_wait: bool) -> _Answer:
@@ -215,9 +220,12 @@ class Dispatcher:
         return guard.answer(call, method, arguments, answer, verdict)
 
 
-def _no_object() -> str:
-    """A reply from the cache: nobody has decoded the arguments."""
-    return ""
+def _object_of(name: str, message: bytes, arguments: int) -> str:
+    """The object of a call whose reply was kept; the same arguments were decoded when that was made."""
+    try:
+        return described(binary.decode(METHODS[name].args, message, arguments))
+    except _UNDECODABLE:  # the arguments of Hive 2.3 have other types here and there
+        return ""
 
 
 def wants_answer(request: Request) -> bool:

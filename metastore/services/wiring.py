@@ -7,6 +7,7 @@ from typing import NamedTuple, Self, TypedDict
 
 from eventbus.log.sequencer import Sequencer
 from eventbus.outlets.pre_events import PreEvents
+from metastore.services.access.cedar_policy import CedarPolicy
 from metastore.services.access.control import AccessControl
 from metastore.services.access.delegation_tokens import DelegationTokenService
 from metastore.services.access.issued_tokens import IssuedTokenService
@@ -317,6 +318,9 @@ def _access_control(parts: _Parts) -> AccessControl | None:
     authorizer: Authorizer
     if settings.authorization == "sql-standard":
         authorizer = SqlStandard(parts.database)
+    elif settings.authorization == "policy":
+        assert settings.policy_file is not None, "the settings see to that"
+        authorizer = CedarPolicy(parts.database, settings.policy_file)
     else:
         place = settings.authorization.removeprefix("python:")
         authorizer = PythonAuthorizer(place, settings.authorization_seconds)

@@ -11,6 +11,7 @@ from metastore.services.access.caller import Caller
 from metastore.wire.hive import MetaException
 from tests.rights.conftest import as_user
 from tests.rights.world import OPEN, OPEN_TABLE, READER, World
+from tests.support import builders
 from tests.support.expect import refused
 from tests.support.server import MetastoreServer
 
@@ -65,3 +66,17 @@ def test_line_ends_in_names_forge_no_record(tmp_path: Path) -> None:
     log = AuditLog("changes", tmp_path / "audit.log")
     log.record("drop_table", caller(), lambda: 'a\n{"user":"root"}', "ok", None)
     assert len(records(tmp_path / "audit.log")) == 1
+
+
+def test_a_kept_reply_is_recorded_with_its_object(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    options = ("--audit", "all", "--audit-log", str(path), "--workers", "1")
+    with MetastoreServer(tmp_path / "data", *options) as server, as_user(server, "anybody") as client:
+        client.create_database(builders.database("kept"))
+        client.create_table(builders.table("kept"))
+        for _ in range(3):
+            client.get_table("kept", "t")
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    kept = [each for each in found if each["method"] == "get_table" and each["outcome"] == "cached"]
+    assert kept
+    assert {each["object"] for each in kept} == {"kept.t"}

@@ -25,6 +25,7 @@ from metastore.wire.lake import (
     CommitPartitionsRequest,
     CompleteInstantRequest,
     InstantKey,
+    ListJobsRequest,
     ListPartitionsRequest,
     ReadEventsRequest,
     ReadGroupEventsRequest,
@@ -270,3 +271,14 @@ class TestOwnersAndStatistics:
         grant(root, f"u_{db}", "ALTER", db, "t")
         with refused(InvalidOperationException, MetaException, message=f"does not have [CREATE] privilege on [{db}]"):
             user.alter_table(db, "t", user.get_table(db, "t").replace(tableName="other"))
+
+
+def test_jobs_of_a_table_need_the_right_to_that_table(root: ThriftClient, user: ThriftClient, db: str) -> None:
+    of_table = ListJobsRequest(table=TableReference(database=db, table="t"))
+    grant(root, f"u_{db}", "SELECT", db, "t")
+    with refused(MetaException, InvalidOperationException, message="TABLE_SERVICE"):
+        user.lake_list_jobs(of_table)
+    grant(root, f"u_{db}", "TABLE_SERVICE", db, "t")
+    assert user.lake_list_jobs(of_table).jobs == []
+    with refused(MetaException, InvalidOperationException, message="TABLE_SERVICE"):
+        user.lake_list_jobs(ListJobsRequest())

@@ -30,6 +30,7 @@ SPECIAL = frozenset(
         "locks",
         "instant",
         "hudi_import",
+        "jobs",
     }
 )
 """The kinds of needs whose action follows from more than the names of objects."""

@@ -190,7 +190,7 @@ lake_list_leases                        LIST lake table
 lake_service_facts                      TABLE_SERVICE lake request.table
 lake_list_decisions                     LIST lake table
 lake_due_tables                         TABLE_SERVICE everything
-lake_list_jobs                          TABLE_SERVICE everything
+lake_list_jobs                          jobs request.table
 
 # -- Hudi's metaserver -----------------------------------------------------------------------------------------------
 getTable                                SEE table db tb

@@ -57,6 +57,16 @@ def grants(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
             yield from _grant(asked, each)
 
 
+def jobs(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """Who lists the jobs of one table needs the right to that table; without a table, to all."""
+    for row in rows(need, arguments):
+        [reference] = row.values
+        if reference is None:
+            yield Action.TABLE_SERVICE, EVERYTHING
+        else:
+            yield Action.TABLE_SERVICE, table_object(reference.database, reference.table, reference.catalog)
+
+
 def refreshed_grants(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """All privileges of an object are replaced."""
     for object in of_ref(row.values[0]) if (row := next(rows(need, arguments), None)) else ():
@@ -300,6 +310,7 @@ SPECIAL: dict[str, Special] = {
         locks,
         instant,
         hudi_import,
+        jobs,
         table_change,
         new_partitions,
         partition_change,

@@ -79,7 +79,9 @@ class LookingUp(State):
         connection.transport.write(header + body if at_once else header)
         method = self._key.partition(b" ")[0]
         size = len(header) + len(body)
-        connection.context.dispatcher.served_from_cache(connection.session, method, size, self._started)
+        connection.context.dispatcher.served_from_cache(
+            connection.session, method, self._message, self._arguments, size, self._started
+        )
         if at_once:
             finish(connection)
         else:

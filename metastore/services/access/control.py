@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from metastore.services.access.caller import Caller
 from metastore.services.access.places import Places
 from metastore.services.access.rights import Authorizer
-from metastore.services.access.sql_standard import SqlStandard
-from metastore.wire.hive import PrincipalType
 
 GROUP = "group:"
 """Before the name of a group among `admins`."""
@@ -39,8 +37,5 @@ class AccessControl:
         return caller.user in self.admins or any(GROUP + name in self.admins for name in caller.groups)
 
     def roles(self, caller: Caller) -> frozenset[str]:
-        """The roles of a caller, as grants have them."""
-        if not isinstance(self.authorizer, SqlStandard):
-            return frozenset()
-        found = self.authorizer.principals(caller)
-        return frozenset(each.name for each in found if each.type == PrincipalType.ROLE)
+        """The roles of a caller."""
+        return self.authorizer.roles(caller)

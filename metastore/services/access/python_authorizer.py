@@ -70,6 +70,10 @@ class PythonAuthorizer:
         found = self._limited(lambda: [each is True for each in visible(caller, objects, action)])
         return found if isinstance(found, list) and len(found) == len(objects) else [False] * len(objects)
 
+    def roles(self, caller: Caller) -> frozenset[str]:
+        """See `Authorizer`: none."""
+        return frozenset()
+
     def _limited(self, ask: Callable[[], T]) -> T | str:
         """What `ask` returns, or why it returned nothing in time. It runs in a thread of its own, which may hang."""
         until = time.monotonic() + self._seconds

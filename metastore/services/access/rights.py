@@ -171,3 +171,6 @@ class Authorizer(Protocol):
 
     def visible(self, caller: Caller, objects: Sequence[Securable], action: Action = Action.SEE) -> list[bool]:
         """For each of the objects whether a caller may see it, or do `action` with it."""
+
+    def roles(self, caller: Caller) -> frozenset[str]:
+        """The roles of a caller that the authorizer knows of."""

@@ -187,6 +187,10 @@ class SqlStandard:
         self._facts.refresh()
         return _acting(caller, self._everywhere(self._facts.get)).principals
 
+    def roles(self, caller: Caller) -> frozenset[str]:
+        """See `Authorizer`. Raises DatabaseUnavailable."""
+        return frozenset(each.name for each in self.principals(caller) if each.type == _ROLE)
+
     # -- one object -------------------------------------------------------------------------------------------
 
     def _decide(self, get: Get, caller: Caller, action: Action, object: Securable) -> Decision:
