@@ -11,6 +11,7 @@ one. `metastore pipeline run DIR` brings its tables up to date. What can be impo
 """
 
 from metastore.pipeline.python_files import (
+    append_flow,
     create_auto_cdc_flow,
     create_streaming_table,
     expect,
@@ -19,10 +20,12 @@ from metastore.pipeline.python_files import (
     expect_or_hold,
     expect_or_quarantine,
     materialized_view,
+    table,
     temporary_view,
 )
 
 __all__ = [
+    "append_flow",
     "create_auto_cdc_flow",
     "create_streaming_table",
     "expect",
@@ -31,5 +34,6 @@ __all__ = [
     "expect_or_hold",
     "expect_or_quarantine",
     "materialized_view",
+    "table",
     "temporary_view",
 ]

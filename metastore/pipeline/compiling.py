@@ -16,7 +16,7 @@ from metastore.pipeline.checks import FAILED, Checks, checked, rejected
 from metastore.pipeline.definitions import READINESS, REFRESH_POLICY, RefreshPolicy
 from metastore.pipeline.deltas import Deltas, Relations, Side, Step
 from metastore.pipeline.errors import BadDefinition, BadQuery
-from metastore.pipeline.graph import Graph, Node, cdc_query
+from metastore.pipeline.graph import Graph, Node, appended, cdc_query
 from metastore.pipeline.layers import Layer, how, keyed, layer_of, recomputed, refresh
 
 _OURS = frozenset({MERGE_ENGINE, SEQUENCE_FIELD})
@@ -121,12 +121,14 @@ def _compiled(node: Node, tables: Mapping[str, Table], database: str, analyser: 
             raise BadQuery(f"there is no table {name}")
     tree = node.query
     read = {name: tables[name] for name in node.reads}
-    if tree is None:
-        assert node.flow is not None
+    if node.appends:
+        tree = appended(node.appends, read, database)
+    elif node.flow is not None:
         [(name, source)] = read.items()
         tree = cdc_query(node.flow, source.columns, source.key, database)
         hidden = tuple(each for each in source.key or () if each not in source.columns)
         read = {name: dataclasses.replace(source, columns=(*source.columns, *hidden))}
+    assert tree is not None
     built = keyed(queries.built(tree, read, database))
     types = _types(built, node, analyser)
     declared = tuple(each.strip().lower() for each in node.properties.get(PRIMARY_KEY, "").split(",") if each.strip())
@@ -146,7 +148,7 @@ def _compiled(node: Node, tables: Mapping[str, Table], database: str, analyser: 
     if untyped := [name for name, kind in columns.items() if "void" in kind]:
         raise BadQuery(f"the column {untyped[0]} is NULL without a type: CAST it to one")
     # A flow's query is of our own making. It may order by a hidden key.
-    suffix = "_seen" if node.query is not None else ""
+    suffix = "_seen" if node.flow is None else ""
     seen = queries.with_relations(tree, database, lambda name: analysed(name) + suffix)
     _check_like_spark(seen, columns, layer, analyser)
     conditions = [(each.condition, each.violation) for each in node.expectations]

@@ -70,7 +70,7 @@ class View:
 
 @dataclass(frozen=True)
 class StreamingTable:
-    """A table that a flow fills."""
+    """A table that flows fill: one that applies a log, or any number that append."""
 
     name: str
     place: Place
@@ -100,13 +100,23 @@ class AutoCdcFlow:
     scd_type: int = 1
 
 
+@dataclass(frozen=True)
+class AppendFlow:
+    """A query whose rows are in the streaming table `target`, beside those of its other flows."""
+
+    name: str
+    target: str
+    query: str
+    place: Place
+
+
 @dataclass
 class Definitions:
     """All that the files of a project define, in the order in which they were read."""
 
     views: list[View] = field(default_factory=list)
     streaming_tables: list[StreamingTable] = field(default_factory=list)
-    flows: list[AutoCdcFlow] = field(default_factory=list)
+    flows: list[AutoCdcFlow | AppendFlow] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,17 @@
 """Puts a project's definitions in order: which layer reads which tables, and what must be computed before what."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from sqlglot import exp
 
 from metastore.pipeline import queries
+from metastore.pipeline.building import Table
 from metastore.pipeline.definitions import (
     READINESS,
+    AppendFlow,
     AutoCdcFlow,
     Expectation,
     Project,
@@ -28,7 +30,8 @@ START_AT, END_AT = "__start_at", "__end_at"
 class Node:
     """A layer before its query is compiled. `reads`: the tables that it reads, `database.table`, in lower case.
 
-    `flow` is set for a streaming table; its query needs the columns of its source, and is made by `cdc_query`.
+    `flow` is set for a streaming table that applies a log; its query needs the columns of its source, and is made by
+    `cdc_query`. `appends` are the queries of one that others fill; theirs is made by `appended`.
     `is_quarantine`: its rows are those that the expectations keep out of the table that the query is of.
     """
 
@@ -43,6 +46,7 @@ class Node:
     partitions: tuple[str, ...]
     expectations: tuple[Expectation, ...]
     is_quarantine: bool = False
+    appends: tuple[exp.Query, ...] = ()
 
     @property
     def waits_for_sources(self) -> bool:
@@ -105,7 +109,7 @@ def graph_of(project: Project) -> Graph:
     _check_views(trees, views)
     nodes = {}
     for each in tables:
-        node = _view(each, trees, project) if isinstance(each, View) else _streaming(each, project)
+        node = _view(each, trees, project) if isinstance(each, View) else _streaming(each, trees, project)
         nodes[node.name] = node
     for made in [found for node in nodes.values() if (found := node.quarantine) is not None]:
         if made.name in nodes:
@@ -150,6 +154,22 @@ def cdc_query(flow: AutoCdcFlow, columns: tuple[str, ...], key: tuple[str, ...] 
         return queries.parsed(text)
     except BadQuery as error:
         raise BadDefinition(flow.place, str(error)) from None
+
+
+def appended(flows: Sequence[exp.Query], tables: Mapping[str, Table], database: str) -> exp.Query:
+    """The query of all rows of some queries over tables, whose columns are matched by name. Raises BadQuery."""
+    first, *others = flows
+    if not others:
+        return first
+    names = queries.qualified(first, tables, database).named_selects
+    made = first.copy()
+    for each in others:
+        found = queries.qualified(each, tables, database).named_selects
+        if differing := {*names} ^ {*found}:
+            raise BadQuery(f"not all of its flows have a column {min(differing)}")
+        columns = [exp.column(name, quoted=True) for name in names]
+        made = exp.union(made, exp.select(*columns).from_(each.subquery("appended")), distinct=False)
+    return made
 
 
 def _full(name: str, database: str) -> str:
@@ -235,26 +255,45 @@ def _all_tables(tree: exp.Query) -> list[exp.Table]:
     return [each for each in tree.find_all(exp.Table) if not each.db and f".{each.name.lower()}" in names]
 
 
-def _streaming(table: StreamingTable, project: Project) -> Node:
+def _streaming(table: StreamingTable, views: Mapping[str, exp.Query], project: Project) -> Node:
     name = _full(table.name, project.database)
     flows = [each for each in project.definitions.flows if _full(each.target, project.database) == name]
-    if len(flows) != 1:
-        raise BadDefinition(table.place, f"{table.name} has {len(flows) or 'no'} flows: CREATE FLOW … gives it one")
+    if not flows:
+        raise BadDefinition(table.place, f"{table.name} has no flows: CREATE FLOW … gives it one")
+    logs = [each for each in flows if isinstance(each, AutoCdcFlow)]
+    if logs and len(flows) > 1:
+        raise BadDefinition(
+            table.place, f"{table.name} has {len(flows)} flows: one that applies a log must be the only"
+        )
+    appends = [each for each in flows if isinstance(each, AppendFlow)]
+    trees = [_flows_query(each, views) for each in sorted(appends, key=lambda each: each.name)]
+    reads = {each for tree in trees for each in queries.tables_in(tree, project.database)}
+    reads |= {_full(each.source, project.database) for each in logs}
     return Node(
         name,
         table.place,
         None,
-        flows[0],
-        frozenset([_full(flows[0].source, project.database)]),
+        logs[0] if logs else None,
+        frozenset(reads),
         RefreshPolicy.AUTOMATIC,
         table.comment,
         table.properties,
         table.partitions,
         table.expectations,
+        appends=tuple(trees),
     )
 
 
-def _check_flows(flows: list[AutoCdcFlow], project: Project) -> None:
+def _flows_query(flow: AppendFlow, views: Mapping[str, exp.Query]) -> exp.Query:
+    try:
+        tree = _expanded(queries.parsed(flow.query), views)
+        queries.tables_in(tree, "")
+    except BadQuery as error:
+        raise BadDefinition(flow.place, str(error)) from None
+    return tree
+
+
+def _check_flows(flows: list[AutoCdcFlow | AppendFlow], project: Project) -> None:
     names = {_full(each.name, project.database) for each in project.definitions.streaming_tables}
     for each in flows:
         if _full(each.target, project.database) not in names:

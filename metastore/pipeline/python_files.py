@@ -1,7 +1,8 @@
 """Reads definitions from Python files that use the names of `pyspark.pipelines`.
 
 A file gets what it needs in two ways: `from pyspark import pipelines as dp` and `from metastore import pipeline as dp`.
-Its queries are text: a function returns `spark.sql("…")` or `spark.table("…")`, and the text is recorded. Nothing
+Its queries are text: a function returns `spark.sql("…")`, `spark.table("…")` or `spark.readStream.table("…")`, and the
+text is recorded. Nothing
 is computed while a file is read.
 """
 
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from metastore.pipeline.definitions import (
+    AppendFlow,
     AutoCdcFlow,
     Definitions,
     Expectation,
@@ -26,7 +28,7 @@ from metastore.pipeline.definitions import (
 from metastore.pipeline.errors import BadDefinition, Place
 
 _SPARKS = "pyspark.pipelines"
-_NOT_SUPPORTED = ("table", "append_flow", "create_sink", "foreach_batch_sink")
+_NOT_SUPPORTED = ("create_sink", "foreach_batch_sink")
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,21 @@ class Recorded:
         _refuse(f"a definition's query is SQL: write what .{name} does in the text of spark.sql(…)")
 
 
+class StreamRecorder:
+    """The `spark.readStream` of definitions."""
+
+    def table(self, name: str) -> Recorded:
+        """All rows of a table."""
+        return Recorded(f"SELECT * FROM {name}")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        _refuse(f"spark.readStream.{name} isn't there in a definition: use spark.readStream.table(…)")
+
+
 class Recorder:
     """The `spark` of definitions, which records the text of queries."""
+
+    readStream = StreamRecorder()  # noqa: N815 - Spark's name
 
     def sql(self, query: str, *args: Any, **kwargs: Any) -> Recorded:
         """A query in Spark's SQL."""
@@ -114,6 +129,42 @@ def materialized_view(
         )
 
     return define if query_function is None else define(query_function)
+
+
+def table(
+    query_function: Callable[[], Any] | None = None,
+    *,
+    name: str | None = None,
+    comment: str | None = None,
+    table_properties: Mapping[str, str] | None = None,
+    partition_cols: Sequence[str] | None = None,
+    **others: Any,
+) -> Any:
+    """Defines a streaming table with a flow of its own. Arguments are those of `pyspark.pipelines`."""
+    place = _place()
+    _check_others("table", others)
+
+    def define(function: Callable[[], Any]) -> None:
+        own = name or function.__name__
+        partitions = tuple(each.lower() for each in partition_cols or ())
+        into = _file().into
+        into.streaming_tables.append(
+            StreamingTable(own, place, comment, dict(table_properties or {}), partitions, _expected_of(function))
+        )
+        into.flows.append(AppendFlow(own, own, _query_of(function), place))
+
+    return define if query_function is None else define(query_function)
+
+
+def append_flow(*, target: str, name: str | None = None, **others: Any) -> Callable[[Callable[[], Any]], None]:
+    """Defines a query whose rows a streaming table has, too. Arguments are those of `pyspark.pipelines`."""
+    place = _place()
+    _check_others("append_flow", others)
+
+    def define(function: Callable[[], Any]) -> None:
+        _file().into.flows.append(AppendFlow(name or function.__name__, target, _query_of(function), place))
+
+    return define
 
 
 def temporary_view(query_function: Callable[[], Any] | None = None, *, name: str | None = None, **others: Any) -> Any:
@@ -210,6 +261,8 @@ API: Mapping[str, Callable[..., Any]] = {
     for each in (
         materialized_view,
         temporary_view,
+        table,
+        append_flow,
         create_streaming_table,
         create_auto_cdc_flow,
         expect,
@@ -274,7 +327,9 @@ def _in_place_of_sparks() -> Iterator[None]:
 
 def _not_supported(name: str) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> NoReturn:
-        _refuse(f"{name} isn't supported: make it a materialized_view, whose query sees updates and deletes, too")
+        _refuse(
+            f"{name} isn't supported: what follows a table elsewhere can subscribe to its events, or read its changes"
+        )
 
     return refuse
 

@@ -7,7 +7,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
-from metastore.pipeline import determinism, time_windows
+from metastore.pipeline import determinism, streams, time_windows
 from metastore.pipeline.building import Builder, Built, Table
 from metastore.pipeline.errors import BadQuery
 
@@ -17,7 +17,7 @@ _SPARK = sqlglot.Dialect.get_or_raise("spark")
 def parsed(text: str) -> exp.Query:
     """The syntax tree of one query. Raises BadQuery for what isn't one, or gives another result each time."""
     try:
-        found = time_windows.as_functions(_SPARK.tokenize(text))
+        found = streams.as_tables(time_windows.as_functions(_SPARK.tokenize(text)))
         trees = _SPARK.parser().parse(found, text)
     except SqlglotError as error:
         raise BadQuery(f"the query can't be parsed: {str(error).splitlines()[0]}") from None

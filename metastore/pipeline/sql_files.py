@@ -13,6 +13,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from metastore.pipeline.definitions import (
+    AppendFlow,
     AutoCdcFlow,
     Definitions,
     Expectation,
@@ -84,16 +85,13 @@ class _Statement:
             into.views.append(View(name, self._query(), place, is_temporary=True))
         elif self._take("STREAMING", "TABLE"):
             name, clauses = self._name_and_clauses()
-            if not self._at_end():
-                self._refuse(
-                    "a streaming table gets its rows by CREATE FLOW … AS AUTO CDC INTO; for a query make it a"
-                    " MATERIALIZED VIEW"
-                )
             into.streaming_tables.append(
                 StreamingTable(
                     name, place, clauses.comment, clauses.properties, clauses.partitions, clauses.expectations
                 )
             )
+            if not self._at_end():
+                into.flows.append(AppendFlow(name, name, self._query(), place))
         elif self._take("FLOW"):
             into.flows.append(self._flow(place))
         else:
@@ -148,12 +146,25 @@ class _Statement:
                 return tuple(found)
             self._expect(",")
 
-    def _flow(self, place: Place) -> AutoCdcFlow:
+    def _flow(self, place: Place) -> AutoCdcFlow | AppendFlow:
         name = self._name()
         if self._take("COMMENT"):
             self._string()
+        if self._take("AS", "INSERT", "INTO"):
+            return self._append_flow(name, place)
         if not self._take("AS", "AUTO", "CDC", "INTO"):
-            self._refuse("expected AS AUTO CDC INTO: other flows aren't supported, make it a MATERIALIZED VIEW")
+            self._refuse("expected AS INSERT INTO, or AS AUTO CDC INTO")
+        return self._auto_cdc_flow(name, place)
+
+    def _append_flow(self, name: str, place: Place) -> AppendFlow:
+        target = self._name()
+        if not self._take("BY", "NAME"):
+            self._refuse("expected BY NAME: the columns of flows are matched by their names")
+        if self._at_end():
+            self._refuse("expected a query after BY NAME")
+        return AppendFlow(name, target, self._rest(len(self._tokens)), place)
+
+    def _auto_cdc_flow(self, name: str, place: Place) -> AutoCdcFlow:
         target = self._name()
         self._expect("FROM")
         if self._take("STREAM"):

@@ -87,6 +87,34 @@ dp.create_auto_cdc_flow(target="dim", source="raw.c", keys=["ID"], sequence_by="
     assert node.flow.keys == ("id",)
 
 
+def test_flows_that_append(tmp_path: Path) -> None:
+    sql = """
+CREATE STREAMING TABLE events AS SELECT id FROM STREAM(raw.a) x JOIN stream raw.b USING (id);
+CREATE FLOW more AS INSERT INTO events BY NAME SELECT id FROM STREAM c;
+"""
+    python = """
+from pyspark import pipelines as dp
+
+@dp.table(name="seen", partition_cols=["dt"])
+@dp.expect("some", "id > 0")
+def _():
+    return spark.readStream.table("raw.d")
+
+@dp.append_flow(target="seen")
+def others():
+    return spark.sql("SELECT stream FROM raw.e stream")
+"""
+    nodes = {each.name: each for each in graph(tmp_path, a__sql=sql, b__py=python).nodes}
+    assert nodes["shop.events"].reads == {"raw.a", "raw.b", "shop.c"}
+    assert [each.sql("spark") for each in nodes["shop.events"].appends] == [
+        "SELECT id FROM raw.a AS x JOIN raw.b USING (id)",
+        "SELECT id FROM c",
+    ]
+    assert nodes["shop.seen"].reads == {"raw.d", "raw.e"}
+    assert nodes["shop.seen"].partitions == ("dt",)
+    assert len(nodes["shop.seen"].expectations) == 1
+
+
 MV = "CREATE MATERIALIZED VIEW {} AS {};\n"
 BAD_SQL = {
     "twice": (MV.format("a", "SELECT 1 AS x") + "\n" + MV.format("A", "SELECT 2 AS x"), ":3: A is defined twice, at"),
@@ -124,7 +152,6 @@ BAD_SQL = {
     "columns": ("CREATE MATERIALIZED VIEW a (x INT) AS SELECT 1 AS x", "columns have the types of the query"),
     "clusters": ("CREATE MATERIALIZED VIEW a CLUSTER BY (x) AS SELECT 1 AS x", "CLUSTER BY isn't supported here"),
     "a format": ("CREATE MATERIALIZED VIEW a USING orc AS SELECT 1 AS x", "stored as Parquet"),
-    "a stream's query": ("CREATE STREAMING TABLE a AS SELECT 1", "for a query make it a MATERIALIZED VIEW"),
     "no flow": ("CREATE STREAMING TABLE a", ":1: a has no flows"),
     "no target": (
         MV.format("a", "SELECT 1 AS x") + "CREATE FLOW f AS AUTO CDC INTO b FROM c KEYS (id) SEQUENCE BY n",
@@ -134,7 +161,18 @@ BAD_SQL = {
         "CREATE STREAMING TABLE a; CREATE FLOW f AS AUTO CDC INTO a FROM c KEYS (id)",
         "SEQUENCE BY is missing",
     ),
-    "an append flow": ("CREATE FLOW f AS INSERT INTO a SELECT 1", "expected AS AUTO CDC INTO"),
+    "another flow": ("CREATE FLOW f AS MERGE INTO a", "expected AS INSERT INTO, or AS AUTO CDC INTO"),
+    "a flow by position": ("CREATE FLOW f AS INSERT INTO a SELECT 1", "expected BY NAME: the columns of flows"),
+    "a flow without a query": ("CREATE FLOW f AS INSERT INTO a BY NAME", "expected a query after BY NAME"),
+    "a flow into nothing": (
+        MV.format("b", "SELECT 1 AS x") + "CREATE FLOW f AS INSERT INTO a BY NAME SELECT 1 AS x",
+        ":2: there is no streaming table a",
+    ),
+    "a flow's query": ("CREATE STREAMING TABLE a AS SELECT now() AS t FROM x", r":1: now\(\) has another value"),
+    "a log and more": (
+        "CREATE STREAMING TABLE a AS SELECT 1 AS id;CREATE FLOW f AS AUTO CDC INTO a FROM c KEYS (id) SEQUENCE BY n",
+        ":1: a has 2 flows: one that applies a log must be the only",
+    ),
     "another policy": ("CREATE MATERIALIZED VIEW a TBLPROPERTIES (refresh_policy = 'soon') AS SELECT 1 AS x", "soon"),
     "another catalog": (MV.format("a", "SELECT * FROM other.shop.x"), "is of another catalog"),
 }
@@ -150,8 +188,11 @@ def test_sql_that_is_refused(tmp_path: Path, name: str) -> None:
 BAD_PYTHON = {
     "syntax": ("\n\ndef (:", ":3: it isn't Python"),
     "an error": ("\nraise ValueError('no')", ":2: ValueError: no"),
-    "a table": ("from pyspark import pipelines as dp\n\n@dp.table\ndef a():\n    pass", ":3: table isn't supported"),
-    "an append flow": ("from pyspark import pipelines as dp\ndp.append_flow(target='a')", ":2: append_flow isn't"),
+    "a sink": ("from pyspark import pipelines as dp\ndp.create_sink('a', 'kafka')", ":2: create_sink isn't supported"),
+    "a stream's source": (
+        "from pyspark import pipelines as dp\n@dp.table\ndef a():\n    return spark.readStream.format('x')",
+        ":4: spark.readStream.format isn't there",
+    ),
     "an argument": (
         "from pyspark import pipelines as dp\n@dp.materialized_view(cluster_by=['a'])\ndef a(): pass",
         r":2: materialized_view\(cluster_by=…\) isn't supported",

@@ -431,6 +431,32 @@ def test_auto_cdc_from_a_layer_whose_key_is_hidden(shop: Shop) -> None:
     assert shop.rows("latest") == [first, (2, 1, "Kiel")], "and always the same one"
 
 
+def test_flows_that_append_to_one_table(shop: Shop) -> None:
+    shop.know((1, "Oslo"), (2, "Rome"))
+    shop.order((1, 1, 5, "d1"), (2, 2, 7, "d1"))
+    runner = shop.runner(
+        "CREATE STREAMING TABLE names AS SELECT id, city AS name FROM STREAM(customers);"
+        "CREATE FLOW orders_too AS INSERT INTO names BY NAME SELECT dt AS name, id FROM STREAM orders WHERE amount > 5;"
+        "CREATE MATERIALIZED VIEW counts AS SELECT name, count(*) AS n FROM names GROUP BY name"
+    )
+    runner.refresh()
+    assert shop.rows("names") == [(1, "Oslo"), (2, "Rome"), (2, "d1")]
+    shop.know((2, "Bonn"))
+    shop.order((3, 2, 9, "d1"))
+    assert how(runner.refresh().layers) == {"names": "incremental", "counts": "by group"}
+    assert shop.rows("names") == [(1, "Oslo"), (2, "Bonn"), (2, "d1"), (3, "d1")], "an update is one here, too"
+    assert shop.rows("counts") == [("Bonn", 1), ("Oslo", 1), ("d1", 2)]
+
+
+def test_flows_with_other_columns_are_refused(shop: Shop) -> None:
+    runner = shop.runner(
+        "CREATE STREAMING TABLE names AS SELECT id FROM orders;"
+        "CREATE FLOW more AS INSERT INTO names BY NAME SELECT id, city FROM customers"
+    )
+    with pytest.raises(BadDefinition, match="not all of its flows have a column city"):
+        runner.refresh()
+
+
 def test_the_status(shop: Shop, client: LakeClient) -> None:
     filled(shop)
     runner = shop.runner()
