@@ -35,6 +35,7 @@ ROWS_PER_COMMIT = 400
 COMMITS = 30
 """In each of the two parts."""
 
+LOGS_TO_COMPACT = 5
 SECONDS_BETWEEN_COMMITS = 0.15
 SECONDS_TO_START = 30.0
 SECONDS_TO_FINISH = 30.0
@@ -44,7 +45,7 @@ _PROPERTIES = {
     "primary-key": "id",
     "bucket": str(BUCKETS),
     "table-type": "merge-on-read",
-    "compaction.delta-commits": "5",
+    "compaction.delta-commits": str(LOGS_TO_COMPACT),
     "clean.commits-retained": "3",
 }
 _COLUMNS = (("id", "bigint"), ("status", "string"), ("version", "bigint"))
@@ -180,7 +181,8 @@ def finish(story: Story) -> Look:
     while time.monotonic() < deadline:
         story.stop_sign.check()
         look = story.look()
-        if look.files < BUCKETS * 5 and not story.jobs("pending", "running"):
+        # A bucket has a base file, and fewer log files than make a compaction due.
+        if look.files <= BUCKETS * LOGS_TO_COMPACT and not story.jobs("pending", "running"):
             return look
         time.sleep(0.2)
     raise TimeoutError(f"after {SECONDS_TO_FINISH:g} s readers still open {story.look().files} files")
