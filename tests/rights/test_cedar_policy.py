@@ -4,14 +4,22 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from metastore.client.thrift_client import ThriftClient
 from metastore.services.access import policy_files
+from metastore.services.access.caller import Caller
+from metastore.services.access.cedar_policy import CedarPolicy
 from metastore.services.access.policy_files import BadPolicy, PolicyFiles
+from metastore.services.access.rights import Action, Kind, Securable
 from metastore.settings import Settings
+from metastore.store import Database
 from metastore.wire.hive import MetaException, NoSuchObjectException, PrincipalType, Role
 from tests.rights.conftest import as_user
 from tests.rights.test_matrix import HIDDEN_FROM, NAMED, Users, compare
@@ -19,6 +27,9 @@ from tests.rights.world import HIDDEN, HIDDEN_TABLE, OPEN, OPEN_TABLE, OWNER, RE
 from tests.support import builders
 from tests.support.expect import refused
 from tests.support.server import MetastoreServer
+
+NO_DATABASE = cast(Database, None)
+"""For policies that look neither at owners nor at roles."""
 
 POLICIES = f"""
 // who may do what in the world of the matrix
@@ -157,6 +168,76 @@ def test_policies_that_cannot_be_used(tmp_path: Path, text: str, message: str) -
     (tmp_path / "wrong.cedar").write_text(text)
     with pytest.raises(BadPolicy, match=message):
         PolicyFiles(tmp_path)
+
+
+RANDOM_POLICIES = [
+    'permit(principal, action, resource in Database::"hive.a");',
+    'permit(principal == User::"u", action == Action::"SEE", resource == Table::"hive.b.t3");',
+    'permit(principal in Group::"g", action, resource is Table) when { principal.name == "u" };',
+    'forbid(principal, action, resource == Table::"hive.a.t1");',
+    'forbid(principal, action, resource in Catalog::"other");',
+    'permit(principal, action, resource) when { resource has name && resource.name like "t*2" };',
+    'permit(principal, action == Action::"SELECT", resource) when { context.column == "c" };',
+    'forbid(principal, action, resource == Table::"hive.b.odd%2Ename");',
+    'permit(principal, action, resource) when { context.mechanism == "jwt" && resource in Database::"other.b" };',
+    'forbid(principal, action, resource is Table) when { resource.values == ["x"] };',
+]
+
+
+@given(st.data())
+@settings(max_examples=30, deadline=None)
+def test_lists_are_decided_like_each_object_of_them(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    chosen = data.draw(st.lists(st.sampled_from(RANDOM_POLICIES), min_size=1, max_size=5, unique=True))
+    path = tmp_path_factory.mktemp("random") / "p.cedar"
+    path.write_text("\n".join(chosen))
+    authorizer = CedarPolicy(NO_DATABASE, path)
+    objects = [
+        Securable(Kind.TABLE, catalog, database, table, column=column)
+        for catalog in ("hive", "other")
+        for database in "ab"
+        for table in ("t1", "t2", "t3", "t4", "odd.name", "x%2Ey")
+        for column in (None, "c")
+    ] + [Securable(Kind.DATABASE, "hive", "a"), Securable(Kind.DATABASE, "hive", "b")]
+    objects = data.draw(st.permutations(objects))
+    for caller in (Caller("u", ("g",), "jwt"), Caller("u", (), "kerberos"), Caller("v", ("g",), "jwt")):
+        for action in (Action.SEE, Action.SELECT):
+            # Others each time, so that nothing is remembered.
+            one_by_one = [CedarPolicy(NO_DATABASE, path).decide(caller, action, each).allowed for each in objects[:12]]
+            assert authorizer.visible(caller, objects, action)[:12] == one_by_one
+            assert authorizer.visible(caller, objects, action)[:12] == one_by_one
+            assert [
+                each.allowed for each in authorizer.decide_all(caller, [(action, x) for x in objects[:12]])
+            ] == one_by_one
+
+
+def test_decisions_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy_files, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(policy_files, "MAX_DECIDED", 3)
+    path = tmp_path / "one.cedar"
+    path.write_text('permit(principal, action, resource in Database::"hive.a");')
+    authorizer = CedarPolicy(NO_DATABASE, path)
+    asked: list[int] = []
+    ask = authorizer._ask
+
+    def counted(*given: Any) -> Any:
+        asked.append(len(given[3]))
+        return ask(*given)
+
+    monkeypatch.setattr(authorizer, "_ask", counted)
+    caller = Caller("u", (), "jwt", peer="127.0.0.1:7")
+    objects = [Securable(Kind.TABLE, "hive", "a", f"t{number}") for number in range(5)]
+    assert authorizer.visible(caller, objects) == [True] * 5
+    assert asked == [1], "no policy tells them apart"
+    assert authorizer.decide(caller, Action.SELECT, objects[1]).allowed
+    assert authorizer.decide(replace(caller, peer="127.0.0.1:8"), Action.SELECT, objects[1]).allowed
+    assert asked == [1, 1]
+    assert all(each.allowed for each in authorizer.decide_all(caller, [(Action.DROP, each) for each in objects]))
+    assert asked == [1, 1, 5], "more than are remembered are decided all the same"
+    path.write_text('forbid(principal, action, resource in Database::"hive.a");')
+    os.utime(path, (1, 1))
+    assert not authorizer.decide(caller, Action.SELECT, objects[1]).allowed
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

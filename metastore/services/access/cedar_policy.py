@@ -7,7 +7,7 @@ leave it out, and a `forbid` that is left out allows.
 import contextlib
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,31 +61,60 @@ class CedarPolicy:
     def decide_all(self, caller: Caller, wanted: Sequence[tuple[Action, Securable]]) -> list[Decision]:
         """See `Authorizer`. Raises DatabaseUnavailable."""
         policies = self._files.current()
-        acting = self._acting(caller, policies)
-        policies = policies.about([acting[0]["uid"], *acting[0]["parents"]])
-        decisions: list[Decision] = []
-        for start in range(0, len(wanted), _AT_ONCE):
-            some = wanted[start : start + _AT_ONCE]
-            try:
-                found = self._ask(policies, caller, acting, some)
-            except ValueError as error:  # of the library, about what it was given: nothing of it is allowed
-                log.error("the policies can't be asked", error=str(error))
-                return [Decision(False, "the policies can't be asked about this")] * len(wanted)
-            decisions += [_decision(result, policies, caller, *each) for each, result in zip(some, found, strict=True)]
-        return decisions
+        return self._decide_all(policies, caller, wanted, self._attributes(policies, [object for _, object in wanted]))
 
     def visible(self, caller: Caller, objects: Sequence[Securable], action: Action = Action.SEE) -> list[bool]:
-        """See `Authorizer`. Raises DatabaseUnavailable."""
-        return [each.allowed for each in self.decide_all(caller, [(action, object) for object in objects])]
+        """See `Authorizer`. Raises DatabaseUnavailable.
+
+        Of tables that no policy can tell apart one is decided on.
+        """
+        policies = self._files.current()
+        attributes = self._attributes(policies, objects)
+        alike = [_alike(policies, object, attributes) for object in objects]
+        asked = dict(zip(alike, objects, strict=True))
+        decisions = self._decide_all(policies, caller, [(action, object) for object in asked.values()], attributes)
+        allowed = {key: each.allowed for key, each in zip(asked, decisions, strict=True)}
+        return [allowed[key] for key in alike]
 
     def roles(self, caller: Caller) -> frozenset[str]:
         """See `Authorizer`. Raises DatabaseUnavailable."""
         return self._roles.roles(caller)
 
+    def _decide_all(
+        self,
+        policies: Policies,
+        caller: Caller,
+        wanted: Sequence[tuple[Action, Securable]],
+        attributes: Mapping[Securable, Json],
+    ) -> list[Decision]:
+        """Decisions in their order. What the same policies decided about the same before is remembered."""
+        acting = self._acting(caller, policies)
+        policies = policies.about([acting[0]["uid"], *acting[0]["parents"]])
+        who = json.dumps([acting, caller.mechanism, caller.real_user, _host(caller)])
+        keys = [(who, action, object, _about(object, attributes)) for action, object in wanted]
+        decided = {key: policies.decided[key] for key in keys if key in policies.decided}
+        left = [(key, each) for key, each in zip(keys, wanted, strict=True) if key not in decided]
+        for start in range(0, len(left), _AT_ONCE):
+            some = left[start : start + _AT_ONCE]
+            try:
+                found = self._ask(policies, caller, acting, [each for _, each in some], attributes)
+            except ValueError as error:  # of the library, about what it was given: nothing of it is allowed
+                log.error("the policies can't be asked", error=str(error))
+                return [Decision(False, "the policies can't be asked about this")] * len(wanted)
+            for (key, each), result in zip(some, found, strict=True):
+                decided[key] = _decision(result, policies, caller, *each)
+                if not result.diagnostics.errors:  # what failed is said each time
+                    policies.remember(key, decided[key])
+        return [decided[key] for key in keys]
+
     def _ask(
-        self, policies: Policies, caller: Caller, acting: list[Json], wanted: Sequence[tuple[Action, Securable]]
+        self,
+        policies: Policies,
+        caller: Caller,
+        acting: list[Json],
+        wanted: Sequence[tuple[Action, Securable]],
+        attributes: Mapping[Securable, Json],
     ) -> "list[cedarpy.AuthzResult]":
-        attributes = self._attributes(policies, [object for _, object in wanted])
         entities = {(each["uid"]["type"], each["uid"]["id"]): each for each in acting}
         for _, object in wanted:
             _add_entities(object, attributes, entities)
@@ -135,6 +164,20 @@ class CedarPolicy:
                     key = Securable(Kind.TABLE, *name, table.name)
                     found[key] = _looked_at(policies, owner, table.parameters)
         return found
+
+
+def _alike(policies: Policies, object: Securable, attributes: Mapping[Securable, Json]) -> Hashable:
+    """The same for tables of one database that no policy can tell apart, by their names or anything else."""
+    if object.kind is not Kind.TABLE or object.partition is not None or policies.looks_at_names:
+        return object
+    if object.table in policies.names or "." in object.table or "%" in object.table:
+        return object
+    return (*object[:3], *object[5:], _about(object, attributes))
+
+
+def _about(object: Securable, attributes: Mapping[Securable, Json]) -> str:
+    """A text of what policies look at in an object."""
+    return json.dumps(attributes.get(_without_parts(object)), sort_keys=True) if attributes else ""
 
 
 def _decision(
@@ -235,7 +278,6 @@ def _escaped(name: str, separator: str) -> str:
 
 
 def _context(caller: Caller, object: Securable) -> Json:
-    host = caller.peer.rpartition(":")[0].strip("[]")
     context: Json = {
         "mechanism": caller.mechanism,
         "real_user": caller.real_user or "",
@@ -243,5 +285,9 @@ def _context(caller: Caller, object: Securable) -> Json:
         "granting": [each for each in object.granting.split(",") if each],
     }
     with contextlib.suppress(ValueError):  # a probe of the server's own; a policy that asks for the address refuses
-        context["peer"] = {"__extn": {"fn": "ip", "arg": str(ip_address(host.partition("%")[0]))}}
+        context["peer"] = {"__extn": {"fn": "ip", "arg": str(ip_address(_host(caller)))}}
     return context
+
+
+def _host(caller: Caller) -> str:
+    return caller.peer.rpartition(":")[0].strip("[]").partition("%")[0]

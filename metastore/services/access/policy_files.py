@@ -4,7 +4,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import structlog
 
 from metastore.errors import UsageError
-from metastore.services.access.rights import Action
+from metastore.services.access.rights import Action, Decision
 
 if TYPE_CHECKING:
     import cedarpy
@@ -55,24 +55,42 @@ class Statement(NamedTuple):
     text: str
     place: str
     principal: tuple[str, str] | None
+    looks_at_names: bool = False
 
 
 MAX_SLICES = 1_000
 """Selections of policies that are kept parsed, one for all callers of the same groups and roles."""
+
+MAX_DECIDED = 50_000
+"""Decisions that a selection of policies remembers. Then it begins anew."""
+
+_NAMES = frozenset({"name", "values"})
+"""Attributes of objects by which policies can tell all of them apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policies:
     """Policies that were read together. `places`: the file and line of each, in their order.
 
-    `words`: all texts in them. What isn't there, no policy looks at.
+    `words`: all texts in them. What isn't there, no policy looks at. `names`: the last parts of those texts, among them
+    the names of all tables that policies name. `looks_at_names`: whether they look at objects' names in another way,
+    too. `decided`: what they have decided, by all that they look at.
     """
 
     parsed: "cedarpy.PolicySet"
     places: tuple[str, ...]
     words: frozenset[str]
     statements: tuple[Statement, ...]
+    names: frozenset[str]
+    looks_at_names: bool
     slices: "dict[tuple[int, ...], Policies]" = field(default_factory=dict)
+    decided: dict[Hashable, Decision] = field(default_factory=dict)
+
+    def remember(self, key: Hashable, decision: Decision) -> None:
+        """Keeps a decision in `decided`."""
+        if len(self.decided) >= MAX_DECIDED:
+            self.decided.clear()
+        self.decided[key] = decision
 
     def about(self, principals: Sequence[Mapping[str, str]]) -> "Policies":
         """Those policies that can hold for a caller, by the entities that it is or is in. The others decide nothing.
@@ -167,7 +185,10 @@ def read(path: Path) -> Policies:
                 words |= _checked(parsed)
             except ValueError as error:
                 raise BadPolicy(f"line {line} of {file}: the policy that begins here is wrong: {error}") from None
-            statements += [Statement(statement, place, _principal(each)) for each in parsed["staticPolicies"].values()]
+            statements += [
+                Statement(statement, place, _principal(each), _looks_at_names(each))
+                for each in parsed["staticPolicies"].values()
+            ]
     if not statements:
         raise BadPolicy(f"there is no policy in {path}: with none everything is refused to everybody")
     return _together(statements, frozenset(words))
@@ -177,7 +198,9 @@ def _together(statements: Sequence[Statement], words: frozenset[str]) -> Policie
     import cedarpy
 
     parsed = cedarpy.PolicySet.from_str("\n".join(each.text for each in statements))
-    return Policies(parsed, tuple(each.place for each in statements), words, tuple(statements))
+    names = frozenset(each.rpartition(".")[2] for each in words)
+    by_name = any(each.looks_at_names for each in statements)
+    return Policies(parsed, tuple(each.place for each in statements), words, tuple(statements), names, by_name)
 
 
 def _principal(policy: Any) -> tuple[str, str] | None:
@@ -187,6 +210,17 @@ def _principal(policy: Any) -> tuple[str, str] | None:
         return None
     entity = scope["entity"]
     return entity["type"], entity["id"]
+
+
+def _looks_at_names(policy: Any) -> bool:
+    """Whether a part of a policy's JSON reads `resource.name` or the like; the principal's own doesn't count."""
+    if isinstance(policy, list):
+        return any(map(_looks_at_names, policy))
+    if not isinstance(policy, dict):
+        return False
+    if policy.get("attr") in _NAMES and policy.get("left") != {"Var": "principal"}:
+        return True
+    return any(map(_looks_at_names, policy.values()))
 
 
 def _files(path: Path) -> list[Path]:
