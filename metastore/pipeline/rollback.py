@@ -5,14 +5,14 @@ were, files of others go. Instants of layers aren't undone themselves, since a l
 the sources are that they had read. Layers come after by their increments, which compute only what was touched.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from metastore.client.closing import Closing
-from metastore.client.keyed_writes import committed
-from metastore.client.lake import LakeTable
-from metastore.client.lake_types import Instant
+from metastore.client.keyed_writes import Action, committed
+from metastore.client.lake import LakeTable, Writing
+from metastore.client.lake_types import Completion, Instant
 from metastore.errors import UserError
 from metastore.pipeline.records import Record, record_before, record_of
 from metastore.pipeline.runner import RefreshResult, Runner, named_counts
@@ -123,7 +123,10 @@ class Rollback(Closing):
         """
         self.check(force=force)
         actions = [action for each in self._undone if (action := each.action()) is not None]
-        committed(actions, self._runner.heartbeat_seconds)
+        pause = self._runner.pause
+        pause("planned")
+        committed([_paused(each, pause) for each in actions], self._runner.heartbeat_seconds)
+        pause("undone")
         return self._runner.refresh()
 
     def _undo(self, name: str, range: Range) -> UndoneFiles | UndoneRows:
@@ -132,6 +135,17 @@ class Rollback(Closing):
         if lake.schema().keyed_table() is None:
             return undone_files(lake, range.after, range.up_to, now)
         return UndoneRows(self._engine, lake, range.after, range.up_to, now)
+
+
+def _paused(action: Action, pause: Callable[[str], None]) -> Action:
+    """The same action, which calls `pause` when it has written."""
+
+    def write(writing: Writing) -> Completion:
+        made = action.write(writing)
+        pause("undoing")
+        return made
+
+    return action._replace(write=write)
 
 
 def _planned(undone: UndoneFiles | UndoneRows) -> PlannedUndo:

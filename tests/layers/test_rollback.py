@@ -1,5 +1,10 @@
 """What an instant brought is undone, and the layers follow; layers go back to a moment, and on from there."""
 
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +16,7 @@ from metastore.pipeline.restore import apply_restore, plan_restore
 from metastore.pipeline.rollback import ChangedSince, Rollback
 from metastore.wire.hive import NoSuchObjectException
 from tests.layers.shop import QUERIES, Shop, how
+from tests.support.server import MetastoreServer
 
 GROUPS = {"details": "incremental", "revenue": "by group", "best": "by group"}
 
@@ -51,6 +57,152 @@ def test_an_instant_of_a_source_is_undone_through_all_layers(shop: Shop) -> None
     with Rollback(runner, "orders", wrong) as again:
         assert not again.plan.tables[0].rows, "it is undone already"
         assert how(again.apply().layers) == dict.fromkeys(QUERIES, "unchanged")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from metastore.client.lake import LakeClient
+from metastore.pipeline.graph import graph_of
+from metastore.pipeline.projects import read_project
+from metastore.pipeline.rollback import Rollback
+from tests.layers.duck_lake import runner
+uri, project, instant, stage = sys.argv[1:]
+with LakeClient(uri) as client:
+    made = runner(graph_of(read_project(Path(project))), client)
+    made.pause = lambda reached: os.kill(os.getpid(), signal.SIGKILL) if reached == stage else None
+    with Rollback(made, "orders", instant) as rollback:
+        rollback.apply()
+"""
+LONG = pytest.mark.long
+STAGES = [
+    pytest.param("planned", marks=LONG),
+    "undoing",
+    pytest.param("undone", marks=LONG),
+    pytest.param("begun", marks=LONG),
+    "written",
+    pytest.param("completed", marks=LONG),
+]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_rollback_that_is_killed(shop: Shop, metastore_server: MetastoreServer, stage: str) -> None:
+    filled(shop)
+    shop.runner().refresh()
+    good = sources(shop)
+    shop.order((1, 1, 500, "d1"), (9, 2, 900, "d2"))
+    wrong, bad = latest(shop), sources(shop)
+    shop.runner().refresh()
+    layers = {name: shop.rows(name) for name in QUERIES}
+    command = [sys.executable, "-c", KILLED, metastore_server.uri, str(shop.directory), wrong, stage]
+    root = Path(__file__).parents[2]
+    killed = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert sources(shop) == (bad if stage in ("planned", "undoing") else good), "nothing is undone, or all"
+    if stage != "completed":
+        assert {name: shop.rows(name) for name in QUERIES} == layers
+    with Rollback(shop.runner(), "orders", wrong) as again:
+        again.apply()
+    assert sources(shop) == good
+    shop.check()
+
+
+State = dict[tuple[Any, ...], tuple[Any, ...]]
+
+
+class History:
+    """The shop's sources at all of their positions, in memory."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.shop = shop
+        self.tables = {"orders": shop.orders, "customers": shop.customers}
+        self.states: dict[str, dict[int, State]] = {name: {0: {}} for name in self.tables}
+        self.now: dict[str, State] = {name: {} for name in self.tables}
+
+    def change(self, chance: random.Random) -> None:
+        """Writes some rows, or deletes some."""
+        name = chance.choice([*self.tables])
+        now, number = self.now[name], chance.randint(1, 4)
+        if name == "customers":
+            rows: State = {(key,): (key, chance.choice(["Oslo", "Rome"])) for key in chance.sample(range(4), number)}
+            self.shop.know(*rows.values())
+            now |= rows
+        elif chance.random() < 0.3 and now:
+            keys = chance.sample(sorted(now), min(2, len(now)))
+            self.shop.unorder(*keys)
+            self.now[name] = {key: row for key, row in now.items() if key not in keys}
+        else:
+            keys = [(key, chance.choice(["d1", "d2"])) for key in chance.sample(range(8), number)]
+            rows = {(key, day): (key, chance.randrange(4), chance.randrange(9), day) for key, day in keys}
+            self.shop.order(*rows.values())
+            now |= rows
+        self.note()
+
+    def note(self) -> None:
+        """Keeps what the tables have now under their positions."""
+        for name, table in self.tables.items():
+            self.states[name][table.position().position] = dict(self.now[name])
+
+    def undo(self, name: str, after: int, up_to: int) -> None:
+        """Makes the keys that a range of positions has changed what they were before."""
+        before, after_all = (self.states[name][at] for at in (after, up_to))
+        for key in before.keys() | after_all.keys():
+            if before.get(key) != after_all.get(key):
+                self.now[name].pop(key, None)
+                self.now[name] |= {key: before[key]} if key in before else {}
+
+    def check(self) -> None:
+        """Raises AssertionError unless the sources are as they should be, and the layers are the answers for them."""
+        for name in self.tables:
+            assert self.shop.rows(name) == sorted(self.now[name].values()), name
+        self.shop.check()
+
+
+def positions(history: History) -> dict[str, int]:
+    return {name: table.position().position for name, table in history.tables.items()}
+
+
+def run_history(shop: Shop, seed: int, steps: int) -> None:
+    chance = random.Random(seed)
+    history, runner = History(shop), shop.runner()
+    history.change(chance)
+    runner.refresh()
+    refreshed: list[tuple[str, dict[str, int]]] = [("", positions(history))]  # the instants of `details`
+    for _ in range(steps):
+        for _ in range(chance.randint(0, 2)):
+            history.change(chance)
+        if chance.random() < 0.5 and len(refreshed) > 1:
+            place = chance.randrange(1, len(refreshed))
+            table, instant = f"{shop.database}.details", refreshed[place][0]
+            ranges = {name: (refreshed[place - 1][1][name], refreshed[place][1][name]) for name in history.tables}
+        else:
+            name = chance.choice([*history.tables])
+            changes = [each.instant for each in history.tables[name].changes(0)]
+            if not changes:
+                continue
+            chosen = chance.choice(changes)
+            table, instant, at = f"{shop.database}.{name}", chosen.timestamp, chosen.position
+            assert at is not None
+            ranges = {name: (at - 1, at)}
+        with Rollback(runner, table, instant) as rollback:
+            done = rollback.apply(force=True)
+        for name, (after, up_to) in ranges.items():
+            history.undo(name, after, up_to)
+        history.note()
+        if details := done.instants.get(f"{shop.database}.details"):
+            refreshed.append((details.timestamp, positions(history)))
+        history.check()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_histories(shop: Shop, seed: int) -> None:
+    run_history(shop, seed, steps=8)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100, 150))
+def test_many_random_histories(shop: Shop, seed: int) -> None:
+    run_history(shop, seed, steps=20)
 
 
 def test_an_instant_of_a_layer_is_undone_where_it_came_from(shop: Shop) -> None:
