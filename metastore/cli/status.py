@@ -15,7 +15,8 @@ def status(uri: str, as_json: bool) -> None:
     """Show the state of a running server.
 
     Prints its version, the revision of the schema, and the numbers of objects and connections. `leader` is the server
-    that runs the leader tasks for all servers on the database. A warning says if anybody may come in from elsewhere.
+    that runs the leader tasks for all servers on the database. Warnings say if anybody may come in from elsewhere,
+    and if changed policies can't be used.
 
     Exits with 1 if no server answers.
 
@@ -33,12 +34,13 @@ def status(uri: str, as_json: bool) -> None:
             "leader": client.call("getOption", "leader"),
             "authentication": client.call("getOption", "authentication"),
             "encryption": client.call("getOption", "encryption"),
+            "authorization": client.call("getOption", "authorization"),
             "started": datetime.fromtimestamp(client.call("aliveSince"), UTC).isoformat(),
             **dict(sorted(counters.items())),
         }
-        exposure = client.call("getOption", "exposure")
-    if exposure:
-        click.secho(f"warning: {exposure}", fg="red", bold=True, err=True)
+        warnings = [client.call("getOption", name) for name in ("exposure", "authorization.trouble")]
+    for each in filter(None, warnings):
+        click.secho(f"warning: {each}", fg="red", bold=True, err=True)
     if as_json:
         print_json(report)
         return

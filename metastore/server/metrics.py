@@ -138,6 +138,12 @@ class _Metrics:
             "Time that transactions waited because all connections to the database were in use.",
             registry=self.registry,
         )
+        self.authorization_trouble = Gauge(
+            "metastore_authorization_trouble",
+            "1 while changed policies can't be used and those before them stay in force. Looked at once a second.",
+            multiprocess_mode="livemax",
+            registry=self.registry,
+        )
         self.leader = Gauge(
             "metastore_leader",
             "1 on the server that does the leader tasks for all servers on the database, 0 on the others.",
@@ -248,6 +254,11 @@ def requests_queued(*, for_thread: int, for_memory: int) -> None:
     """Set how many requests of this process wait now."""
     _metrics().queued.labels("thread").set(for_thread)
     _metrics().queued.labels("memory").set(for_memory)
+
+
+def authorization_in_trouble(troubled: bool) -> None:
+    """Says whether rights aren't what the operator has written last."""
+    _metrics().authorization_trouble.set(troubled)
 
 
 def database_pool_waited(seconds: float) -> None:

@@ -8,6 +8,8 @@ import itertools
 import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -35,6 +37,7 @@ from metastore.server.login.detecting import open_connection
 from metastore.server.memory_budget import MemoryBudget
 from metastore.server.replies import Replies
 from metastore.server.threads import ThreadPool
+from metastore.services.access.rights import Authorizer
 from metastore.services.maintenance import file_deletions
 from metastore.services.table_services import queue
 from metastore.services.wiring import Metastore
@@ -53,6 +56,7 @@ _ACCEPT_PAUSE_SECONDS = 1.0  # when the system has no room for a connection
 _REFUSAL_LOG_SECONDS = 10.0
 _COUNT_SECONDS = 5.0  # between counts of pending work
 _QUEUE_LOOK_SECONDS = 1.0
+_AUTHORIZATION_LOOK_SECONDS = 1.0
 _DRAIN_LOOK_SECONDS = 0.05
 
 log = structlog.get_logger(__name__)
@@ -78,6 +82,9 @@ def run(
     try:
         control = metastore.access_control
         guard = None if control is None else Guard(control)
+        if control is not None:
+            watch = partial(_watch_authorization, control.authorizer)
+            threading.Thread(target=watch, name="authorization", daemon=True).start()
         dispatcher = Dispatcher(HANDLERS, metastore, guard, audit.audit_log(settings))
         assert settings.database_url is not None
         notices = Notices(settings.database_url)
@@ -113,6 +120,13 @@ def _leader_tasks(metastore: Metastore, settings: Settings) -> LeaderTasks:
             LeaderTask("sequencer", metastore.sequencer.catch_up, sequencer.LOOK_SECONDS),
         ],
     )
+
+
+def _watch_authorization(authorizer: Authorizer) -> None:
+    """Shows whether rights are what the operator has written last, and has changed policies read without a call."""
+    while True:
+        metrics.authorization_in_trouble(authorizer.trouble() is not None)
+        time.sleep(_AUTHORIZATION_LOOK_SECONDS)
 
 
 def _commit_due(metastore: Metastore) -> None:

@@ -239,7 +239,7 @@ class Metastore:
             change_notes=change_notes,
             housekeeping=_housekeeping(parts, access, timeline, transactions, registry, change_notes),
             pending_work=PendingWork(parts.database),
-            server_info=ServerInfo(parts.database, settings, open_connections),
+            server_info=ServerInfo(parts.database, settings, open_connections, _trouble_of(access["access_control"])),
             **access,
             **catalog,
             **table,
@@ -308,6 +308,10 @@ def _access(parts: _Parts) -> _Access:
             enabled="token" in parts.settings.authentication,
         ),
     )
+
+
+def _trouble_of(control: AccessControl | None) -> Callable[[], str | None]:
+    return (lambda: None) if control is None else control.authorizer.trouble
 
 
 def _access_control(parts: _Parts) -> AccessControl | None:

@@ -140,14 +140,17 @@ def test_changed_files_are_taken_and_broken_ones_are_not(
             assert late.get_all_databases() == []
             added.write_text(f'permit(principal == User::"late", action, resource == Database::"hive.{OPEN}");')
             until(lambda: late.get_all_databases() == [OPEN])
+            assert root.getOption("authorization.trouble") == ""
             added.write_text("permit(principal action);")
             said = "those before them stay in force"
-            until(lambda: late.get_all_databases() == [OPEN] and said in server.log.read_text())  # a call looks
+            until(lambda: said in server.log.read_text())
             assert "line 1 of" in server.log.read_text()
+            assert "added.cedar" in root.getOption("authorization.trouble")
+            assert late.get_all_databases() == [OPEN]
             assert HIDDEN in root.get_all_databases()
         finally:
             added.unlink(missing_ok=True)
-        until(lambda: late.get_all_databases() == [])
+        until(lambda: late.get_all_databases() == [] and root.getOption("authorization.trouble") == "")
 
 
 @pytest.mark.parametrize(

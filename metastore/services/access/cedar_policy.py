@@ -80,6 +80,11 @@ class CedarPolicy:
         """See `Authorizer`. Raises DatabaseUnavailable."""
         return self._roles.roles(caller)
 
+    def trouble(self) -> str | None:
+        """See `Authorizer`: changed files that can't be used."""
+        self._files.current()
+        return None if self._files.broken is None else str(self._files.broken)
+
     def _decide_all(
         self,
         policies: Policies,

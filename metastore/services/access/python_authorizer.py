@@ -74,6 +74,9 @@ class PythonAuthorizer:
         """See `Authorizer`: none."""
         return frozenset()
 
+    def trouble(self) -> None:
+        """See `Authorizer`: none that could be known."""
+
     def _limited(self, ask: Callable[[], T]) -> T | str:
         """What `ask` returns, or why it returned nothing in time. It runs in a thread of its own, which may hang."""
         until = time.monotonic() + self._seconds

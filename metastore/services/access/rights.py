@@ -174,3 +174,6 @@ class Authorizer(Protocol):
 
     def roles(self, caller: Caller) -> frozenset[str]:
         """The roles of a caller that the authorizer knows of."""
+
+    def trouble(self) -> str | None:
+        """Why it doesn't decide by what the operator has written last; None if it does. Asked once a second."""

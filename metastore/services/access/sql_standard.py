@@ -191,6 +191,9 @@ class SqlStandard:
         """See `Authorizer`. Raises DatabaseUnavailable."""
         return frozenset(each.name for each in self.principals(caller) if each.type == _ROLE)
 
+    def trouble(self) -> None:
+        """See `Authorizer`: grants are in the database."""
+
     # -- one object -------------------------------------------------------------------------------------------
 
     def _decide(self, get: Get, caller: Caller, action: Action, object: Securable) -> Decision:

@@ -43,8 +43,15 @@ _METACONF = {
 class ServerInfo:
     """Calls about the server rather than its tables."""
 
-    def __init__(self, database: Database, settings: Settings, open_connections: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        open_connections: Callable[[], int],
+        authorization_trouble: Callable[[], str | None],
+    ) -> None:
         self._open_connections = open_connections
+        self._authorization_trouble = authorization_trouble
         self._database = database
         self._settings = settings
         self._started = int(time.time())
@@ -93,6 +100,7 @@ class ServerInfo:
         """Facts about the server, by name.
 
         `leader`: the server that runs the leader tasks. `exposure`: a warning about who may come in.
+        `authorization.trouble`: why rights aren't what the operator has written last; empty if they are.
         """
         with self._database.read() as tx:
             leader = leader_lock.holder(tx)
@@ -104,6 +112,8 @@ class ServerInfo:
             "authentication": ", ".join(self._settings.authentication),
             "encryption": self._encryption,
             "exposure": self._settings.exposure or "",
+            "authorization": self._settings.authorization,
+            "authorization.trouble": self._authorization_trouble() or "",
         }
 
     @property
