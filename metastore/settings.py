@@ -97,6 +97,12 @@ def _redis_url(value: str) -> str:
     return value
 
 
+def _audit_url(value: str) -> str:
+    if not re.match(r"(https?|rediss?|unix)://", value):
+        raise ValueError("expected https://…, redis://user:password@host:port/database, rediss://… or unix://…")
+    return value
+
+
 def _kafka_options(value: object) -> object:
     """A table as it is, but its values as texts, or `name=value` with commas between."""
     if isinstance(value, str):
@@ -708,6 +714,13 @@ class Settings(BaseSettings):
         description="File of the audit log, one JSON object in a line. It is opened anew when it was moved away.",
         json_schema_extra={"default_text": "the server's log"},
     )
+    audit_url: Annotated[str, AfterValidator(_audit_url)] | None = Field(
+        default=None,
+        repr=False,
+        description="Where records of the audit log go, too: a webhook `https://…`, which gets lines of JSON, or "
+        "`redis://…`, in its stream `metastore:audit`. What can't be kept while it is away is lost there.",
+        json_schema_extra={"default_text": "none", "secret": True},
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least severe messages that are logged."
     )
@@ -722,6 +735,7 @@ class Settings(BaseSettings):
         wrong = {
             "authorization = policy and policy_file need each other": (self.authorization == "policy")
             != (self.policy_file is not None),
+            "audit_url needs another audit than off": self.audit_url is not None and self.audit == "off",
             "tls_certificate and tls_key need each other": (self.tls_certificate is None) != (self.tls_key is None),
             "tls_required needs tls_certificate": self.tls_required and self.tls_certificate is None,
             "tls_client_ca needs tls_certificate": self.tls_client_ca is not None and self.tls_certificate is None,

@@ -50,21 +50,36 @@ class WebhookOutlet(Outlet):
         self.wanted = hook.wanted
         self.attempts = hook.attempts
         self._hook = hook
-        self._http = urllib3.PoolManager(
-            timeout=urllib3.Timeout(connect=min(_CONNECT_SECONDS, hook.timeout), read=hook.timeout), retries=False
-        )
+        self._poster = Poster(hook.url, hook.secret, hook.timeout, CONTENT_TYPE)
 
     def deliver(self, events: Sequence[Event]) -> None:
         """Sends the events one after another. Raises NotAccepted, urllib3's HTTPError."""
         for event in events:
-            self._send(body_of(event, self._hook.source, self._hook.max_bytes, self.history))
+            self._poster.send(body_of(event, self._hook.source, self._hook.max_bytes, self.history))
 
-    def _send(self, body: bytes) -> None:
-        headers = {"Content-Type": CONTENT_TYPE, "User-Agent": "lake-metastore"}
-        if self._hook.secret is not None:
-            headers[SIGNATURE] = signature(body, self._hook.secret)
+    def close(self) -> None:
+        self._poster.close()
+
+
+class Poster:
+    """Sends bodies to one URL. Redirects are not followed."""
+
+    def __init__(self, url: str, secret: str | None, timeout: float, content_type: str) -> None:
+        """`secret` signs requests. `timeout`: in seconds."""
+        self._url = url
+        self._secret = secret
+        self._content_type = content_type
+        self._http = urllib3.PoolManager(
+            timeout=urllib3.Timeout(connect=min(_CONNECT_SECONDS, timeout), read=timeout), retries=False
+        )
+
+    def send(self, body: bytes) -> None:
+        """Raises NotAccepted for a status that isn't 2xx, urllib3's HTTPError."""
+        headers = {"Content-Type": self._content_type, "User-Agent": "lake-metastore"}
+        if self._secret is not None:
+            headers[SIGNATURE] = signature(body, self._secret)
         answer = self._http.request(
-            "POST", self._hook.url, body=body, headers=headers, redirect=False, preload_content=False
+            "POST", self._url, body=body, headers=headers, redirect=False, preload_content=False
         )
         try:
             if not 200 <= answer.status < 300:
@@ -74,6 +89,7 @@ class WebhookOutlet(Outlet):
             answer.close()
 
     def close(self) -> None:
+        """Closes connections."""
         self._http.clear()
 
 

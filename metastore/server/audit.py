@@ -1,6 +1,7 @@
 """The audit log: who did what, from where, and what was decided about it.
 
-A record is one line. Without a file of its own it is a line of the server's log, by the logger `audit`.
+A record is one line. Without a file of its own it is a line of the server's log, by the logger `audit`. An outlet may
+bring records to a webhook or a Redis stream, too.
 """
 
 import json
@@ -13,10 +14,15 @@ from typing import IO, Literal
 
 import structlog
 
+from eventbus.outlets.records import Destination, RecordOutlet, StreamDestination, WebhookDestination
 from metastore.api.rights.classification import rules
 from metastore.api.rights.guard import Verdict
+from metastore.server import metrics
 from metastore.services.access.caller import Caller
 from metastore.settings import Settings
+
+STREAM = "metastore:audit"
+"""The stream of records in Redis."""
 
 _LOOK_SECONDS = 1.0  # between looks whether the file was moved away
 _MAX_TEXT = 1_000
@@ -27,8 +33,12 @@ log = structlog.get_logger("audit")
 class AuditLog:
     """Writes a record for calls that change something, or for all. Thread-safe."""
 
-    def __init__(self, calls: Literal["changes", "all"], path: Path | None) -> None:
-        """`path`: a file that records are appended to; several processes may do so. Raises OSError."""
+    def __init__(self, calls: Literal["changes", "all"], path: Path | None, outlet: RecordOutlet | None = None) -> None:
+        """`path`: a file that records are appended to; several processes may do so. `outlet`: where they go, too.
+
+        Raises OSError.
+        """
+        self._outlet = outlet
         self._all = calls == "all"
         self._changing = frozenset(name for name, rule in rules().items() if rule.changes)
         self._file = None if path is None else _File(path)
@@ -50,10 +60,23 @@ class AuditLog:
             "reason": None if verdict is None else verdict.reason,
             "outcome": outcome[:_MAX_TEXT],
         }
+        line = json.dumps({"time": _now(), **facts}, separators=(",", ":"))
         if self._file is None:
             log.warning("audit", **facts)
         else:
-            self._file.append(facts)
+            self._file.append(line, facts)
+        if self._outlet is not None:
+            self._outlet.add(line)
+
+    def close(self) -> None:
+        """Gives the outlet a moment to deliver what waits."""
+        if self._outlet is not None:
+            self._outlet.close()
+
+
+def _now() -> str:
+    now = time.time()
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
 
 
 class _File:
@@ -65,14 +88,11 @@ class _File:
         self._looked = 0.0
         self._open: IO[bytes] = self._opened()
 
-    def append(self, facts: dict[str, object]) -> None:
-        now = time.time()
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
-        line = json.dumps({"time": stamp, **facts}, separators=(",", ":")) + "\n"
+    def append(self, line: str, facts: dict[str, object]) -> None:
         with self._lock:
             try:
-                self._look(now)
-                self._open.write(line.encode())
+                self._look(time.time())
+                self._open.write(f"{line}\n".encode())
             except OSError as error:  # the call was answered already: the record goes where somebody sees it
                 log.error("the audit log can't be written", path=str(self._path), error=str(error), **facts)
 
@@ -98,5 +118,18 @@ class _File:
 
 def audit_log(settings: Settings) -> AuditLog | None:
     """The audit log that the settings ask for. Raises OSError for a file that can't be written."""
-    calls = settings.audit or ("off" if settings.authorization == "none" else "changes")
-    return None if calls == "off" else AuditLog(calls, settings.audit_log)
+    decides = settings.authorization != "none" or settings.audit_url is not None
+    calls = settings.audit or ("changes" if decides else "off")
+    return None if calls == "off" else AuditLog(calls, settings.audit_log, _outlet(settings))
+
+
+def _outlet(settings: Settings) -> RecordOutlet | None:
+    url = settings.audit_url
+    if url is None:
+        return None
+    is_webhook = url.startswith(("http://", "https://"))
+    destination: Destination
+    destination = (
+        WebhookDestination(url, settings.event_webhook_secret) if is_webhook else StreamDestination(url, STREAM)
+    )
+    return RecordOutlet("audit", destination, lost=metrics.audit_records_lost)

@@ -144,6 +144,11 @@ class _Metrics:
             multiprocess_mode="livemax",
             registry=self.registry,
         )
+        self.audit_lost = Counter(
+            "metastore_audit_lost_records",
+            "Records of the audit log that its outlet could not keep while the destination was away.",
+            registry=self.registry,
+        )
         self.leader = Gauge(
             "metastore_leader",
             "1 on the server that does the leader tasks for all servers on the database, 0 on the others.",
@@ -254,6 +259,11 @@ def requests_queued(*, for_thread: int, for_memory: int) -> None:
     """Set how many requests of this process wait now."""
     _metrics().queued.labels("thread").set(for_thread)
     _metrics().queued.labels("memory").set(for_memory)
+
+
+def audit_records_lost(count: int) -> None:
+    """Counts records of the audit log that don't reach its outlet's destination."""
+    _metrics().audit_lost.inc(count)
 
 
 def authorization_in_trouble(troubled: bool) -> None:

@@ -23,6 +23,7 @@ from metastore.api.registry import HANDLERS
 from metastore.api.rights.guard import Guard
 from metastore.cache.shared import SharedLevel
 from metastore.server import audit, metrics
+from metastore.server.audit import AuditLog
 from metastore.server.connection.connection import Connection
 from metastore.server.connection.context import Timeouts, WorkerContext
 from metastore.server.connection.event_notifier import EventNotifier
@@ -79,13 +80,15 @@ def run(
     if leader_tasks is not None:
         leader_tasks.start()
     metastore.sequencer.start()
+    audits: AuditLog | None = None
     try:
         control = metastore.access_control
         guard = None if control is None else Guard(control)
         if control is not None:
             watch = partial(_watch_authorization, control.authorizer)
             threading.Thread(target=watch, name="authorization", daemon=True).start()
-        dispatcher = Dispatcher(HANDLERS, metastore, guard, audit.audit_log(settings))
+        audits = audit.audit_log(settings)
+        dispatcher = Dispatcher(HANDLERS, metastore, guard, audits)
         assert settings.database_url is not None
         notices = Notices(settings.database_url)
         worker = Worker(
@@ -102,6 +105,8 @@ def run(
     finally:
         if leader_tasks is not None:
             leader_tasks.stop()
+        if audits is not None:
+            audits.close()
         metastore.sequencer.stop()
         metastore.close()
     return 0

@@ -2,17 +2,21 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from metastore.api.rights.guard import Verdict
-from metastore.server.audit import AuditLog
+from metastore.client.thrift_client import ThriftClient
+from metastore.server.audit import STREAM, AuditLog
 from metastore.services.access.caller import Caller
+from metastore.settings import Settings
 from metastore.wire.hive import MetaException
 from tests.rights.conftest import as_user
 from tests.rights.world import OPEN, OPEN_TABLE, READER, World
 from tests.support import builders
 from tests.support.expect import refused
+from tests.support.redis import RedisServer
 from tests.support.server import MetastoreServer
 
 
@@ -80,3 +84,30 @@ def test_a_kept_reply_is_recorded_with_its_object(tmp_path: Path) -> None:
     kept = [each for each in found if each["method"] == "get_table" and each["outcome"] == "cached"]
     assert kept
     assert {each["object"] for each in kept} == {"kept.t"}
+
+
+def test_records_reach_the_outlet_too(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    with RedisServer(tmp_path / "redis") as redis:
+        options = ("--audit-url", redis.url, "--audit-log", str(path), "--workers", "1")
+        with MetastoreServer(tmp_path / "data", *options) as server, ThriftClient.from_uri(server.uri) as client:
+            client.create_database(builders.database("first"))
+            redis.kill()
+            client.create_database(builders.database("second"))
+            redis.start()
+            client.drop_database("second", True, False)
+        with redis.client() as reader:
+            found: Any = [json.loads(fields["record"]) for _, fields in reader.xrange(STREAM)]  # type: ignore[union-attr]
+    assert [(each["method"], each["object"]) for each in found] == [
+        ("create_database", "first"),
+        ("create_database", "second"),
+        ("drop_database", "second"),
+    ]
+    assert found == records(path)
+
+
+def test_an_outlet_needs_an_audit() -> None:
+    with pytest.raises(ValueError, match="audit_url needs another audit than off"):
+        Settings(audit="off", audit_url="redis://localhost/0")
+    with pytest.raises(ValueError, match="expected https"):
+        Settings(audit_url="ftp://localhost")
