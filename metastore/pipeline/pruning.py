@@ -30,18 +30,18 @@ class Within:
     groups: frozenset[str] | None
 
 
-def prunable(schema: Schema, columns: Sequence[str]) -> list[str]:
+def prunable(schema: Schema, columns: Sequence[str]) -> tuple[str, ...]:
     """Those of a table's columns, among some, by whose values partitions or buckets are found; empty if none are."""
     keyed = schema.keyed_table()
     if keyed is None:
-        return []
+        return ()
     types = {each.name.lower(): each.type.lower() for each in (*schema.columns, *schema.keys)}
     usable = {name for name in columns if types.get(name) in _TYPES}
     found: list[str] = []
     for wanted in (keyed.partition_columns, keyed.key):
         if wanted and usable.issuperset(wanted):
             found += wanted
-    return found
+    return tuple(found)
 
 
 def within(schema: Schema, columns: Sequence[str], values: Sequence[Mapping[str, Any]]) -> Within | None:

@@ -1,7 +1,7 @@
 """The tables that a refresh reads, as relations: their states, and what changed between two of them."""
 
 import threading
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from sqlglot import exp
@@ -125,11 +125,13 @@ class SourceRelations:
         """Where a table's rows are that a step asks for; None if that can't be said, or is everywhere."""
         schema = self._schema(state)
         own = dict(asked.columns)
-        columns = prunable(schema, [*own])
-        if not columns:
-            return None
-        found = self._listed(name, asked.values, [(each, own[each]) for each in columns])
-        return within(schema, columns, found) if len(found) <= MOST_VALUES else None
+        # Of many rows the partitions may be few.
+        for columns in dict.fromkeys((prunable(schema, [*own]), prunable(schema, _partitioning(schema, own)))):
+            if columns:
+                found = self._listed(name, asked.values, [(each, own[each]) for each in columns])
+                if len(found) <= MOST_VALUES:
+                    return within(schema, columns, found)
+        return None
 
     def _schema(self, state: str) -> Schema:
         """A table's schema in one of its states."""
@@ -166,6 +168,11 @@ class SourceRelations:
                     lake = self._lakes[change.table]
                     self._engine.bind_changes(relations.old, relations.new, lake, change.after, change.up_to)
                     self._bound |= {relations.old, relations.new}
+
+
+def _partitioning(schema: Schema, columns: Collection[str]) -> list[str]:
+    """Those of some columns that partition a table."""
+    return [each for each in columns if each in {key.name.lower() for key in schema.keys}]
 
 
 def _replaced(query: exp.Query, old: str, new: str) -> exp.Query:
