@@ -80,29 +80,38 @@ class RecordOutlet:
         self._lost = lost
         self._waiting: queue.Queue[str] = queue.Queue(room)
         self._closing = threading.Event()
+        self._sending: Sequence[str] = ()
         self._reminded = 0.0
         self._thread = threading.Thread(target=self._run, name=f"{name} outlet", daemon=True)
         self._thread.start()
 
     def add(self, record: str) -> None:
-        """Takes a record, a line of JSON. Does not wait."""
+        """Takes a record, a line of JSON. Does not wait. After `close` it is lost, and counted."""
+        if self._closing.is_set():
+            self._lost(1)
+            return
         try:
             self._waiting.put_nowait(record)
         except queue.Full:
             self._lost(1)
 
     def close(self, seconds: float = 2.0) -> None:
-        """Delivers what waits, for some seconds at most, and ends. What is left is lost, and counted."""
+        """Delivers what waits, for some seconds at most, and ends. What is left is lost, and counted.
+
+        What is just being sent counts as lost, too: whether it arrives isn't known.
+        """
         self._closing.set()
         self._thread.join(seconds)
-        if left := self._waiting.qsize():
+        if left := self._waiting.qsize() + len(self._sending):
             self._lost(left)
 
     def _run(self) -> None:
         while True:
             records = self._next()
             if records:
+                self._sending = records
                 self._deliver(records)
+                self._sending = ()
             elif self._closing.is_set():
                 return
 

@@ -66,6 +66,28 @@ def test_what_does_not_fit_is_counted(quick: None) -> None:
     outlet.close()
     assert sum(lost) == 16, "one was on its way, ten waited"
     assert destination.found == []
+    outlet.add("too late")
+    assert sum(lost) == 17
+
+
+def test_what_hangs_when_it_is_closed_is_counted() -> None:
+    going_on = threading.Event()
+
+    class Hanging(Destination):
+        def send(self, records: Sequence[str]) -> None:
+            super().send(records)
+            going_on.wait()
+
+    destination = Hanging()
+    lost: list[int] = []
+    outlet = RecordOutlet("test", destination, lost=lost.append)
+    outlet.add("first")
+    wait_until(lambda: bool(destination.calls), 10, "it is being sent")
+    for number in range(5):
+        outlet.add(str(number))
+    outlet.close(0.1)
+    assert sum(lost) == 6
+    going_on.set()
 
 
 def test_closing_delivers_what_waits(quick: None) -> None:
