@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.client.lake_types import DataFile, from_millis
+from metastore.errors import UserError
 from metastore.formats.keyed_table import DELETED, INSTANT, TOMBSTONES, ChangelogProducer, KeyedTable, file_name
 from metastore.formats.partition_names import make_name
 from metastore.keyed.batches import log_records
@@ -24,7 +25,8 @@ from metastore.keyed.files import fitted, read_rows, remove_others, write_rows
 from metastore.keyed.given_changes import given_changes
 from metastore.keyed.merging import Merged, merge
 from metastore.keyed.placing import placed
-from metastore.keyed.versions import as_mask, key_codes
+from metastore.keyed.errors import UnfitRows
+from metastore.keyed.versions import NONE, Indices, as_mask, key_codes, same_values
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +51,10 @@ class Bucket(NamedTuple):
     file_group: str
 
 
+class DamagedBucket(UserError):
+    """The files of a bucket don't belong together."""
+
+
 @dataclass(frozen=True)
 class Layout:
     """What one needs to know of a table to read its buckets: its definition, data columns, and where its files are."""
@@ -65,7 +71,54 @@ class Layout:
     def read(self, files: Iterable[DataFile], columns: Sequence[str] | None = None) -> Merged:
         """The rows of one bucket, of its files in one snapshot; with `columns`, those and what is merged by."""
         schema = self.schema if columns is None else self._narrow(columns)
-        return merge(self.table, schema, [self._version(each, schema) for each in in_order(files)])
+        return merge(self.table, schema, self.versions(files, schema))
+
+    def versions(self, files: Iterable[DataFile], schema: pa.Schema) -> list[pa.Table]:
+        """The versions in the files of one bucket, in the order in which they are merged.
+
+        The base file and those of its column families, which have the same rows in the same order, are one of them.
+        Raises DamagedBucket.
+        """
+        ordered = in_order(files)
+        families = [each for each in ordered if is_family(each)]
+        return [
+            self._with_families(each, families, schema)
+            if families and each.kind == "base"
+            else self._version(each, schema)
+            for each in ordered
+            if not is_family(each)
+        ]
+
+    def family(self, name: str, main: DataFile, files: Iterable[DataFile]) -> DataFile:
+        """The file of a column family among a bucket's files. Raises DamagedBucket unless it belongs to its main one."""
+        wanted = {*dict(self.table.families)[name]}
+        for each in files:
+            if is_family(each) and {*(each.columns or ())} == wanted:
+                if each.statistics == _rows_of(main):
+                    return each
+                raise DamagedBucket(
+                    f"{each.path} has columns of rows that aren't those of {main.path}: roll back what was written last"
+                )
+        raise DamagedBucket(f"the column family {name} of {main.path} has no file: roll back what was written last")
+
+    def _with_families(self, main: DataFile, files: Sequence[DataFile], schema: pa.Schema) -> pa.Table:
+        apart = {*self.table.family_columns}
+        rows = self._version(main, pa.schema([each for each in schema if each.name not in apart]))
+        instants = rows.column(INSTANT)
+        columns = {name: rows.column(name) for name in rows.column_names}
+        for name, members in self.table.families:
+            wanted = [each for each in schema if each.name in members]
+            if not wanted:
+                continue
+            file = self.family(name, main, files)
+            part = self._version(file, pa.schema(wanted))
+            if part.num_rows != rows.num_rows:
+                raise DamagedBucket(f"{file.path} has {part.num_rows} rows, and {main.path} {rows.num_rows}")
+            columns.update({each.name: part.column(each.name) for each in wanted})
+            instants = pc.max_element_wise(instants, part.column(INSTANT))
+        whole = pa.schema([*schema, _MARKS[0]])
+        columns[INSTANT] = instants
+        return pa.table([columns[name] for name in whole.names], schema=whole)
 
     def deletes(self, before: Merged, logs: Sequence[DataFile]) -> pa.Table:
         """Key and INSTANT of the deletes that removed rows, as log files say that came after a state of the bucket.
@@ -122,7 +175,8 @@ class BucketWriter:
     """Writes the files of an instant, bucket by bucket. Can be sent to other processes.
 
     `directory`: the URI of the instant's directory, `path` the same relative to the table. `event_time`: the column of
-    which the least and greatest values are kept for each file.
+    which the least and greatest values are kept for each file. `updated`: the columns that rows bring which update
+    columns of families alone; None where rows are whole.
     """
 
     layout: Layout
@@ -130,14 +184,25 @@ class BucketWriter:
     directory: str
     path: str
     event_time: str | None = None
+    updated: tuple[str, ...] | None = None
+
+    @property
+    def batch_schema(self) -> pa.Schema:
+        """The data columns that the rows of a batch have."""
+        if self.updated is None:
+            return self.layout.schema
+        kept = {*self.layout.table.key, *self.updated}
+        return pa.schema([each for each in self.layout.schema if each.name in kept])
 
     def write(self, bucket: Bucket, rows: pa.Table, existing: Sequence[DataFile]) -> list[DataFile]:
         """Writes a batch's rows of one bucket: the data columns, and DELETED unless all are upserts.
 
         If the table has a changelog, one of the files is the bucket's, unless no row changes. The rows have
-        CHANGE_TYPE, too, if it is made of them. `existing`: the bucket's files in the snapshot that was read. Raises
-        UnfitRows.
+        CHANGE_TYPE, too, if it is made of them. `existing`: the bucket's files in the snapshot that was read. Rows that
+        update columns have the key and these alone; those whose key isn't there change nothing. Raises UnfitRows.
         """
+        if self.updated is not None:
+            return self._update_columns(bucket, rows, existing)
         if self.layout.table.changelog_producer is ChangelogProducer.INPUT and CHANGE_TYPE in rows.column_names:
             changes = given_changes(self.layout.table, rows.drop_columns([DELETED]))
             is_old = pc.equal(rows.column(CHANGE_TYPE), str(ChangeType.UPDATE_PREIMAGE))
@@ -162,14 +227,38 @@ class BucketWriter:
             return [], records
         if table.is_merge_on_read and existing:
             return [self._put(bucket, records, "log")], records
-        versions = [self.layout._version(each, self.layout.schema) for each in in_order(existing)]
-        merged = merge(table, self.layout.schema, [*versions, records])
+        merged = merge(table, self.layout.schema, [*self.layout.versions(existing, self.layout.schema), records])
         tombstones = merged.tombstones
         if not table.keeps_tombstones:  # nobody merges by them, but they say which instant deleted a row
             mark = pa.repeat(pa.scalar(True), merged.deletes.num_rows)
             tombstones = merged.deletes.append_column(DELETED, mark)
         # Even if no row is left: another writer of the bucket must learn that it wasn't alone.
         return self.put_merged(bucket, merged.rows, tombstones), records
+
+    def _update_columns(self, bucket: Bucket, rows: pa.Table, existing: Sequence[DataFile]) -> list[DataFile]:
+        """Writes the families whose columns the rows change; the main file and other families stay."""
+        table = self.layout.table
+        main = next((each for each in in_order(existing) if each.kind == "base" and not is_family(each)), None)
+        if main is None:
+            _check_keys(table, rows)
+            return []
+        keys = self.layout._version(main, _narrowed(self.layout.schema, rows.select([*table.key])))
+        places = _places_of_keys(table, keys, rows)
+        rows, places = rows.filter(pa.array(places >= 0)), places[places >= 0]
+        written: dict[str, DataFile] = {}
+        for name, members in table.families:
+            if given := [each for each in members if each in rows.column_names]:
+                file = self.layout.family(name, main, existing)
+                old = self.layout._version(file, pa.schema([self.layout.schema.field(each) for each in members]))
+                if (new := _with_values(old, rows.select(given), places, self.instant)) is not None:
+                    written[file.path] = self._put_family(bucket, new, members, main)
+        if not written or not table.writes_changelog:
+            return [*written.values()]
+        after = [written.get(each.path, each) for each in existing]
+        looking = self.layout.remembering()
+        before, now = looking.read(existing), looking.read(after)
+        changes = net_changes(table, before.rows, now.rows, before.deletes.slice(0, 0)).drop_columns([INSTANT])
+        return [*written.values(), *self._put_changelog(bucket, changes)]
 
     def _put_changelog(self, bucket: Bucket, changes: pa.Table) -> list[DataFile]:
         return [self._put(bucket, changes, CHANGELOG)] if changes.num_rows else []
@@ -198,7 +287,12 @@ class BucketWriter:
 
         `times`: by default those of the rows.
         """
-        files = [self._put(bucket, rows, "base", times=times)]
+        table = self.layout.table
+        times = event_times(rows, self.event_time) if times is None else times
+        main = self._put(bucket, rows.drop_columns([*table.family_columns]), "base", times=times)
+        files = [main]
+        for _, members in table.families:
+            files.append(self._put_family(bucket, rows.select([*members, INSTANT]), members, main))
         tombstones = self._remembered(tombstones)
         if tombstones.num_rows:
             files.append(self._put(bucket, tombstones, "log", tombstones=True))
@@ -241,6 +335,12 @@ class BucketWriter:
             rows.column_names
         )
 
+    def _put_family(self, bucket: Bucket, rows: pa.Table, columns: Sequence[str], main: DataFile) -> DataFile:
+        """Writes the file of a column family. `rows`: its columns and INSTANT, for each row of the main file."""
+        file = self._put(bucket, rows, "base", times=(None, None))
+        # Rows are counted once, those of the main file.
+        return file._replace(columns=[*columns], rows=None, statistics=_rows_of(main))
+
     def _put(
         self,
         bucket: Bucket,
@@ -280,6 +380,47 @@ def event_times(rows: pa.Table, column: str | None) -> EventTimes:
     return (None, None) if least is None else (from_millis(least), from_millis(greatest))
 
 
+def _check_keys(table: KeyedTable, rows: pa.Table) -> None:
+    """Raises UnfitRows for nulls in the key, and for a key that several rows have."""
+    for name in table.key:
+        if rows.column(name).null_count:
+            raise UnfitRows(f"the column {name} belongs to the key and is null in some rows")
+    codes = key_codes([rows], table.key)
+    often = np.flatnonzero(np.bincount(codes)[codes] > 1)
+    if len(often):
+        key = ", ".join(f"{name}={str(rows.column(name)[int(often[0])].as_py())[:60]!r}" for name in table.key)
+        raise UnfitRows(f"the key {key} has several rows: an update of columns takes one per key")
+
+
+def _places_of_keys(table: KeyedTable, keys: pa.Table, rows: pa.Table) -> Indices:
+    """By row, which of the stored rows has its key; -1 if none has. Raises UnfitRows."""
+    _check_keys(table, rows)
+    codes = key_codes([keys, rows], table.key)
+    there = np.full(int(codes.max(initial=-1)) + 1, NONE, np.int64)
+    there[codes[: keys.num_rows]] = np.arange(keys.num_rows, dtype=np.int64)
+    found: Indices = there[codes[keys.num_rows :]]
+    return found
+
+
+def _with_values(old: pa.Table, given: pa.Table, places: Indices, instant: str) -> pa.Table | None:
+    """A family's rows with new values at some places, and the instant there where these differ; None if none does."""
+    changed = np.zeros(given.num_rows, bool)
+    for name in given.column_names:
+        changed |= ~same_values(old.column(name).take(pa.array(places)), given.column(name))
+    if not changed.any():
+        return None
+    sources = np.arange(old.num_rows, dtype=np.int64)
+    sources[places[changed]] = old.num_rows + np.flatnonzero(changed)
+    news = given.append_column(INSTANT, pa.repeat(pa.scalar(instant), given.num_rows))
+    columns = []
+    for name in old.column_names:
+        column = old.column(name)
+        if name in news.column_names:
+            column = pa.chunked_array([*column.chunks, *news.column(name).chunks], column.type).take(pa.array(sources))
+        columns.append(column)
+    return pa.table(columns, schema=old.schema)
+
+
 def _places(table: KeyedTable, rows: pa.Table) -> pa.ChunkedArray:
     """The name of each row's partition; null where the row doesn't say."""
     columns = [rows.column(name) for name in table.partition_columns]
@@ -314,6 +455,16 @@ def in_order(files: Iterable[DataFile]) -> list[DataFile]:
     return sorted(files, key=lambda each: (each.kind != "base", not is_tombstones(each), _completed_at(each)))
 
 
+def is_family(file: DataFile) -> bool:
+    """Whether a file has the columns of a family alone."""
+    return file.kind == "base" and file.columns is not None
+
+
+def _rows_of(main: DataFile) -> bytes:
+    """The statistics of a family's file: whose rows it has."""
+    return json.dumps({"rows_of": main.path}).encode()
+
+
 def _completed_at(file: DataFile) -> int:
     return (file.added_at or 0) if file.first_added_at is None else file.first_added_at
 
@@ -325,7 +476,7 @@ def is_tombstones(file: DataFile) -> bool:
 
 def needs_merging(files: Iterable[DataFile]) -> bool:
     """Whether a bucket's base file alone isn't what its rows are."""
-    return any(each.kind == "log" and not is_tombstones(each) for each in files)
+    return any(is_family(each) or (each.kind == "log" and not is_tombstones(each)) for each in files)
 
 
 def by_bucket(files: Iterable[DataFile]) -> dict[Bucket, list[DataFile]]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from metastore.client.buckets import CHANGELOG, Bucket, BucketWriter, Layout, by_bucket, event_times, in_partitions
 from metastore.client.keyed_tables import layout_of, partition_texts
 from metastore.client.lake_types import AsOf, Completion, DataFile, Instant, Moment, Schema, StreamBatch
-from metastore.formats.keyed_table import CHANGELOG_PRODUCER, DELETED, ChangelogProducer, KeyedTable
+from metastore.formats.keyed_table import CHANGELOG_PRODUCER, COLUMN_FAMILIES, DELETED, ChangelogProducer, KeyedTable
 from metastore.formats.partition_names import make_name
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType
 from metastore.keyed.errors import UnfitRows
@@ -26,9 +26,9 @@ from metastore.wire.lake import InstantConflict
 if TYPE_CHECKING:
     from metastore.client.lake import LakeTable, Writing
 
-KeyedOperation: TypeAlias = Literal["upsert", "delete", "merge"]
+KeyedOperation: TypeAlias = Literal["upsert", "delete", "merge", "update_columns"]
 
-OPERATIONS: Sequence[str] = ("upsert", "delete", "merge")
+OPERATIONS: Sequence[str] = ("upsert", "delete", "merge", "update_columns")
 
 MAX_ATTEMPTS = 20
 """How often a writer merges again after others changed its buckets, before it raises InstantConflict."""
@@ -68,7 +68,8 @@ def apply(
     """Changes rows of a keyed table by their keys, in one instant.
 
     `upsert` inserts or updates; `delete` deletes the rows of these keys; `merge` does what each row's `_change_type`
-    says (pre-images are skipped). With `based_on`, what the rows were made from, a change of their buckets since is a
+    says (pre-images are skipped); `update_columns` sets the given columns of column families, and rewrites the files of
+    these alone: rows whose key isn't there change nothing. With `based_on`, what the rows were made from, a change of their buckets since is a
     conflict; without, the rows are merged again. `batch`: the rows are this batch of a stream, and are written once.
     Raises UnfitRows, NotKeyed, InstantConflict; then nothing is written.
     """
@@ -110,13 +111,14 @@ class _Change:
         layout = layout_of(lake.name, self._schema, "")
         if event_time is not None:
             _check_event_time(lake.name, layout, event_time.lower())
-        check_operation(layout.table, operation)
+        check_operation(layout.table, operation, event_time)
         batch = prepared(layout, self._schema, rows, operation)
         new = written_rows(batch)
         self.rows: int = new.num_rows
         self.is_empty = not batch.num_rows
         self._parts = by_group(layout.table, batch) if layout.table.is_table_wide else split(layout.table, batch)
         self._operation = operation
+        self._updated = updated_columns(layout, batch.column_names) if operation == "update_columns" else None
         self._event_time = event_time and event_time.lower()
         self._least_event_time = event_times(new, self._event_time)[0]
         self._source = source
@@ -133,7 +135,9 @@ class _Change:
         snapshot = self._lake.snapshot(writing.instant.read_position, partitions=partitions, include_uncommitted=True)
         existing = by_bucket(snapshot)
         layout = layout_of(self._lake.name, self._schema, snapshot.location)
-        writer = BucketWriter(layout, writing.instant.timestamp, writing.directory, writing.path, self._event_time)
+        writer = BucketWriter(
+            layout, writing.instant.timestamp, writing.directory, writing.path, self._event_time, self._updated
+        )
         files = [
             file
             for bucket, some in self._parts.items()
@@ -272,8 +276,11 @@ def prepared(layout: Layout, schema: Schema, rows: pa.Table, operation: KeyedOpe
     for field in layout.schema:
         if field.name in kept.column_names:
             check_fields(field.name, kept.schema.field(field.name).type, field.type)
+    wanted = layout.schema
+    if operation == "update_columns":
+        wanted = pa.schema([each for each in wanted if each.name in kept.column_names])
     try:
-        data = fitted(kept, layout.schema)
+        data = fitted(kept, wanted)
     except pa.ArrowException as error:
         raise UnfitRows(f"the rows don't fit the table's columns: {error}") from None
     for key in schema.keys:
@@ -297,8 +304,19 @@ def written_rows(batch: pa.Table) -> pa.Table:
     return batch.filter(pc.not_equal(batch.column(CHANGE_TYPE), str(ChangeType.UPDATE_PREIMAGE)))
 
 
-def check_operation(table: KeyedTable, operation: str) -> None:
-    """Raises UnfitRows for an operation that doesn't bring what a table's changelog is made of."""
+def updated_columns(layout: Layout, given: Sequence[str]) -> tuple[str, ...]:
+    """The columns that an update of columns sets. `given`: all columns of its rows, in lower case."""
+    return tuple(name for name in layout.schema.names if name in given and name not in layout.table.key)
+
+
+def check_operation(table: KeyedTable, operation: str, event_time: str | None = None) -> None:
+    """Raises UnfitRows for an operation that doesn't bring what a table's changelog is made of, or that needs column
+    families where there are none; ValueError for event times of an update of columns."""
+    if operation == "update_columns":
+        if not table.families:
+            raise UnfitRows(f"update_columns needs {COLUMN_FAMILIES}, which the table doesn't have: upsert whole rows")
+        if event_time is not None:
+            raise ValueError("an update of columns has no event times: those of its rows were taken when they came")
     if table.changelog_producer is ChangelogProducer.INPUT and operation != "merge":
         raise UnfitRows(
             f"{CHANGELOG_PRODUCER}=input takes merges alone, not {operation}: rows with {CHANGE_TYPE}, and each update"
@@ -330,6 +348,12 @@ def check_columns(given: Sequence[str], table: KeyedTable, data: Sequence[str], 
         raise UnfitRows(f"the rows have no column {missing[0]}, which {what}")
     if operation == "merge" and CHANGE_TYPE not in given:
         raise UnfitRows(f"rows to merge have a column {CHANGE_TYPE}: {', '.join(ChangeType)}")
+    if operation == "update_columns":
+        own = [name for name in given if name in data and name not in table.key]
+        if whole := [name for name in own if name not in table.family_columns]:
+            raise UnfitRows(f"the column {whole[0]} is in none of {COLUMN_FAMILIES}: leave it out, or upsert whole rows")
+        if not own:
+            raise UnfitRows("the rows have no column to update: give some of a column family beside the key")
     unset = [name for name in data if name not in given]
     if operation == "merge" and table.changelog_producer is ChangelogProducer.INPUT and unset:
         raise UnfitRows(f"the rows have no column {unset[0]}: {CHANGELOG_PRODUCER}=input records whole rows")

@@ -21,6 +21,8 @@ bucket is a file group. Words are Paimon's where it has one (https://paimon.apac
     snapshot.time-retained      how long cleans keep earlier snapshots
     ignore-delete      deletes are ignored
     partial-update.remove-record-on-delete    a delete removes the row of a partial-update table
+    column-families    groups of columns that are kept in files of their own, and can be rewritten without the others:
+                       `score:score,scored_at;place:city,country`
 """
 
 import re
@@ -43,7 +45,8 @@ REMOVE_ON_DELETE = "partial-update.remove-record-on-delete"
 CHANGELOG_PRODUCER = "changelog-producer"
 CHANGELOG_TIME = "changelog.time-retained"
 SNAPSHOT_TIME = "snapshot.time-retained"
-_COLUMN_FAMILIES = "column-families"
+COLUMN_FAMILIES = "column-families"
+PUBLISH_COMMITS = "publish.commits"
 
 MAX_BUCKETS = 10_000
 """Buckets of one partition."""
@@ -56,6 +59,11 @@ DELETED = "_metastore_deleted"
 
 TOMBSTONES = b'{"tombstones": true}'
 """The statistics of a log file of deletes that the base file beside it has applied already: readers may ignore it."""
+
+MAX_FAMILIES = 16
+"""Column families of a table."""
+
+_FAMILY_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 _FILE = re.compile(r"bucket-[0-9]{5}_[^_/]+_[0-9a-f]{12}(\.log|\.changelog)?\.parquet")
 
@@ -136,6 +144,7 @@ class KeyedTable:
     may change. `is_table_wide`: the key is unique over all partitions, so that a row may move to another.
     `tombstone_millis`: how long deletes are remembered, None for good. `changelog_millis`: how long changelogs are
     kept, None for as long as snapshots. `snapshot_millis`: how long cleans keep snapshots, None for what a clean says.
+    `families`: by name, the columns that have files of their own; all others are in the main file.
     """
 
     key: tuple[str, ...]
@@ -155,6 +164,7 @@ class KeyedTable:
     changelog_producer: ChangelogProducer = ChangelogProducer.NONE
     changelog_millis: int | None = None
     snapshot_millis: int | None = None
+    families: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @classmethod
     def of(
@@ -198,9 +208,11 @@ class KeyedTable:
             changelog_producer=_choice(properties, CHANGELOG_PRODUCER, ChangelogProducer, ChangelogProducer.NONE),
             changelog_millis=_duration(properties, CHANGELOG_TIME),
             snapshot_millis=_duration(properties, SNAPSHOT_TIME),
+            families=_families(properties, types, key),
         )
         found._check()
-        _refuse_unknown_words(properties)
+        if found.families and properties.get(PUBLISH_COMMITS, "").strip():
+            raise BadKeyedTable(_unpublished(PUBLISH_COMMITS))
         return found
 
     @property
@@ -216,6 +228,11 @@ class KeyedTable:
     def keeps_tombstones(self) -> bool:
         """Whether a deleted key must be remembered: else an older version that comes late would bring the row back."""
         return bool(self.sequence)
+
+    @property
+    def family_columns(self) -> tuple[str, ...]:
+        """The columns of all families."""
+        return tuple(column for _, columns in self.families for column in columns)
 
     def file_group(self, bucket: int) -> str:
         """The file group of a bucket, the same in every partition."""
@@ -235,6 +252,7 @@ class KeyedTable:
             and self._are_typed_like(other, self.key),
             BUCKET: self.buckets == other.buckets,
             MERGE_ENGINE: self.engine is other.engine,
+            COLUMN_FAMILIES: self.families == other.families,
             SEQUENCE_FIELD: self.sequence == other.sequence and self._are_typed_like(other, self.sequence),
             f"{_FIELDS}*{_GROUP}": self.sequence_groups == other.sequence_groups
             and self._are_typed_like(other, versions),
@@ -278,7 +296,32 @@ class KeyedTable:
             )
         if self.remove_on_delete and self.ignore_delete:
             raise BadKeyedTable(f"set one of {REMOVE_ON_DELETE} and {IGNORE_DELETE}, not both")
+        self._check_families()
         self._check_changelog()
+
+    def _check_families(self) -> None:
+        """Raises BadKeyedTable for properties that don't go together with column families."""
+        if not self.families:
+            return
+        if versions := [name for name in self.sequence if name in self.family_columns]:
+            raise BadKeyedTable(
+                f"{COLUMN_FAMILIES}: the column {versions[0]} orders versions ({SEQUENCE_FIELD}), so it stays with the"
+                " key: leave it out of the family"
+            )
+        unfit = {
+            f"{TABLE_TYPE}={self.table_type}": self.is_merge_on_read,
+            f"{MERGE_ENGINE}={self.engine}": self.engine is not MergeEngine.DEDUPLICATE,
+            f"{CHANGELOG_PRODUCER}={self.changelog_producer}": self.changelog_producer is ChangelogProducer.INPUT,
+            f"a {PRIMARY_KEY} that is unique over the whole table": self.is_table_wide,
+        }
+        if found := [what for what, is_so in unfit.items() if is_so]:
+            raise BadKeyedTable(
+                f"{COLUMN_FAMILIES} doesn't go with {found[0]}: families are of copy-on-write tables with"
+                f" {MERGE_ENGINE}={MergeEngine.DEDUPLICATE}, a key within the partition, and"
+                f" {CHANGELOG_PRODUCER}=none or lookup"
+            )
+        if self.publish is Publish.AT_READINESS:
+            raise BadKeyedTable(_unpublished(f"{PUBLISH}={self.publish}"))
 
     def _check_changelog(self) -> None:
         """Raises BadKeyedTable for properties that don't go together with the changelog's."""
@@ -306,10 +349,8 @@ class KeyedTable:
             )
 
 
-def _refuse_unknown_words(properties: Mapping[str, str]) -> None:
-    """Raises BadKeyedTable for properties of Paimon's that would mean something else there than nothing."""
-    if _COLUMN_FAMILIES in properties:
-        raise BadKeyedTable(f"{_COLUMN_FAMILIES}: columns can't be kept in files of their own, leave it away")
+def _unpublished(option: str) -> str:
+    return f"{COLUMN_FAMILIES} doesn't go with {option}: Hive's readers find whole rows in a file, and can't join families"
 
 
 def file_name(file_group: str, instant: str, distinct: str, kind: str) -> str:
@@ -456,6 +497,31 @@ def _aggregates(
             _check_column(name, column, types, key)
             found[column] = _choice(properties, name, Aggregate, Aggregate.LAST_NON_NULL_VALUE)
             _check_aggregate(name, found[column], types[column])
+    return tuple(found.items())
+
+
+def _families(
+    properties: Mapping[str, str], types: Mapping[str, str], key: Sequence[str]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    found: dict[str, tuple[str, ...]] = {}
+    for text in properties.get(COLUMN_FAMILIES, "").split(";"):
+        if not text.strip():
+            continue
+        name, colon, columns = text.partition(":")
+        name = name.strip().lower()
+        if not colon or not _names(columns) or not _FAMILY_NAME.fullmatch(name):
+            raise BadKeyedTable(
+                f"{COLUMN_FAMILIES}: {text.strip()[:50]!r} is no family: write name:column,column, and ; between"
+                " families. Names have up to 32 small letters, digits, - and _"
+            )
+        if name in found:
+            raise BadKeyedTable(f"{COLUMN_FAMILIES}: the family {name} is named twice")
+        found[name] = _names(columns)
+        for column in found[name]:
+            _check_column(COLUMN_FAMILIES, column, types, key)
+    if len(found) > MAX_FAMILIES:
+        raise BadKeyedTable(f"{COLUMN_FAMILIES}: a table has at most {MAX_FAMILIES} families, not {len(found)}")
+    _check_once(COLUMN_FAMILIES, [column for columns in found.values() for column in columns])
     return tuple(found.items())
 
 

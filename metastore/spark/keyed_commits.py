@@ -65,10 +65,10 @@ class KeyedWrite:
         source: str = "spark",
         based_on: AsOf | None = None,
     ) -> None:
-        """`operation`: upsert, delete, merge, overwrite or replace_partitions. Other options are those of `write`."""
+        """`operation`: upsert, delete, merge, update_columns, overwrite or replace_partitions. Other options are those of `write`."""
         self._replaces = operation in ("overwrite", "replace_partitions")
         if not self._replaces:
-            check_operation(layout_of(lake.name, schema, "").table, operation)
+            check_operation(layout_of(lake.name, schema, "").table, operation, event_time)
         self._prepared = prepare(rows, lake, schema, "upsert" if self._replaces else operation)  # type: ignore[arg-type]
         self._lake = lake
         self._operation = operation

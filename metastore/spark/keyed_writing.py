@@ -27,7 +27,7 @@ from metastore.client.buckets import (
     sent,
 )
 from metastore.client.keyed_tables import layout_of
-from metastore.client.keyed_writes import KeyedOperation, check_columns, written_rows
+from metastore.client.keyed_writes import KeyedOperation, check_columns, updated_columns, written_rows
 from metastore.client.lake import LakeTable, Writing
 from metastore.client.lake_types import DataFile, Schema, from_millis, to_millis
 from metastore.formats.keyed_table import DELETED, ChangelogProducer, KeyedTable
@@ -57,11 +57,15 @@ class WrittenBuckets(NamedTuple):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A batch that is ready to be written: the table's data columns, the partition's values as text, the bucket."""
+    """A batch that is ready to be written: the table's data columns, the partition's values as text, the bucket.
+
+    `updated`: the columns that it updates, which it then has alone beside those of the key; None where rows are whole.
+    """
 
     rows: DataFrame
     schema: Schema
     layout: Layout
+    updated: tuple[str, ...] | None = None
 
     @property
     def places(self) -> list[str]:
@@ -75,12 +79,14 @@ def prepare(rows: DataFrame, lake: LakeTable, schema: Schema, operation: KeyedOp
     given = [name.lower() for name in rows.columns]
     check_columns(given, layout.table, layout.schema.names, operation)
     table = layout.table
+    updated = updated_columns(layout, given) if operation == "update_columns" else None
     rows = rows.toDF(*given)  # whatever their case: the session may tell names apart by it
     selected = [
         (sf.col(quoted(each.name.lower())) if each.name.lower() in given else sf.lit(None))
         .cast(each.dataType)
         .alias(each.name.lower())
         for each in columns.data
+        if updated is None or each.name.lower() in (*table.key, *updated)
     ]
     says_place = not (table.is_table_wide and operation == "delete")  # else the row is wherever its key is
     selected += [
@@ -105,7 +111,7 @@ def prepare(rows: DataFrame, lake: LakeTable, schema: Schema, operation: KeyedOp
         if takes_images:
             selected.append(sf.col(CHANGE_TYPE).cast("string").alias(CHANGE_TYPE))
     data = rows.select(*selected)
-    return Prepared(data.withColumn(_BUCKET, bucket_of(table, columns.data)), schema, layout)
+    return Prepared(data.withColumn(_BUCKET, bucket_of(table, columns.data)), schema, layout, updated)
 
 
 def bucket_of(table: KeyedTable, columns: StructType) -> Column:
@@ -142,7 +148,12 @@ def write_buckets(
     if replaces:  # what it changes is found by comparing snapshots
         layout = replace(layout, table=replace(layout.table, changelog_producer=ChangelogProducer.NONE))
     writer = BucketWriter(
-        layout, writing.instant.timestamp, writing.directory, writing.path, event_time and event_time.lower()
+        layout,
+        writing.instant.timestamp,
+        writing.directory,
+        writing.path,
+        event_time and event_time.lower(),
+        prepared.updated,
     )
     spark = prepared.rows.sparkSession
     existing = spark.sparkContext.broadcast(by_bucket(snapshot))
@@ -176,7 +187,7 @@ def _writing(
         rows = 0
         events: list[int] = []
         try:
-            for bucket, some in _by_bucket(batches, writer.layout, places):
+            for bucket, some in _by_bucket(batches, writer, places):
                 new = written_rows(some)
                 rows += new.num_rows
                 least, _ = event_times(new, writer.event_time)
@@ -207,13 +218,13 @@ def _answer(texts: list[str | None], rows: int, first_event: int | None, unfit: 
 
 
 def _by_bucket(
-    batches: Iterator[pa.RecordBatch], layout: Layout, places: Sequence[str]
+    batches: Iterator[pa.RecordBatch], writer: BucketWriter, places: Sequence[str]
 ) -> Iterator[tuple[Bucket, pa.Table]]:
     """The rows of each bucket, from batches that are sorted by bucket."""
     last: Bucket | None = None
     pending: list[pa.Table] = []
     for batch in batches:
-        for bucket, rows in _runs(pa.Table.from_batches([batch]), layout, places):
+        for bucket, rows in _runs(pa.Table.from_batches([batch]), writer, places):
             if bucket != last and pending:
                 assert last is not None
                 yield last, pa.concat_tables(pending)
@@ -224,18 +235,18 @@ def _by_bucket(
         yield last, pa.concat_tables(pending)
 
 
-def _runs(rows: pa.Table, layout: Layout, places: Sequence[str]) -> Iterator[tuple[Bucket, pa.Table]]:
+def _runs(rows: pa.Table, writer: BucketWriter, places: Sequence[str]) -> Iterator[tuple[Bucket, pa.Table]]:
     """The stretches of a batch's rows that belong to one bucket.
 
     Of a table whose key is unique over all partitions, rows of all partitions are together, with their partition
     columns; the bucket's partition is then ''.
     """
-    table = layout.table
+    table = writer.layout.table
     if rows.column(_BUCKET).null_count:
         raise UnfitRows(f"the column {_null_key(rows, table)} belongs to the key and is null in some rows")
     for name, column in zip(table.partition_columns, places, strict=True):
         _check_place(table, name, rows, column)
-    data = fitted(rows, layout.schema)
+    data = fitted(rows, writer.batch_schema)
     if DELETED in rows.column_names:
         if rows.column(DELETED).null_count:
             raise UnfitRows(f"{CHANGE_TYPE} is one of {', '.join(ChangeType)}, and something else in some rows")

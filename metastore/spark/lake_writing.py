@@ -31,9 +31,9 @@ from metastore.spark.written import Written, refresh_listings
 
 logger = logging.getLogger(__name__)
 
-Operation: TypeAlias = Literal["append", "overwrite", "replace_partitions", "upsert", "delete", "merge"]
+Operation: TypeAlias = Literal["append", "overwrite", "replace_partitions", "upsert", "delete", "merge", "update_columns"]
 
-_BY_KEY = frozenset({"upsert", "delete", "merge"})
+_BY_KEY = frozenset({"upsert", "delete", "merge", "update_columns"})
 """The operations of keyed tables alone."""
 
 _ACTIONS = {"append": "commit", "overwrite": "replacecommit", "replace_partitions": "replacecommit"}
@@ -67,7 +67,8 @@ def write(
 
     Rows of a table with a primary key are not appended: `upsert` inserts or updates them by their key; `delete` deletes
     the rows with these keys, of which no other column is needed; `merge` does what each row's `_change_type` says
-    (insert, update_postimage, delete; pre-images are skipped).
+    (insert, update_postimage, delete; pre-images are skipped). `update_columns` sets columns of the table's column
+    families, which the rows have beside the key, and rewrites the files of these families alone.
 
     `based_on` is what the rows were made from, where that is this table: what the table was read as of. If somebody has
     changed since then what is replaced, that is a conflict; by default only if it happens while this call runs. Changes
