@@ -109,9 +109,9 @@ class _Change:
         self._lake = lake
         self._schema = lake.schema()
         layout = layout_of(lake.name, self._schema, "")
+        check_operation(layout.table, operation, event_time)
         if event_time is not None:
             _check_event_time(lake.name, layout, event_time.lower())
-        check_operation(layout.table, operation, event_time)
         batch = prepared(layout, self._schema, rows, operation)
         new = written_rows(batch)
         self.rows: int = new.num_rows

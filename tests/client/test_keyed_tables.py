@@ -21,9 +21,16 @@ from tests.support.server import MetastoreServer
 
 
 def run(
-    new_table: NewTable, engine: str, kind: str, seed: int, steps: int, key: str = "id,part", producer: str = "none"
+    new_table: NewTable,
+    engine: str,
+    kind: str,
+    seed: int,
+    steps: int,
+    key: str = "id,part",
+    producer: str = "none",
+    **further: str,
 ) -> None:
-    properties = {"primary-key": key, "bucket": "2", "table-type": kind, **TABLES[engine]}
+    properties = {"primary-key": key, "bucket": "2", "table-type": kind, **TABLES[engine], **further}
     properties["changelog-producer"] = producer
     history = History(new_table(properties, COLUMNS), seed)
     for _ in range(steps):
@@ -44,6 +51,24 @@ def test_histories_of_rows_that_move(new_table: NewTable, engine: str, kind: str
     """The key is unique over all partitions."""
     for seed in range(3):
         run(new_table, engine, kind, seed, steps=12, key="id")
+
+
+FAMILIES = {"column-families": "left:a; right:b"}
+
+
+@pytest.mark.parametrize("producer", ["none", "lookup"])
+@pytest.mark.parametrize("engine", ["latest", "sequence"])
+def test_histories_of_column_families(new_table: NewTable, engine: str, producer: str) -> None:
+    for seed in range(3):
+        run(new_table, engine, "copy-on-write", seed, steps=14, producer=producer, **FAMILIES)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("producer", ["none", "lookup"])
+@pytest.mark.parametrize("engine", ["latest", "sequence"])
+def test_many_histories_of_column_families(new_table: NewTable, engine: str, producer: str) -> None:
+    for seed in range(100):
+        run(new_table, engine, "copy-on-write", 1000 + seed, steps=5 + seed % 20, producer=producer, **FAMILIES)
 
 
 @pytest.mark.long

@@ -64,7 +64,9 @@ class History:
     def step(self) -> None:
         before = copy.deepcopy(self.model)
         choice = self.random.random()
-        if choice < 0.5:
+        if self.table.families and self.random.random() < 0.3:
+            self.update_columns()
+        elif choice < 0.5:
             self.write()
         elif choice < 0.65:
             self.delete()
@@ -77,7 +79,7 @@ class History:
                 run_compaction(self.lake, self.plans.pop(self.random.randrange(len(self.plans))).timestamp)
         elif choice < 0.94:
             self.roll_back()
-        else:
+        elif not self.table.families:
             publish(self.lake)
         position = self.lake.position().position
         if position not in self.models:
@@ -129,6 +131,18 @@ class History:
         keys = [dict(zip(named, key, strict=False)) for key in self.some_keys()]
         self.model.apply([{**dict.fromkeys(NAMES), **key, DELETED: True} for key in keys], _next(self.lake))
         self.lake.delete(pa.Table.from_pylist(keys, schema=pa.schema([SCHEMA.field(name) for name in named])))
+
+    def update_columns(self) -> None:
+        """Sets some columns of one family or of several, of rows that are there and of others."""
+        family_columns = self.table.family_columns
+        names = self.random.sample(family_columns, self.random.randint(1, len(family_columns)))
+        batch = [{name: self.record(key)[name] for name in ("id", "part", *names)} for key in self.some_keys()]
+        for each in batch:
+            if (row := self.model.rows.get(key_of(self.table, each))) is not None:
+                self.model.rows[key_of(self.table, each)] = {**row, **each}
+        self.lake.update_columns(
+            pa.Table.from_pylist(batch, schema=pa.schema([SCHEMA.field(name) for name in ("id", "part", *names)]))
+        )
 
     def roll_back(self) -> None:
         """Undoes the last completion that changed files and wasn't undone."""
