@@ -21,11 +21,11 @@ from metastore.formats.keyed_table import DELETED, INSTANT, TOMBSTONES, Changelo
 from metastore.formats.partition_names import make_name
 from metastore.keyed.batches import log_records
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType, net_changes
+from metastore.keyed.errors import UnfitRows
 from metastore.keyed.files import fitted, read_rows, remove_others, write_rows
 from metastore.keyed.given_changes import given_changes
 from metastore.keyed.merging import Merged, merge
 from metastore.keyed.placing import placed
-from metastore.keyed.errors import UnfitRows
 from metastore.keyed.versions import NONE, Indices, as_mask, key_codes, same_values
 
 logger = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class Layout:
         ]
 
     def family(self, name: str, main: DataFile, files: Iterable[DataFile]) -> DataFile:
-        """The file of a column family among a bucket's files. Raises DamagedBucket unless it belongs to its main one."""
+        """The file of a column family among a bucket's files. Raises DamagedBucket unless it is of its main one."""
         wanted = {*dict(self.table.families)[name]}
         for each in files:
             if is_family(each) and {*(each.columns or ())} == wanted:

@@ -69,8 +69,9 @@ def apply(
 
     `upsert` inserts or updates; `delete` deletes the rows of these keys; `merge` does what each row's `_change_type`
     says (pre-images are skipped); `update_columns` sets the given columns of column families, and rewrites the files of
-    these alone: rows whose key isn't there change nothing. With `based_on`, what the rows were made from, a change of their buckets since is a
-    conflict; without, the rows are merged again. `batch`: the rows are this batch of a stream, and are written once.
+    these alone: rows whose key isn't there change nothing. With `based_on`, what the rows were made from, a change of
+    their buckets since is a conflict; without, the rows are merged again. `batch`: the rows are this batch of a stream,
+    and are written once.
     Raises UnfitRows, NotKeyed, InstantConflict; then nothing is written.
     """
     change = _Change(lake, rows, operation, event_time, source, based_on)
@@ -351,7 +352,9 @@ def check_columns(given: Sequence[str], table: KeyedTable, data: Sequence[str], 
     if operation == "update_columns":
         own = [name for name in given if name in data and name not in table.key]
         if whole := [name for name in own if name not in table.family_columns]:
-            raise UnfitRows(f"the column {whole[0]} is in none of {COLUMN_FAMILIES}: leave it out, or upsert whole rows")
+            raise UnfitRows(
+                f"the column {whole[0]} is in none of {COLUMN_FAMILIES}: leave it out, or upsert whole rows"
+            )
         if not own:
             raise UnfitRows("the rows have no column to update: give some of a column family beside the key")
     unset = [name for name in data if name not in given]

@@ -564,7 +564,7 @@ class LakeTable:
         return self._apply(rows, "merge", options)
 
     def update_columns(self, rows: "pa.Table", **options: Any) -> "Applied":
-        """Sets columns of column families of the rows with these keys; options and errors as in `keyed_writes.apply`."""
+        """Sets columns of families of the rows with these keys; options and errors as in `keyed_writes.apply`."""
         return self._apply(rows, "update_columns", options)
 
     def _apply(self, rows: "pa.Table", operation: "KeyedOperation", options: Mapping[str, Any]) -> "Applied":

@@ -54,12 +54,14 @@ def publish(
     Of a table whose key is unique over all partitions, all partitions that changed are published together, or none: a
     row that moved would be there twice. So it takes no `filter`.
 
-    Raises NotKeyed, ValueError for such a filter and for column families, InvalidOperationException if others cleaned or dropped what is
-    published, again and again, and what the storage raises; then Hive sees what it saw before.
+    Raises NotKeyed, ValueError for such a filter and for column families, InvalidOperationException if others cleaned
+    or dropped what is published, again and again, and what the storage raises; then Hive sees what it saw before.
     """
     keyed = lake.schema().keyed_table()
     if keyed is not None and keyed.families:
-        raise ValueError(f"{lake.name} has column families: Hive's readers find whole rows in a file, and can't join them")
+        raise ValueError(
+            f"{lake.name} has column families: Hive's readers find whole rows in a file, and can't join them"
+        )
     if filter is not None and keyed is not None and keyed.is_table_wide:
         raise ValueError(f"rows of {lake.name} move between partitions: they are published together, without a filter")
     for number in range(1, MAX_ATTEMPTS + 1):

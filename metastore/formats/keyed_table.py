@@ -350,7 +350,9 @@ class KeyedTable:
 
 
 def _unpublished(option: str) -> str:
-    return f"{COLUMN_FAMILIES} doesn't go with {option}: Hive's readers find whole rows in a file, and can't join families"
+    return (
+        f"{COLUMN_FAMILIES} doesn't go with {option}: Hive's readers find whole rows in a file, and can't join families"
+    )
 
 
 def file_name(file_group: str, instant: str, distinct: str, kind: str) -> str:

@@ -65,7 +65,10 @@ class KeyedWrite:
         source: str = "spark",
         based_on: AsOf | None = None,
     ) -> None:
-        """`operation`: upsert, delete, merge, update_columns, overwrite or replace_partitions. Other options are those of `write`."""
+        """`operation`: upsert, delete, merge, update_columns, overwrite or replace_partitions.
+
+        Other options are those of `write`.
+        """
         self._replaces = operation in ("overwrite", "replace_partitions")
         if not self._replaces:
             check_operation(layout_of(lake.name, schema, "").table, operation, event_time)

@@ -31,7 +31,9 @@ from metastore.spark.written import Written, refresh_listings
 
 logger = logging.getLogger(__name__)
 
-Operation: TypeAlias = Literal["append", "overwrite", "replace_partitions", "upsert", "delete", "merge", "update_columns"]
+Operation: TypeAlias = Literal[
+    "append", "overwrite", "replace_partitions", "upsert", "delete", "merge", "update_columns"
+]
 
 _BY_KEY = frozenset({"upsert", "delete", "merge", "update_columns"})
 """The operations of keyed tables alone."""
