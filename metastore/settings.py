@@ -670,11 +670,11 @@ class Settings(BaseSettings):
     pre_event_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
         default=5, description="Time such a listener has to answer; no answer is a veto."
     )
-    authorization: Annotated[str, Field(pattern=r"^(none|sql-standard|policy|python:[\w.]+:[\w.]+)$")] = Field(
+    authorization: Annotated[str, Field(pattern=r"^(none|sql-standard|storage|policy|python:[\w.]+:[\w.]+)$")] = Field(
         default="none",
         description="Who decides what callers may do: `none`, everybody may do everything; `sql-standard`, Hive's "
-        "grants and roles; `policy`, policies of yours in Cedar; `python:package.module:factory`, an authorizer "
-        "of yours.",
+        "grants and roles; `storage`, the permissions of local directories; `policy`, policies of yours in Cedar; "
+        "`python:package.module:factory`, an authorizer of yours.",
     )
     policy_file: Annotated[Path, AfterValidator(_absolute_path)] | None = Field(
         default=None,

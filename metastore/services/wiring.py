@@ -18,6 +18,7 @@ from metastore.services.access.python_authorizer import PythonAuthorizer
 from metastore.services.access.rights import Authorizer
 from metastore.services.access.roles import RoleService
 from metastore.services.access.sql_standard import SqlStandard
+from metastore.services.access.storage import StoragePermissions
 from metastore.services.catalog.catalogs import CatalogService
 from metastore.services.catalog.data_connectors import DataConnectorService
 from metastore.services.catalog.databases import DatabaseService
@@ -322,6 +323,8 @@ def _access_control(parts: _Parts) -> AccessControl | None:
     authorizer: Authorizer
     if settings.authorization == "sql-standard":
         authorizer = SqlStandard(parts.database)
+    elif settings.authorization == "storage":
+        authorizer = StoragePermissions(parts.database, parts.warehouse)
     elif settings.authorization == "policy":
         assert settings.policy_file is not None, "the settings see to that"
         authorizer = CedarPolicy(parts.database, settings.policy_file)
@@ -330,7 +333,13 @@ def _access_control(parts: _Parts) -> AccessControl | None:
         authorizer = PythonAuthorizer(place, settings.authorization_seconds)
     allowed = AllowedLocations([AllowedRoot.parse(each) for each in settings.allowed_locations])
     places = Places(parts.warehouse, allowed)
-    return AccessControl(authorizer, places, frozenset(settings.admins), settings.trust_unproven_users)
+    return AccessControl(
+        authorizer,
+        places,
+        frozenset(settings.admins),
+        settings.trust_unproven_users,
+        gives_directories=settings.authorization == "storage",
+    )
 
 
 def _catalog(parts: _Parts) -> _Catalog:

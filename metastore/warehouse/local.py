@@ -17,6 +17,7 @@ from stat import S_ISDIR, S_ISLNK
 from typing import Any
 
 from metastore.warehouse.directories import MOVE_MARK, Kind, MoveMark, is_hidden
+from metastore.warehouse.permissions import make_directory
 
 # To make a directory while others make and remove the same one, or those above it.
 _ATTEMPTS = 100
@@ -123,8 +124,8 @@ class LocalDirectories:
             attempts += 1
             try:
                 if attempts > 1:
-                    Path(path).parent.mkdir(parents=True, exist_ok=True)
-                os.mkdir(path)  # noqa: PTH102
+                    _make_parents(Path(path))
+                make_directory(path)
                 return True
             except (FileExistsError, FileNotFoundError):
                 if Path(path).is_dir():
@@ -246,6 +247,18 @@ def true_path(path: str, known: dict[str, str], *, follow_last: bool) -> str:
         known[above] = os.path.realpath(above or "/")
     found = f"{known[above].rstrip('/')}/{name}"
     return os.path.realpath(found) if follow_last and os.path.islink(found) else found  # noqa: PTH114
+
+
+def _make_parents(path: Path) -> None:
+    """Makes the directories above a path that aren't there."""
+    missing = []
+    for each in path.parents:
+        if each.is_dir():
+            break
+        missing.append(each)
+    for each in reversed(missing):
+        with suppress(FileExistsError):
+            make_directory(str(each))
 
 
 def _lies_in(directory: str, place: os.stat_result) -> bool:

@@ -59,14 +59,16 @@ class Guard:
         caller = self._control.acting(call.session.caller)
         if self._control.is_admin(caller):
             verdict.reason = "administrator"
-            return function()
+            with self._control.making(caller):
+                return function()
         rule = self._rules[method.name]
         deciding = _Deciding(self._control, call, caller, method, verdict)
         if not deciding.by_names(rule, arguments):
             return _empty(method)
         deciding.by_values(rule, arguments)
         if rule.changes or rule.extra is None:
-            return function()
+            with self._control.making(caller):
+                return function()
         view = View(caller, self._control.authorizer, rule, arguments)
         try:
             value = function()

@@ -28,8 +28,8 @@ class Asked:
     def location(self, object: Securable, locations: Iterable[str | None], *usual: str | None) -> Iterator[Requirement]:
         """The right to places of an object that are none of its usual ones."""
         for each in locations:
-            if self.places.needs_right(each, object, self.roles, usual):
-                yield Action.LOCATION, object
+            if each and self.places.needs_right(each, object, self.roles, usual):
+                yield Action.LOCATION, object._replace(place=each)
 
 
 Special = Callable[[Asked, Need, Any], Iterator[Requirement]]

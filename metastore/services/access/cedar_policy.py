@@ -239,7 +239,7 @@ def _add_entities(
 
 
 def _without_parts(object: Securable) -> Securable:
-    return object._replace(partition=None, column=None, granting="")
+    return object._replace(partition=None, column=None, granting="", place="")
 
 
 def _named(type: str, id: str) -> Json:

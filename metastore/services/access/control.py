@@ -1,10 +1,13 @@
 """Access control as the operator has switched it on: who decides, who may do anything, and whose names are believed."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from metastore.services.access.caller import Caller
 from metastore.services.access.places import Places
 from metastore.services.access.rights import Authorizer
+from metastore.services.access.storage import user_of
+from metastore.warehouse.permissions import made_for
 
 GROUP = "group:"
 """Before the name of a group among `admins`."""
@@ -15,12 +18,14 @@ class AccessControl:
     """`admins`: users, and groups with `group:` before their names. They may do anything, whatever a policy says.
 
     `trust_unproven`: whether a name counts that nobody has proven; otherwise such a caller is nobody.
+    `gives_directories`: whether the directories that a call makes belong to its caller.
     """
 
     authorizer: Authorizer
     places: Places
     admins: frozenset[str]
     trust_unproven: bool
+    gives_directories: bool = False
 
     def acting(self, caller: Caller) -> Caller:
         """A caller as decisions see it: without the name and groups that it only claims."""
@@ -35,6 +40,10 @@ class AccessControl:
         if not self.admins:
             return False
         return caller.user in self.admins or any(GROUP + name in self.admins for name in caller.groups)
+
+    def making(self, caller: Caller) -> AbstractContextManager[None]:
+        """What holds while a call of a caller's is answered: whose the directories are that are made."""
+        return made_for(user_of(caller)) if self.gives_directories else nullcontext()
 
     def roles(self, caller: Caller) -> frozenset[str]:
         """The roles of a caller."""

@@ -107,7 +107,8 @@ class Securable(NamedTuple):
     """An object about which is decided: `database.table` in a catalog, or less. Names are in the stored form.
 
     `partition`: the values of a partition, where only that is meant; `column`: a column. `granting`: for the action
-    GRANT, the privileges that are given to others, with commas between.
+    GRANT, the privileges that are given to others, with commas between. `place`: for the action LOCATION, the place
+    that is named.
     """
 
     kind: Kind
@@ -117,6 +118,7 @@ class Securable(NamedTuple):
     partition: tuple[str, ...] | None = None
     column: str | None = None
     granting: str = ""
+    place: str = ""
 
     @property
     def of_database(self) -> DatabaseName:
