@@ -19,6 +19,7 @@ BENCHMARKS = {
     "costs": "what calls of each kind cost Postgres, and what it keeps of them",
     "table_services": "the table management service: from commits to decisions, many events, many tables",
     "timeline": "timelines: commits and reads in tables of a few files and of a million",
+    "security": "calls with logins, TLS and rights beside an open server; logins; half-open ones (three minutes)",
     "rights": "decisions about access, filters of names, the audit log (a minute)",
     "pipeline": "layers of tables: increments beside the full computation (half an hour; `--rows 500000` five)",
     "capture": "rows of ten columns from a Postgres into a raw table, by the log and by a snapshot (a minute)",

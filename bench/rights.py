@@ -81,7 +81,7 @@ def _fill(metastore: Metastore, url: str, count: int) -> None:
 def _decisions(metastore: Metastore, report: Report, rounds: int) -> None:
     section = report.section("A decision", f"About a table, in microseconds; the mean of {AT_ONCE:,} at a time.")
     authorizer = SqlStandard(metastore.database)
-    wanted = [(Action.LIST, _table("t"))]
+    wanted = ((Action.LIST, _table("t")),)
     authorizer.decide_all(CALLER, wanted)
     loop = Changes()
     with metastore.database.read() as tx:

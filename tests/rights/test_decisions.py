@@ -158,7 +158,7 @@ def test_the_event_loop_decides_only_by_what_holds(metastore: Metastore) -> None
     """A decision from memory is the same, or it is none: never an earlier one."""
     authorizer = SqlStandard(metastore.database)
     loop = Changes()
-    caller, wanted = Caller("carol", mechanism="jwt"), [(Action.SELECT, table("a", "t"))]
+    caller, wanted = Caller("carol", mechanism="jwt"), ((Action.SELECT, table("a", "t")),)
 
     def now() -> bool | None:
         with metastore.database.read() as tx:

@@ -18,8 +18,10 @@ from metastore.services.access.control import AccessControl
 from metastore.services.access.kept_facts import Proof
 from metastore.services.access.rights import ANONYMOUS, Action, Decision, Kind, Securable
 from metastore.services.access.sql_standard import SqlStandard
+from metastore.wire import binary
 from metastore.wire.hive import UnknownDBException
 from metastore.wire.method import Method
+from metastore.wire.services import METHODS
 from metastore.wire.struct import Struct
 
 _NOT_FOUND = (
@@ -32,6 +34,10 @@ _NOT_FOUND = (
     "MetaserverStorageException",
 )
 _REFUSED = ("MetaException", "InvalidOperationException", "MetaserverStorageException", "NoSuchObjectException")
+
+
+_MAX_NEEDS = 2_000
+"""Calls of which it is remembered what they need; each has some hundred bytes, and four thousand at most."""
 
 
 @dataclass(slots=True)
@@ -48,6 +54,7 @@ class Guard:
     def __init__(self, control: AccessControl) -> None:
         self._control = control
         self._rules = rules()
+        self._needs: dict[tuple[bytes, bytes, bool], tuple[Requirement, ...] | None] = {}
 
     def answer(
         self, call: Call, method: Method, arguments: Struct, function: Callable[[], Any], verdict: Verdict
@@ -80,17 +87,32 @@ class Guard:
             raise TypeError(f"{method.name} has an encoded answer, which can't be filtered")
         return filter_named(rule.extra)(view, value)
 
-    def requirements(self, name: str, arguments: Struct, *, uncommitted: bool) -> tuple[Requirement, ...] | None:
-        """What a reading call needs, if that follows from its arguments alone; None otherwise, also for bad names."""
+    def requirements(self, method: bytes, encoded: bytes, *, uncommitted: bool) -> tuple[Requirement, ...] | None:
+        """What a reading call needs, if that follows from its arguments alone; None otherwise, also for bad ones.
+
+        `encoded`: the arguments. It is remembered what the same ones needed. For the event loop.
+        """
+        key = method, encoded, uncommitted
+        try:
+            return self._needs[key]
+        except KeyError:
+            pass
+        if len(self._needs) >= _MAX_NEEDS:
+            self._needs.clear()
+        needs = self._needs[key] = self._read_requirements(method.decode(), encoded, uncommitted=uncommitted)
+        return needs
+
+    def _read_requirements(self, name: str, encoded: bytes, *, uncommitted: bool) -> tuple[Requirement, ...] | None:
         rule = self._rules[name]
         if not rule.by_names_alone:
             return None
         try:
+            arguments = binary.decode_strict(METHODS[name].args, encoded)
             return tuple(_by_names(rule, arguments, uncommitted=uncommitted))
-        except Exception:  # the call itself says what is wrong
+        except Exception:  # the thread that answers says what is wrong
             return None
 
-    def allows_now(self, session: Session, wanted: Iterable[Requirement], holds: Callable[[Proof], bool]) -> bool:
+    def allows_now(self, session: Session, wanted: tuple[Requirement, ...], holds: Callable[[Proof], bool]) -> bool:
         """Whether what is in memory says that a caller may do all of this. False if that doesn't say it."""
         caller = self._control.acting(session.caller)
         if self._control.is_admin(caller):

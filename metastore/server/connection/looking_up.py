@@ -1,7 +1,6 @@
 """The state in which the cache is asked for a reply."""
 
 import time
-from collections.abc import Sequence
 
 from metastore.api.rights.guard import Guard
 from metastore.api.rights.naming import Requirement
@@ -9,7 +8,6 @@ from metastore.server.connection.answering import Answering
 from metastore.server.connection.connection import Connection, State
 from metastore.server.connection.replying import PIECE_BYTES, finish
 from metastore.wire import binary, protocols
-from metastore.wire.services import METHODS
 
 LONGEST_DECODED = 4096
 """Bytes of the longest message that the event loop decodes to decide about rights. Longer ones are not kept."""
@@ -28,7 +26,7 @@ class LookingUp(State):
         message: bytes,
         arguments: int,
         key: bytes,
-        needs: Sequence[Requirement] = (),
+        needs: tuple[Requirement, ...] = (),
     ) -> None:
         """`arguments`: where they begin in the message. `key`: the cache's. `needs`: the rights that a caller needs."""
         self.connection = connection
@@ -54,7 +52,7 @@ class LookingUp(State):
         guard = connection.context.dispatcher.guard
         if guard is None:
             return cls(connection, message, arguments, key)
-        needs = _needs(guard, method.decode(), message, arguments, connection)
+        needs = _needs(guard, method, message, arguments, connection)
         return None if needs is None else cls(connection, message, arguments, key, needs)
 
     def enter(self) -> None:
@@ -105,16 +103,12 @@ class LookingUp(State):
 
 
 def _needs(
-    guard: Guard, method: str, message: bytes, arguments: int, connection: Connection
-) -> Sequence[Requirement] | None:
+    guard: Guard, method: bytes, message: bytes, arguments: int, connection: Connection
+) -> tuple[Requirement, ...] | None:
     """What a call needs rights to; None if its reply can't be kept for others, or that takes too long to find out."""
     if len(message) > LONGEST_DECODED:
         return None
-    try:
-        decoded = binary.decode_strict(METHODS[method].args, message, arguments)
-    except Exception:  # the thread that answers says what is wrong
-        return None
-    return guard.requirements(method, decoded, uncommitted=connection.session.include_uncommitted)
+    return guard.requirements(method, message[arguments:], uncommitted=connection.session.include_uncommitted)
 
 
 def answer(connection: Connection, message: bytes) -> None:

@@ -100,12 +100,12 @@ class KeptFacts:
             self._facts[key] = Fact(value, read_set)
         return value
 
-    def peek(self, key: Hashable, holds: Callable[[Proof], bool]) -> Any:
-        """The fact of a key if it is kept and `holds` says that it holds, by the proof for the event loop.
+    def peek(self, key: Hashable, holds: Callable[[Proof], bool]) -> tuple[Any, Proof]:
+        """The fact of a key, and its proof for the event loop, if it is kept and `holds` says of that that it holds.
 
         Raises LookupError otherwise.
         """
         fact = self._facts.get(key)  # without the lock, for which the event loop would wait
         if fact is None or fact.in_loop is None or not holds(fact.in_loop):
             raise LookupError
-        return fact.value
+        return fact.value, fact.in_loop

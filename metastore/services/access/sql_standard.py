@@ -96,6 +96,9 @@ class _Everywhere(NamedTuple):
 _Identity = tuple[str | None, tuple[str, ...]]
 """A user and groups."""
 
+_MAX_ALLOWED = 10_000
+"""Allowed calls of which it is kept what that followed from."""
+
 _MAX_ACTING = 10_000
 """Callers of whom the roles are kept."""
 
@@ -118,6 +121,7 @@ class SqlStandard:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._facts = KeptFacts(database)
+        self._allowed_by: dict[Hashable, tuple[Proof, ...]] = {}  # for the event loop
 
     def decide(self, caller: Caller, action: Action, object: Securable) -> Decision:
         """See `Authorizer`. Raises DatabaseUnavailable."""
@@ -130,20 +134,34 @@ class SqlStandard:
         return [self._decide(self._facts.get, caller, action, object) for action, object in wanted]
 
     def allowed_now(
-        self, caller: Caller, wanted: Iterable[tuple[Action, Securable]], holds: Callable[[Proof], bool]
+        self, caller: Caller, wanted: tuple[tuple[Action, Securable], ...], holds: Callable[[Proof], bool]
     ) -> bool | None:
-        """Whether all of it is allowed, by what is in memory alone; None if that doesn't say. For the event loop."""
+        """Whether all of it is allowed, by what is in memory alone; None if that doesn't say. For the event loop.
+
+        What was allowed is, as long as all facts hold that it followed from.
+        """
+        key = caller.user, caller.groups, wanted
+        known = self._allowed_by.get(key)
+        if known is not None and all(map(holds, known)):
+            return True
+        proofs: list[Proof] = []
 
         def get(key: Hashable, _: Callable[[Transaction], T]) -> T:
-            return self._facts.peek(key, holds)  # type: ignore[no-any-return]
+            value, proof = self._facts.peek(key, holds)
+            proofs.append(proof)
+            return value  # type: ignore[no-any-return]
 
-        wanted = list(wanted)
         if any(action in _ANYWHERE for action, _ in wanted):
             return None
         try:
-            return all(self._allowed(get, caller, action, object) for action, object in wanted)
+            allowed = all(self._allowed(get, caller, action, object) for action, object in wanted)
         except LookupError:
             return None
+        if allowed:
+            if len(self._allowed_by) >= _MAX_ALLOWED:
+                self._allowed_by.clear()
+            self._allowed_by[key] = tuple(proofs)
+        return allowed
 
     def visible(self, caller: Caller, objects: Sequence[Securable], action: Action = Action.SEE) -> list[bool]:
         """See `Authorizer`. Raises DatabaseUnavailable."""
