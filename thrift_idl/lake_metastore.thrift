@@ -492,6 +492,31 @@ struct PlanCleanRequest {
   5: optional i32 limit
 }
 
+// Files in directories of instants that belong to nothing which the metastore knows, and are old.
+struct FindOrphansRequest {
+  1: required TableReference table
+  2: optional i32 olderThanHours        // 72 by default, 24 at least; by the clock of the storage
+  3: optional string after              // go on after this directory
+}
+
+struct OrphanFile {
+  1: required string path               // relative to the table, as those of its other files
+  2: required i64 size
+  3: required i64 modifiedAt            // in milliseconds since 1970
+}
+
+struct FindOrphansResponse {
+  1: required list<OrphanFile> files
+  2: required i64 examined              // files that were looked at
+  3: optional string last               // directory behind which there may be more: ask again with it as `after`
+}
+
+struct RemoveOrphansRequest {
+  1: required TableReference table
+  2: required list<string> paths        // 10,000 at most; those that are no orphans any more stay
+  3: optional i32 olderThanHours
+}
+
 // Another writer was quicker; nothing of what was to be completed is visible.
 exception InstantConflict {
   1: string message
@@ -670,6 +695,7 @@ struct ServiceFacts {
   28: optional string location          // of the table
   29: optional i64 unpublishedPartitions   // of a keyed table: that a publish would give Hive now
   30: optional i64 unpublishedCommits      // completed since the position that Hive sees of the oldest of them
+  31: optional i64 orphansRemovedAt        // end of the latest job that removed orphan files
 }
 
 struct RecordDecisionsRequest {
@@ -814,6 +840,13 @@ service LakeMetastore {
               3: hive_metastore.MetaException o3,
               4: SnapshotGone o4)
   list<DataFile> lake_plan_clean(1: PlanCleanRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  FindOrphansResponse lake_find_orphans(1: FindOrphansRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3)
+  // Schedules their deletion; returns of how many.
+  i32 lake_remove_orphans(1: RemoveOrphansRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3)
 

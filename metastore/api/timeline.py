@@ -7,6 +7,8 @@ from metastore.wire.lake import (
     CompletedInstant,
     CompleteInstantRequest,
     DataFile,
+    FindOrphansRequest,
+    FindOrphansResponse,
     Instant,
     InstantDetails,
     ListInstantsRequest,
@@ -14,6 +16,7 @@ from metastore.wire.lake import (
     ReadChangesRequest,
     ReadChangesResponse,
     RejectedCommit,
+    RemoveOrphansRequest,
     SnapshotRequest,
     SnapshotResponse,
     TableReference,
@@ -91,6 +94,16 @@ def lake_read_changes(call: Call, request: ReadChangesRequest) -> ReadChangesRes
 @answers("lake_plan_clean")
 def lake_plan_clean(call: Call, request: PlanCleanRequest) -> list[DataFile]:
     return call.metastore.file_snapshots.plan_clean(request)
+
+
+@answers("lake_find_orphans")
+def lake_find_orphans(call: Call, request: FindOrphansRequest) -> FindOrphansResponse:
+    return call.metastore.orphan_files.find(request)
+
+
+@answers("lake_remove_orphans")
+def lake_remove_orphans(call: Call, request: RemoveOrphansRequest) -> int:
+    return call.metastore.orphan_files.remove(request)
 
 
 def _scope(call: Call, include_uncommitted: bool | None) -> Scope:

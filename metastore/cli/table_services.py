@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from metastore.wire.lake import ServiceDecision, ServiceJob, TableReference
 
 STATES = ("pending", "running", "succeeded", "failed", "cancelled")
-ACTIONS = ("compaction", "clustering", "clean", "publish")
+ACTIONS = ("compaction", "clustering", "clean", "publish", "orphans")
 
 
 @click.group("table-services", cls=Group)

@@ -12,7 +12,7 @@ from metastore.cli.lake import lake, reference, table_argument
 from metastore.cli.moments import in_words, iso, shown
 from metastore.cli.output import counted, json_option, print_json, print_table
 from metastore.cli.rejected_commits import with_rejected
-from metastore.cli.timeline_changes import abort, clean, rollback
+from metastore.cli.timeline_changes import abort, clean, orphans, rollback
 from metastore.cli.timeline_drawing import action, kind, remarks, span
 from metastore.cli.timeline_page import timeline_page
 
@@ -25,7 +25,7 @@ def timeline() -> None:
     """Show a lake table's instants, undo them, clean up."""
 
 
-for _command in (rollback, abort, clean):
+for _command in (rollback, abort, clean, orphans):
     timeline.add_command(_command)
 
 

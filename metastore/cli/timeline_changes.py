@@ -1,4 +1,4 @@
-"""`metastore timeline rollback`, `abort` and `clean`: undo instants of a lake table, and clean up."""
+"""`metastore timeline rollback`, `abort`, `clean` and `orphans`: undo instants of a lake table, and clean up."""
 
 from typing import TYPE_CHECKING
 
@@ -125,6 +125,44 @@ def clean(
         print_json({"files": [each.path for each in files], "bytes": size, "clean": done and done.timestamp})
         return
     click.echo(f"{'would delete' if dry_run else 'deleted'} {what}", err=True)
+
+
+@click.command()
+@table_argument
+@click.option(
+    "--hours", type=click.IntRange(24), default=72, metavar="N", help="Files that are N hours old.  [default: 72]"
+)
+@confirming_options
+@uri_option
+@json_option
+def orphans(table: tuple[str, ...], hours: int, yes: bool, dry_run: bool, uri: str, as_json: bool) -> None:
+    """Delete files of instants that nothing knows of.
+
+    A writer that went on after its instant was aborted leaves such files, and so does a restored database. Files of
+    open instants, and those in directories of partitions, stay.
+
+    \b
+    Examples:
+      metastore timeline orphans shop.orders --dry-run
+      metastore timeline orphans shop.orders --hours 168 --yes
+    """
+    with lake_table(uri, table) as lake:
+        files = [each for some in lake.find_orphans(hours=hours) for each in some]
+        size = sum(each.size for each in files)
+        if not as_json and files:
+            rows = [(each.path, each.size, each.modified_at.isoformat(" ", "seconds")) for each in files]
+            print_table(("file", "bytes", "modified"), rows)
+        what = f"{counted(len(files), 'file')}, {size:,} bytes"
+        removed = 0
+        if files and not dry_run:
+            confirm(f"Delete {what} of {'.'.join(table)}?", yes=yes)
+            for start in range(0, len(files), 10_000):
+                removed += lake.remove_orphans([each.path for each in files[start : start + 10_000]], hours=hours)
+    if as_json:
+        print_json({"files": [each.path for each in files], "bytes": size, "removed": removed})
+        return
+    done = f"deletes {counted(removed, 'file')}" if removed or not dry_run else f"would delete {what}"
+    click.echo(done, err=True)
 
 
 def _completed_since(lake: "LakeTable", timestamp: str) -> "list[Instant]":

@@ -16,6 +16,7 @@ The server's exceptions are those of `metastore.wire.hive` and `metastore.wire.l
 `NoSuchObjectException`, `InvalidOperationException`, `MetaException`, `InstantConflict`, `SnapshotGone`.
 """
 
+import operator
 import threading
 import uuid
 from collections import OrderedDict
@@ -42,9 +43,11 @@ from metastore.client.lake_types import (
     FileGroup,
     Instant,
     Moment,
+    OrphanFile,
     PartitionPositions,
     Position,
     Schema,
+    from_millis,
     to_millis,
 )
 from metastore.client.leases import Lease
@@ -64,6 +67,8 @@ if TYPE_CHECKING:
 
 PAGE = 10_000
 """Instants, or files, in one page."""
+
+_ORPHANS_AT_ONCE = 10_000  # as the server takes them
 
 KEPT = 1_000
 """The number of instants' details, and of schemas, that a `LakeTable` caches."""
@@ -585,6 +590,29 @@ class LakeTable:
         `keep_commits`, `keep_hours`, `keep_versions`: which snapshots, or slices of each file group, to keep."""
         request = wire.PlanCleanRequest(self.reference, keep_commits, keep_hours, keep_versions, limit)
         return [DataFile.of(each) for each in self._client.call(lambda client: client.lake_plan_clean(request))]
+
+    def find_orphans(self, *, hours: int | None = None) -> Iterator[list[OrphanFile]]:
+        """Orphan files in the directories of instants that are `hours` old at least (72; 24 and more), part by part.
+
+        These belong to nothing that the metastore knows. Raises InvalidOperationException if something else lies in
+        the table's directory, MetaException if the storage fails.
+        """
+        after = None
+        while True:
+            request = wire.FindOrphansRequest(self.reference, hours, after)
+            found = self._client.call(operator.methodcaller("lake_find_orphans", request))
+            files = [OrphanFile(each.path, each.size, from_millis(each.modifiedAt)) for each in found.files]
+            for start in range(0, len(files), _ORPHANS_AT_ONCE):
+                yield files[start : start + _ORPHANS_AT_ONCE]
+            after = found.last
+            if after is None:
+                return
+
+    def remove_orphans(self, paths: Sequence[str], *, hours: int | None = None) -> int:
+        """Has orphan files deleted that `find_orphans` returned, those that still are. Returns how many."""
+        request = wire.RemoveOrphansRequest(self.reference, list(paths), hours)
+        removed: int = self._client.call(lambda client: client.lake_remove_orphans(request))
+        return removed
 
 
 class Writing:

@@ -325,6 +325,14 @@ def to_millis(time: datetime) -> int:
     return (time - _EPOCH) // _MILLISECOND
 
 
+class OrphanFile(NamedTuple):
+    """A file that nothing knows of. `path`: relative to the table; `size`: in bytes; when it was last modified."""
+
+    path: str
+    size: int
+    modified_at: datetime
+
+
 def from_millis(millis: int) -> datetime:
     """The time that many milliseconds after 1970."""
     return _EPOCH + millis * _MILLISECOND

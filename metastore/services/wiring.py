@@ -62,6 +62,7 @@ from metastore.services.table_services.looks import TableLooks
 from metastore.services.table_services.queue import JobQueue
 from metastore.services.timeline.commit import InstantCompletion
 from metastore.services.timeline.hive_sync import HiveView
+from metastore.services.timeline.orphan_files import OrphanFiles
 from metastore.services.timeline.publishing import Publishing
 from metastore.services.timeline.queries import TimelineQueries
 from metastore.services.timeline.service import TimelineService
@@ -117,6 +118,7 @@ class _Timeline(TypedDict):
     timeline_sweeper: TimelineSweeper
     instant_completion: InstantCompletion
     file_snapshots: FileSnapshots
+    orphan_files: OrphanFiles
     file_deletions: FileDeletions
     reader_leases: ReaderLeases
 
@@ -173,6 +175,7 @@ class Metastore:
     timeline_sweeper: TimelineSweeper
     instant_completion: InstantCompletion
     file_snapshots: FileSnapshots
+    orphan_files: OrphanFiles
     reader_leases: ReaderLeases
     table_looks: TableLooks
     job_queue: JobQueue
@@ -416,6 +419,7 @@ def _timeline(parts: _Parts, table: _Table, readiness: _Readiness) -> _Timeline:
             Publishing(warehouse, grace_seconds=settings.publish_grace_seconds),
         ),
         file_snapshots=FileSnapshots(database, tables, sequencer, files),
+        orphan_files=OrphanFiles(database, tables, warehouse, deletable),
         file_deletions=FileDeletions(database, warehouse, files, deletable),
         reader_leases=ReaderLeases(database, tables),
     )

@@ -20,7 +20,7 @@ from metastore.client.keyed_tables import NotKeyed
 from metastore.client.lake import LakeClient, LakeTable
 from metastore.client.publishing import publish
 from metastore.table_services import metrics
-from metastore.table_services.decisions import CLEAN, CLUSTERING, COMPACTION, PUBLISH
+from metastore.table_services.decisions import CLEAN, CLUSTERING, COMPACTION, ORPHANS, PUBLISH
 from metastore.table_services.executors import Executor, Stopped, Task, tag_of
 from metastore.table_services.facts import Facts
 from metastore.table_services.hudi import is_hudi
@@ -28,7 +28,14 @@ from metastore.table_services.hudi_executor import HudiExecutor, RunElsewhere
 from metastore.table_services.hudi_executor import WritersWon as HudisWritersWon
 from metastore.table_services.iceberg import is_iceberg
 from metastore.table_services.iceberg_executor import IcebergExecutor, WritersWon
-from metastore.table_services.policy import BadPolicy, CleaningPolicy, ClusteringPolicy, Policy, policy_of
+from metastore.table_services.policy import (
+    BadPolicy,
+    CleaningPolicy,
+    ClusteringPolicy,
+    OrphansPolicy,
+    Policy,
+    policy_of,
+)
 from metastore.table_services.queue import Queue
 from metastore.table_services.scheduling import is_open
 from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
@@ -164,6 +171,8 @@ class Attempt:
                 return self._clean(self._policy(facts).cleaning)
             if self.job.action == PUBLISH:
                 return self._publish()
+            if self.job.action == ORPHANS:
+                return self._remove_orphans(self._policy(facts).orphans)
             return self._rewrite(facts)
         except Stopped:
             return Ended("pending", "stopped")
@@ -258,6 +267,19 @@ class Attempt:
             self._queue.claim_plan(self.job, done.instant.timestamp)
             return len(files)
         raise AssertionError("the last one returns or raises")
+
+    # --- orphan files ---------------------------------------------------------------------------------------------
+
+    def _remove_orphans(self, policy: OrphansPolicy) -> Ended:
+        table = self._table()
+        removed = size = 0
+        for some in table.find_orphans(hours=policy.hours):
+            if self._stop.is_set():
+                raise Stopped
+            removed += table.remove_orphans([each.path for each in some], hours=policy.hours)
+            size += sum(each.size for each in some)
+        self._say(f"removes {removed} orphan files of {size} bytes that are {policy.hours} hours old")
+        return Ended("succeeded", "succeeded")
 
     # --- publishes ------------------------------------------------------------------------------------------------
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from metastore.table_services.facts import Facts, Job, Plan
-from metastore.table_services.policy import CleaningPolicy, ClusteringPolicy, CompactionPolicy, Policy
+from metastore.table_services.policy import CleaningPolicy, ClusteringPolicy, CompactionPolicy, OrphansPolicy, Policy
 
 COMPACTION, CLUSTERING, CLEAN, PUBLISH = "compaction", "clustering", "clean", "publish"
+ORPHANS = "orphans"
 
 SET_ASIDE = 6 * 3_600_000
 """Milliseconds for which a job that failed too often is left alone, unless somebody resumes it."""
@@ -68,6 +69,8 @@ def decide(facts: Facts, policy: Policy) -> list[Decision]:
     found = [rewriting, _cleaning(facts, policy.cleaning)]
     if facts.keyed and policy.publishing.commits is not None:
         found.append(_publishing(facts, policy.publishing.commits))
+    if policy.orphans.enabled:
+        found.append(_removing_orphans(facts, policy.orphans))
     return [*_plans(facts, policy), *unless_held(found, facts, policy)]
 
 
@@ -286,6 +289,24 @@ def _cleaning(facts: Facts, policy: CleaningPolicy) -> Decision:
         figures=figures,
         gain=float(facts.clean_files),
         cost=LEAST_SECONDS,
+        bytes=0,
+    )
+
+
+def _removing_orphans(facts: Facts, policy: OrphansPolicy) -> Decision:
+    last = facts.orphans_removed_at
+    figures = {"hours": policy.hours, "removed": last}
+    if last is not None and last + policy.every > facts.now:
+        passed = (facts.now - last) // 1000
+        what = f"it was looked for orphan files {passed} s ago, and is each {policy.every // 1000} s"
+        return Decision(service=ORPHANS, reason=what, figures=figures, again_at=last + policy.every)
+    return Decision(
+        service=ORPHANS,
+        action=ORPHANS,
+        reason="it was never looked for orphan files" if last is None else "it is time to look for orphan files",
+        figures=figures,
+        gain=0.0,
+        cost=cost_of(0, ORPHANS, facts.jobs),
         bytes=0,
     )
 

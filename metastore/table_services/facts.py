@@ -66,6 +66,7 @@ class Facts:
     oldest_superseded_at: int | None = None
     unpublished_partitions: int = 0
     unpublished_commits: int = 0
+    orphans_removed_at: int | None = None
     plans: Sequence[Plan] = ()
     jobs: Sequence[Job] = ()
 
@@ -101,6 +102,7 @@ class Facts:
             oldest_superseded_at=given.oldestSupersededAt,
             unpublished_partitions=given.unpublishedPartitions or 0,
             unpublished_commits=given.unpublishedCommits or 0,
+            orphans_removed_at=given.orphansRemovedAt,
             plans=[_plan(each) for each in given.plans or ()],
             jobs=[_job(each) for each in given.jobs or ()],
         )

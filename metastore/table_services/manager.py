@@ -9,7 +9,7 @@ from thrift.Thrift import TException
 
 from metastore.client.lake import LakeClient
 from metastore.table_services.attempts import Attempt
-from metastore.table_services.decisions import CLEAN, CLUSTERING, COMPACTION, PUBLISH
+from metastore.table_services.decisions import CLEAN, CLUSTERING, COMPACTION, ORPHANS, PUBLISH
 from metastore.table_services.executors import Executor
 from metastore.table_services.hudi_executor import HudiExecutor
 from metastore.table_services.iceberg_executor import IcebergExecutor
@@ -81,7 +81,8 @@ class Manager:
             return len(self._running)
         listed = self._queue.pending()
         self._ahead = (listed.now or 0) / 1000 - time.time()
-        able = {CLEAN, PUBLISH, *self._executor.actions, *([CLUSTERING] if self._iceberg or self._hudi else [])}
+        able = {CLEAN, PUBLISH, ORPHANS, *self._executor.actions}
+        able |= {CLUSTERING} if self._iceberg or self._hudi else set()
         able |= {COMPACTION} if self._hudi else set()
         wanted = list(self._order([each for each in listed.jobs or () if each.action in able], listed.now or 0))
         while wanted and len(self._running) < self._slots:

@@ -21,6 +21,9 @@ SMALL = 0.75
 
 _UNITS = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 _SIZE = re.compile(r"\s*([0-9]{1,18})\s*([a-z]*)\s*")
+USUAL_ORPHAN_HOURS = 72
+"""How old an orphan file is at least, unless a property says something else."""
+
 _MOST = 1 << 30
 _HOUR = 3_600_000  # milliseconds
 _LARGEST = 1 << 50
@@ -88,6 +91,15 @@ class PublishingPolicy:
 
 
 @dataclass(frozen=True)
+class OrphansPolicy:
+    """Whether orphan files are removed, how many hours old they are at least, and how often, in milliseconds."""
+
+    enabled: bool
+    hours: int
+    every: int
+
+
+@dataclass(frozen=True)
 class Policy:
     """What is done to a table. `windows`: by action, the text of when it may be done; None for always."""
 
@@ -98,6 +110,7 @@ class Policy:
     clustering: ClusteringPolicy
     cleaning: CleaningPolicy
     publishing: PublishingPolicy = PublishingPolicy(None)
+    orphans: OrphansPolicy = OrphansPolicy(False, USUAL_ORPHAN_HOURS, 7 * 24 * _HOUR)
 
 
 def policy_of(*places: Mapping[str, str]) -> Policy:
@@ -109,7 +122,7 @@ def policy_of(*places: Mapping[str, str]) -> Policy:
         priority=given.whole("table-services.priority", 0, least=-1_000_000, most=1_000_000),
         windows={
             action: given.windows(f"{action}.windows", shared)
-            for action in ("compaction", "clustering", "clean", "publish")
+            for action in ("compaction", "clustering", "clean", "publish", "orphans")
         },
         compaction=CompactionPolicy(
             enabled=given.flag("compaction.enabled", True),
@@ -121,6 +134,11 @@ def policy_of(*places: Mapping[str, str]) -> Policy:
         clustering=_clustering(given),
         cleaning=_cleaning(given),
         publishing=PublishingPolicy(given.whole("publish.commits", 0) or None),
+        orphans=OrphansPolicy(
+            enabled=given.flag("orphans.enabled", False),
+            hours=given.whole("orphans.hours", USUAL_ORPHAN_HOURS, least=24, most=100_000),
+            every=given.duration("orphans.every", 7 * 24 * _HOUR),
+        ),
     )
 
 

@@ -3,12 +3,19 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self
+from typing import Literal, NamedTuple, Protocol, Self
 
 Kind = Literal["file", "directory"]
 
 MOVE_MARK = ".metastore-move"
 """File in the target of a copying move until its source is gone. Hidden: readers of tables skip it."""
+
+
+class FileStatus(NamedTuple):
+    """`size`: in bytes. `modified_at`: by the storage's clock, in milliseconds since 1970; None if it doesn't say."""
+
+    size: int
+    modified_at: int | None
 
 
 class Directories(Protocol):
@@ -43,6 +50,12 @@ class Directories(Protocol):
 
     def sizes(self, path: str) -> dict[str, int]:
         """As `files`, with the size of each in bytes."""
+
+    def statuses(self, path: str) -> dict[str, FileStatus]:
+        """As `files`, with size and time of each."""
+
+    def children(self, path: str) -> set[str]:
+        """The names of the directories that lie directly in a directory, links left out; none where nothing is."""
 
     def visible_sizes(self, path: str) -> Iterator[int]:
         """The size in bytes of every file below, hidden names and all below them left out."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISLNK
 from typing import Any
 
-from metastore.warehouse.directories import MOVE_MARK, Kind, MoveMark, is_hidden
+from metastore.warehouse.directories import MOVE_MARK, FileStatus, Kind, MoveMark, is_hidden
 from metastore.warehouse.permissions import make_directory
 
 # To make a directory while others make and remove the same one, or those above it.
@@ -92,6 +92,19 @@ class LocalDirectories:
             with suppress(FileNotFoundError):  # just deleted
                 found[each] = Path(path, each).stat().st_size
         return found
+
+    def statuses(self, path: str) -> dict[str, FileStatus]:
+        found = {}
+        for each in self.files(path):
+            with suppress(FileNotFoundError):  # just deleted
+                status = Path(path, each).lstat()
+                found[each] = FileStatus(status.st_size, status.st_mtime_ns // 1_000_000)
+        return found
+
+    def children(self, path: str) -> set[str]:
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as entries:
+            return {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
+        return set()
 
     def visible_sizes(self, path: str) -> Iterator[int]:
         """Links are followed, as Hadoop's local file system does; a directory reached twice counts once."""

@@ -6,11 +6,12 @@ module.
 """
 
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
-from metastore.warehouse.directories import MOVE_MARK, Kind, MoveMark, is_hidden
+from metastore.warehouse.directories import MOVE_MARK, FileStatus, Kind, MoveMark, is_hidden
 
 _COPIES_PER_CALL = 1_000
 _DELETES_PER_CALL = 1_000
@@ -70,6 +71,22 @@ class RemoteDirectories:
     def sizes(self, path: str) -> dict[str, int]:
         files, _ = self._tree(path)
         return files
+
+    def statuses(self, path: str) -> dict[str, FileStatus]:
+        found = {}
+        for name, entry in self._fs.find(path, detail=True).items():
+            relative = _below(name, path)
+            if relative and entry["type"] == "file" and not name.endswith("/"):
+                found[relative] = FileStatus(int(entry["size"]), _modified_at(entry))
+        return found
+
+    def children(self, path: str) -> set[str]:
+        try:
+            entries = self._fs.ls(path, detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            return set()
+        names = {_below(entry["name"].rstrip("/"), path) for entry in entries if entry["type"] == "directory"}
+        return {name for name in names if name and "/" not in name}
 
     def visible_sizes(self, path: str) -> Iterator[int]:
         kind = self.kind(path)
@@ -245,6 +262,23 @@ class RemoteDirectories:
     def _remove_mark(self, target: str) -> None:
         with suppress(FileNotFoundError):
             self._fs.rm_file(f"{target}/{MOVE_MARK}")
+
+
+def _modified_at(entry: Mapping[str, Any]) -> int | None:
+    """When a file was written, in milliseconds since 1970, as one of fsspec's drivers says it."""
+    value = next((entry[key] for key in _TIMES if entry.get(key) is not None), None)
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        return int((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1_000)
+    return int(value * 1_000) if isinstance(value, int | float) else None
+
+
+_TIMES = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
+"""How drivers call a file's time: S3's, Azure's, Hadoop's, Google's, and that in memory."""
 
 
 def _below(name: str, path: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from metastore.warehouse.directories import Directories
+from metastore.warehouse.directories import Directories, FileStatus
 from metastore.warehouse.errors import WarehouseError
 from metastore.warehouse.local import true_path
 from metastore.warehouse.locations import Location
@@ -24,6 +24,7 @@ _DATABASE_SUFFIX = ".db"
 # Concurrent operations on directories of a storage that is reached over a network.
 _AT_ONCE = 16
 _ASIDE = ".metastore-deleted-"
+_CLOCK = ".metastore-clock-"
 
 T = TypeVar("T")
 
@@ -234,6 +235,34 @@ class Warehouse:
         """The files at any depth below a directory, by their path from it, and their sizes in bytes."""
         with self._at(location, "list") as (directories, path):
             return directories.sizes(path)
+
+    def statuses(self, location: str, within: str) -> dict[str, FileStatus]:
+        """As `files`, with size and time of each."""
+        place, base = self._qualified(location), self._qualified(within)
+        action = f"list {place}"
+        with self._opened(place, action) as (directories, path):
+            if not self._is_below(place.join("any"), base, directories):
+                raise WarehouseError(f"cannot {action}: it does not lie within {base}")
+            return directories.statuses(path)
+
+    def children(self, location: str) -> set[str]:
+        """The names of the directories that lie directly in a directory; none where nothing is."""
+        with self._at(location, "list") as (directories, path):
+            return directories.children(path)
+
+    def time_at(self, location: str) -> int:
+        """The time by a storage's clock, in milliseconds since 1970: that of a file which is made in a directory."""
+        name = f"{_CLOCK}{secrets.token_hex(8)}"
+        file = f"{location}/{name}"
+        with self._at(file, "make") as (directories, path):
+            directories.write_empty_file(path)
+            try:
+                status = directories.statuses(path.rpartition("/")[0]).get(name)
+            finally:
+                directories.delete_file(path)
+        if status is None or status.modified_at is None:
+            raise WarehouseError(f"cannot say how old files are in {location}: the storage doesn't give their times")
+        return status.modified_at
 
     # What is done to it
 

@@ -34,6 +34,8 @@ WITHOUT_EFFECT = {
         "lake_get_instant",
         "lake_list_rejected_commits",
         "lake_plan_clean",
+        "lake_find_orphans",
+        "lake_remove_orphans",
         "lake_list_leases",
         "lake_service_facts",
         "lake_list_decisions",

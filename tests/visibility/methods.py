@@ -108,7 +108,7 @@ TABLE_SERVICES = _names("""
 """)
 """They count a table's files and its instants, and are about jobs; who compacts has to know of all partitions."""
 
-CLEANERS = ["lake_plan_clean"]
+CLEANERS = ["lake_plan_clean", "lake_find_orphans", "lake_remove_orphans"]
 """Who removes files has to know of all of them."""
 
 EVENTS = _names("""

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -127,6 +128,23 @@ def test_names_of_a_directory_and_sizes_of_all_below(storage: Storage) -> None:
     assert storage.warehouse.names(place) == {"a", ".hidden"}
     assert storage.warehouse.sizes(place) == {"a": 4, ".hidden": 4, "deep/er/b": 4}
     assert storage.warehouse.names(f"{place}/none") == set()
+
+
+def test_files_with_their_times_by_the_storages_clock(storage: Storage) -> None:
+    warehouse = storage.warehouse
+    place = storage.write(f"{storage.root}/times", "a", "deep/er/b", "deep/c", data=b"0123")
+    now = warehouse.time_at(f"{place}/deep")
+    assert abs(now / 1_000 - time.time()) < 60
+    found = warehouse.statuses(place, within=storage.root)
+    assert {name: each.size for name, each in found.items()} == {"a": 4, "deep/er/b": 4, "deep/c": 4}
+    # S3 says whole seconds.
+    assert all(now - 60_000 < (each.modified_at or 0) <= now + 1_000 for each in found.values())
+    assert warehouse.children(place) == {"deep"}
+    assert warehouse.children(f"{place}/deep") == {"er"}
+    assert warehouse.children(f"{place}/none") == set()
+    assert warehouse.statuses(f"{place}/none", within=storage.root) == {}
+    with pytest.raises(WarehouseError, match="does not lie within"):
+        warehouse.statuses(place, within=f"{storage.root}/other")
 
 
 def test_a_file_is_read_from_its_beginning(storage: Storage) -> None:

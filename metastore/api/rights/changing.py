@@ -251,6 +251,7 @@ lake_complete_instants                  instant requests[].table action=requests
     properties=requests[].schemaProperties
 lake_heartbeat_instant                  instant table action=action
 lake_delete_instant                     RECORD lake table
+lake_remove_orphans                     CLEAN lake request.table
 lake_lease_snapshot                     SELECT lake request.table
 lake_release_lease                      SELECT lake table
 lake_record_decisions                   TABLE_SERVICE lake request.table

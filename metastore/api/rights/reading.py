@@ -186,6 +186,7 @@ lake_timeline_position                  LIST lake table
 lake_get_snapshot                       SELECT lake request.table uncommitted=request.includeUncommitted
 lake_read_changes                       SELECT lake request.table uncommitted=request.includeUncommitted
 lake_plan_clean                         CLEAN lake request.table
+lake_find_orphans                       CLEAN lake request.table
 lake_list_leases                        LIST lake table
 lake_service_facts                      TABLE_SERVICE lake request.table
 lake_list_decisions                     LIST lake table

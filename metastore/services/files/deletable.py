@@ -172,6 +172,11 @@ class Deletable:
                 " Give one of them another location"
             )
 
+    def overlapping(self, tx: Transaction, place: str, *, besides: int) -> str | None:
+        """The place, if another object than a table lies at, below or around it; else None."""
+        true = self._warehouse.true_locations([place], follow_last=False)
+        return next(iter(self._shared(tx, true, besides) | self._surrounded(tx, true, besides)), None)
+
     def is_own(self, tx: Transaction, place: str) -> bool:
         """Whether single files below a directory may be deleted."""
         return not self._outside(tx, self._warehouse.true_locations([place]))

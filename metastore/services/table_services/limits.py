@@ -8,7 +8,10 @@ from metastore.store.table_services.jobs import NewJob
 from metastore.wire.hive import InvalidOperationException
 from metastore.wire.lake import JobRequest
 
-ACTIONS = (rules.COMPACTION, rules.CLUSTERING, rules.CLEAN, rules.PUBLISH)
+ORPHANS = "orphans"
+"""The removal of orphan files, which is no instant."""
+
+ACTIONS = (rules.COMPACTION, rules.CLUSTERING, rules.CLEAN, rules.PUBLISH, ORPHANS)
 """What the table management service does to tables."""
 
 MAX_REASON = 2_000

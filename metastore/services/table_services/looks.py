@@ -6,6 +6,7 @@ from metastore.services.model import hive_objects
 from metastore.services.snapshot.service import cleanable
 from metastore.services.table.service import TableService
 from metastore.services.table_services import limits
+from metastore.services.table_services.limits import ORPHANS
 from metastore.services.table_services.thrift_objects import to_reference, to_thrift_job
 from metastore.services.timeline import changelogs
 from metastore.services.timeline.lookup import lake_table, written_lake_table
@@ -111,6 +112,7 @@ class TableLooks:
                 cleanFiles=len(clean) + len(expired),
                 cleanBytes=sum(each.size for each in clean) + sum(each.size or 0 for each in expired),
                 oldestSupersededAt=None if superseded_at is None else facts.completed_at(tx, row.id, superseded_at),
+                orphansRemovedAt=jobs.last_success(tx, row.id, ORPHANS),
                 plans=[PendingPlan(*each) for each in facts.plans(tx, row.id, MAX_PLANS)],
                 jobs=[
                     to_thrift_job(each) for each in jobs.listing(tx, table_id=row.id, limit=MAX_JOBS, latest_first=True)

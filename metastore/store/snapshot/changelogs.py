@@ -87,6 +87,12 @@ def between(
     return [ChangelogFile(*row) for row in tx.execute(ordered)]
 
 
+def known_paths(tx: Connection, table_id: int, paths: Collection[str]) -> set[str]:
+    """The ones among some paths that are files of a changelog."""
+    query = select(_FILE.path).where(_FILE.table_id == table_id, _FILE.path == func.any(list(paths)))
+    return set(tx.execute(query).scalars()) if paths else set()
+
+
 def forget(tx: Connection, table_id: int, up_to: int) -> list[str]:
     """Removes the changelogs of the completions up to a position. Returns the paths of their files."""
     tx.execute(delete(changelogs).where(changelogs.c.table_id == table_id, changelogs.c.position <= up_to))

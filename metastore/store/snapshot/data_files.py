@@ -715,6 +715,14 @@ _PENDING_DELETIONS = Prepared(
 )
 
 
+def pending_below(tx: Connection, table_id: int, place: str) -> set[str]:
+    """The paths of all pending deletions of a directory and of what is in it; those of directories end with `/`."""
+    query = select(pending_deletions.c.path).where(
+        pending_deletions.c.table_id == table_id, func.starts_with(pending_deletions.c.path, f"{place}/")
+    )
+    return set(tx.execute(query).scalars())
+
+
 def cancel_deletions_of_directories(tx: Connection, table_id: int, place: str) -> list[str]:
     """Cancels the pending deletions of a directory and of directories below it. Returns their paths, with `/`."""
     gone = delete(pending_deletions).where(

@@ -358,11 +358,19 @@ def cancel(tx: Connection, job_id: int) -> bool:
 
 
 def trim(tx: Connection, table_id: int, keep: int) -> None:
-    """Removes all but the latest `keep` jobs of a table that have ended."""
+    """Removes all but the latest `keep` jobs of a table that have ended, and the last success of each action."""
     c = service_jobs.c
     ended = and_(c.table_id == table_id, c.state.in_(ENDED))
     older = select(c.id).where(ended).order_by(c.id.desc()).offset(keep).limit(1).scalar_subquery()
-    tx.execute(delete(service_jobs).where(ended, c.id <= older))
+    successes = select(func.max(c.id)).where(c.table_id == table_id, c.state == SUCCEEDED).group_by(c.action)
+    tx.execute(delete(service_jobs).where(ended, c.id <= older, c.id.not_in(successes)))
+
+
+def last_success(tx: Connection, table_id: int, action: str) -> int | None:
+    """When the latest job of an action succeeded, in milliseconds since 1970; None if none is known."""
+    c = service_jobs.c
+    latest = _ms(func.max(c.finished_at))
+    return tx.execute(select(latest).where(c.table_id == table_id, c.action == action, c.state == SUCCEEDED)).scalar()
 
 
 def table_of(tx: Connection, job_id: int) -> int | None:

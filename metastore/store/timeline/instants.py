@@ -15,6 +15,7 @@ from sqlalchemy import (
     and_,
     any_,
     bindparam,
+    case,
     cast,
     delete,
     exists,
@@ -32,6 +33,7 @@ from metastore.store.engine.prepared import Prepared
 from metastore.store.engine.read_set import Kind, record_read
 from metastore.store.schema.base import NAME
 from metastore.store.schema.snapshot import changelogs, data_files
+from metastore.store.schema.table import tables
 from metastore.store.schema.timeline import (
     changed_groups,
     instant_metadata,
@@ -485,22 +487,30 @@ def archive(tx: Connection, table_id: int, keep: int) -> int:
     return tx.execute(statement.values(archived=True)).rowcount
 
 
+ARCHIVED_DAYS = "timeline.archived-days"
+"""The property of a table that says after how many days its archived instants are removed: a whole number."""
+
+
 def forget_archived(tx: Connection, days: float, limit: int) -> int:
     """Removes archived instants, with their metadata, at most `limit`. Returns how many.
 
-    They were completed at least `days` ago, by the database's clock. Instants stay whose snapshots can be read, those
-    that have a changelog or follow one that has, and those that are still needed to check for conflicts.
+    They were completed at least `days` ago, or the days of their table's ARCHIVED_DAYS, by the database's clock.
+    Instants stay whose snapshots can be read, those that have a changelog or follow one that has, and those that are
+    still needed to check for conflicts.
     """
     now = cast(extract("epoch", func.clock_timestamp()), Float) * 1_000
+    own_days = tables.c.parameters[ARCHIVED_DAYS].astext
+    kept_days = case((own_days.regexp_match("^[0-9]{1,6}$"), cast(own_days, Float)), else_=days)
     followed = select(changelogs.c.position).where(
         changelogs.c.table_id == instants.c.table_id, changelogs.c.position <= instants.c.position
     )
     old = (
         select(instants.c.id)
         .join(timelines, timelines.c.table_id == instants.c.table_id)
+        .outerjoin(tables, tables.c.id == instants.c.table_id)
         .where(
             instants.c.archived,
-            instants.c.changed_at < now - days * 86_400_000,
+            instants.c.changed_at < now - kept_days * 86_400_000,
             instants.c.position < timelines.c.oldest_readable,
             instants.c.position <= timelines.c.forgotten,
             ~followed.exists(),
@@ -508,6 +518,12 @@ def forget_archived(tx: Connection, days: float, limit: int) -> int:
         .limit(limit)
     )
     return tx.execute(delete(instants).where(instants.c.id.in_(old))).rowcount
+
+
+def open_timestamps(tx: Connection, table_id: int) -> set[str]:
+    """The timestamps of a table's instants that aren't completed."""
+    query = select(instants.c.timestamp).where(instants.c.table_id == table_id, instants.c.position.is_(None))
+    return set(tx.execute(query).scalars())
 
 
 def with_many(tx: Connection, more_than: int) -> list[int]:

@@ -674,6 +674,50 @@ class PlanCleanRequest(Struct):
         self.limit = limit
 
 
+class FindOrphansRequest(Struct):
+    __slots__ = ('table', 'olderThanHours', 'after', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, olderThanHours: int | None = None, after: str | None = None) -> None:
+        self.table = table
+        self.olderThanHours = olderThanHours
+        self.after = after
+
+
+class OrphanFile(Struct):
+    __slots__ = ('path', 'size', 'modifiedAt', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('path', 'size', 'modifiedAt',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, path: str | None = None, size: int | None = None, modifiedAt: int | None = None) -> None:
+        self.path = path
+        self.size = size
+        self.modifiedAt = modifiedAt
+
+
+class FindOrphansResponse(Struct):
+    __slots__ = ('files', 'examined', 'last', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('files', 'examined',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, files: list[OrphanFile] | None = None, examined: int | None = None, last: str | None = None) -> None:
+        self.files = files
+        self.examined = examined
+        self.last = last
+
+
+class RemoveOrphansRequest(Struct):
+    __slots__ = ('table', 'paths', 'olderThanHours', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table', 'paths',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: TableReference | None = None, paths: list[str] | None = None, olderThanHours: int | None = None) -> None:
+        self.table = table
+        self.paths = paths
+        self.olderThanHours = olderThanHours
+
+
 class HudiInstant(Struct):
     __slots__ = ('timestamp', 'action', 'state', 'completedAs', 'metadata', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('timestamp', 'action', 'state',)
@@ -845,11 +889,11 @@ class PendingPlan(Struct):
 
 
 class ServiceFacts(Struct):
-    __slots__ = ('table', 'now', 'position', 'parameters', 'databaseParameters', 'inputFormat', 'keyed', 'paused', 'logFiles', 'logBytes', 'logGroups', 'mergedBytes', 'oldestLogAt', 'deltaCommits', 'smallFiles', 'smallBytes', 'smallBecome', 'unorderedFiles', 'unorderedBytes', 'baseFiles', 'baseBytes', 'cleanFiles', 'cleanBytes', 'oldestSupersededAt', 'plans', 'jobs', 'resumedAt', 'location', 'unpublishedPartitions', 'unpublishedCommits', 'unknown')
+    __slots__ = ('table', 'now', 'position', 'parameters', 'databaseParameters', 'inputFormat', 'keyed', 'paused', 'logFiles', 'logBytes', 'logGroups', 'mergedBytes', 'oldestLogAt', 'deltaCommits', 'smallFiles', 'smallBytes', 'smallBecome', 'unorderedFiles', 'unorderedBytes', 'baseFiles', 'baseBytes', 'cleanFiles', 'cleanBytes', 'oldestSupersededAt', 'plans', 'jobs', 'resumedAt', 'location', 'unpublishedPartitions', 'unpublishedCommits', 'orphansRemovedAt', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'now', 'position', 'parameters', 'databaseParameters', 'inputFormat', 'keyed', 'logFiles', 'logBytes', 'logGroups', 'mergedBytes', 'deltaCommits', 'smallFiles', 'smallBytes', 'smallBecome', 'unorderedFiles', 'unorderedBytes', 'baseFiles', 'baseBytes', 'cleanFiles', 'cleanBytes', 'plans', 'jobs',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, now: int | None = None, position: int | None = None, parameters: dict[str, str] | None = None, databaseParameters: dict[str, str] | None = None, inputFormat: str | None = None, keyed: bool | None = None, paused: str | None = None, logFiles: int | None = None, logBytes: int | None = None, logGroups: int | None = None, mergedBytes: int | None = None, oldestLogAt: int | None = None, deltaCommits: int | None = None, smallFiles: int | None = None, smallBytes: int | None = None, smallBecome: int | None = None, unorderedFiles: int | None = None, unorderedBytes: int | None = None, baseFiles: int | None = None, baseBytes: int | None = None, cleanFiles: int | None = None, cleanBytes: int | None = None, oldestSupersededAt: int | None = None, plans: list[PendingPlan] | None = None, jobs: list[ServiceJob] | None = None, resumedAt: int | None = None, location: str | None = None, unpublishedPartitions: int | None = None, unpublishedCommits: int | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, now: int | None = None, position: int | None = None, parameters: dict[str, str] | None = None, databaseParameters: dict[str, str] | None = None, inputFormat: str | None = None, keyed: bool | None = None, paused: str | None = None, logFiles: int | None = None, logBytes: int | None = None, logGroups: int | None = None, mergedBytes: int | None = None, oldestLogAt: int | None = None, deltaCommits: int | None = None, smallFiles: int | None = None, smallBytes: int | None = None, smallBecome: int | None = None, unorderedFiles: int | None = None, unorderedBytes: int | None = None, baseFiles: int | None = None, baseBytes: int | None = None, cleanFiles: int | None = None, cleanBytes: int | None = None, oldestSupersededAt: int | None = None, plans: list[PendingPlan] | None = None, jobs: list[ServiceJob] | None = None, resumedAt: int | None = None, location: str | None = None, unpublishedPartitions: int | None = None, unpublishedCommits: int | None = None, orphansRemovedAt: int | None = None) -> None:
         self.table = table
         self.now = now
         self.position = position
@@ -880,6 +924,7 @@ class ServiceFacts(Struct):
         self.location = location
         self.unpublishedPartitions = unpublishedPartitions
         self.unpublishedCommits = unpublishedCommits
+        self.orphansRemovedAt = orphansRemovedAt
 
 
 class RecordDecisionsRequest(Struct):
@@ -1031,6 +1076,10 @@ ReadChangesRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]
 InstantChanges.thrift_spec = f(None, (1, 'instant', 12, [Instant, None]), (2, 'added', 15, (12, [DataFile, None], False)), (3, 'removed', 15, (12, [DataFile, None], False)), (4, 'changelog', 15, (12, [DataFile, None], False)))
 ReadChangesResponse.thrift_spec = f(None, (1, 'changes', 15, (12, [InstantChanges, None], False)), (2, 'position', 10, None), (3, 'location', 11, 'UTF8'), (4, 'changelog', 2, None), (5, 'tableVersion', 10, None))
 PlanCleanRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'keepCommits', 8, None), (3, 'keepHours', 8, None), (4, 'keepVersions', 8, None), (5, 'limit', 8, None))
+FindOrphansRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'olderThanHours', 8, None), (3, 'after', 11, 'UTF8'))
+OrphanFile.thrift_spec = f(None, (1, 'path', 11, 'UTF8'), (2, 'size', 10, None), (3, 'modifiedAt', 10, None))
+FindOrphansResponse.thrift_spec = f(None, (1, 'files', 15, (12, [OrphanFile, None], False)), (2, 'examined', 10, None), (3, 'last', 11, 'UTF8'))
+RemoveOrphansRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'paths', 15, (11, 'UTF8', False)), (3, 'olderThanHours', 8, None))
 HudiInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'completedAs', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'))
 ImportHudiRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'location', 11, 'UTF8'), (3, 'properties', 13, (11, 'UTF8', 11, 'UTF8', False)), (4, 'instants', 15, (12, [HudiInstant, None], False)), (5, 'folder', 15, (12, [InstantKey, None], False)), (6, 'olderFiles', 13, (11, 'UTF8', 10, None, False)))
 ImportedInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'fresh', 2, None), (5, 'remark', 11, 'UTF8'))
@@ -1042,7 +1091,7 @@ JobRequest.thrift_spec = f(None, (1, 'action', 11, 'UTF8'), (2, 'instant', 11, '
 ServiceDecision.thrift_spec = f(None, (1, 'tableService', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'reason', 11, 'UTF8'), (4, 'figures', 11, 'UTF8'), (5, 'gain', 4, None), (6, 'cost', 4, None), (7, 'decidedAt', 10, None), (8, 'position', 10, None))
 ServiceFactsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'smallFileBytes', 10, None), (3, 'targetFileBytes', 10, None), (4, 'order', 11, 'BINARY'), (5, 'keepCommits', 8, None), (6, 'keepHours', 8, None), (7, 'keepVersions', 8, None))
 PendingPlan.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'fileGroups', 10, None), (6, 'jobState', 11, 'UTF8'), (7, 'jobFinishedAt', 10, None))
-ServiceFacts.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'now', 10, None), (3, 'position', 10, None), (4, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (5, 'databaseParameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (6, 'inputFormat', 11, 'UTF8'), (7, 'keyed', 2, None), (8, 'paused', 11, 'UTF8'), (9, 'logFiles', 10, None), (10, 'logBytes', 10, None), (11, 'logGroups', 10, None), (12, 'mergedBytes', 10, None), (13, 'oldestLogAt', 10, None), (14, 'deltaCommits', 10, None), (15, 'smallFiles', 10, None), (16, 'smallBytes', 10, None), (17, 'smallBecome', 10, None), (18, 'unorderedFiles', 10, None), (19, 'unorderedBytes', 10, None), (20, 'baseFiles', 10, None), (21, 'baseBytes', 10, None), (22, 'cleanFiles', 10, None), (23, 'cleanBytes', 10, None), (24, 'oldestSupersededAt', 10, None), (25, 'plans', 15, (12, [PendingPlan, None], False)), (26, 'jobs', 15, (12, [ServiceJob, None], False)), (27, 'resumedAt', 10, None), (28, 'location', 11, 'UTF8'), (29, 'unpublishedPartitions', 10, None), (30, 'unpublishedCommits', 10, None))
+ServiceFacts.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'now', 10, None), (3, 'position', 10, None), (4, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (5, 'databaseParameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (6, 'inputFormat', 11, 'UTF8'), (7, 'keyed', 2, None), (8, 'paused', 11, 'UTF8'), (9, 'logFiles', 10, None), (10, 'logBytes', 10, None), (11, 'logGroups', 10, None), (12, 'mergedBytes', 10, None), (13, 'oldestLogAt', 10, None), (14, 'deltaCommits', 10, None), (15, 'smallFiles', 10, None), (16, 'smallBytes', 10, None), (17, 'smallBecome', 10, None), (18, 'unorderedFiles', 10, None), (19, 'unorderedBytes', 10, None), (20, 'baseFiles', 10, None), (21, 'baseBytes', 10, None), (22, 'cleanFiles', 10, None), (23, 'cleanBytes', 10, None), (24, 'oldestSupersededAt', 10, None), (25, 'plans', 15, (12, [PendingPlan, None], False)), (26, 'jobs', 15, (12, [ServiceJob, None], False)), (27, 'resumedAt', 10, None), (28, 'location', 11, 'UTF8'), (29, 'unpublishedPartitions', 10, None), (30, 'unpublishedCommits', 10, None), (31, 'orphansRemovedAt', 10, None))
 RecordDecisionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'position', 10, None), (3, 'decisions', 15, (12, [ServiceDecision, None], False)), (4, 'jobs', 15, (12, [JobRequest, None], False)), (5, 'lookAgainAt', 10, None))
 ListJobsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'states', 15, (11, 'UTF8', False)), (3, 'limit', 8, None), (4, 'latestFirst', 2, None), (5, 'withLogs', 2, None))
 ListJobsResponse.thrift_spec = f(None, (1, 'jobs', 15, (12, [ServiceJob, None], False)), (2, 'now', 10, None))
@@ -1101,6 +1150,10 @@ for _cls in (
     InstantChanges,
     ReadChangesResponse,
     PlanCleanRequest,
+    FindOrphansRequest,
+    OrphanFile,
+    FindOrphansResponse,
+    RemoveOrphansRequest,
     HudiInstant,
     ImportHudiRequest,
     ImportedInstant,

@@ -1,14 +1,17 @@
 """Files that nothing refers to any more: one server deletes them, in bulk, and what it can't delete keeps no others."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from metastore.services.maintenance import file_deletions
+from metastore.services.timeline import orphan_files
 from metastore.services.wiring import Metastore
 from metastore.store.snapshot import data_files
 from metastore.warehouse import Warehouse, WarehouseError
+from metastore.wire.lake import FindOrphansRequest
 from tests.services.timeline.lake import LakeTable
 from tests.support import builders
 from tests.support.command import output
@@ -115,3 +118,24 @@ def test_a_lake_over_somebody_s_directory(metastore: Metastore, db: str, tmp_pat
     assert thesis.read_text() == "years of work"
     assert not staged.exists()
     assert table.metastore.pending_work.counts()[:2] == (0, 0)
+
+
+def test_a_search_for_orphan_files_goes_on_where_it_stopped(table: LakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orphan_files, "SECONDS", 0)
+    table.commit("a")
+    names = [f"202001010000000{number:02}.commit" for number in range(4)]
+    for name in names:
+        file = table.directory / ".instants" / name / "file"
+        file.parent.mkdir(parents=True)
+        file.write_text("rows")
+        os.utime(file, (1, 1))
+    after, found, calls = None, [], 0
+    while True:
+        some = table.metastore.orphan_files.find(FindOrphansRequest(table.reference, None, after))
+        found += [each.path for each in some.files]
+        calls += 1
+        after = some.last
+        if after is None:
+            break
+    assert found == [f".instants/{name}/file" for name in names]
+    assert calls == 4

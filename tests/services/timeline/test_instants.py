@@ -12,7 +12,7 @@ from metastore.clock import now_ms
 from metastore.services.instants.states import ACTIONS, READINESS, is_servers, next_timestamp, timestamp_at
 from metastore.services.wiring import Metastore
 from metastore.store.timeline import instants
-from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
+from metastore.wire.hive import InvalidObjectException, InvalidOperationException, NoSuchObjectException
 from metastore.wire.lake import BeginInstantRequest, FileGroup, InstantConflict, SnapshotGone, TableReference
 from tests.services.timeline.lake import DAY, LakeTable, file
 from tests.support import builders
@@ -259,6 +259,21 @@ def test_archived_instants_are_forgotten_when_nobody_can_read_them(table: LakeTa
     assert table.snapshot(asOfPosition=4).files
     with pytest.raises(SnapshotGone):
         table.snapshot(asOfPosition=3)
+
+
+def test_a_table_says_how_long_its_archive_is_kept(metastore: Metastore, db: str) -> None:
+    own = LakeTable(metastore, db, "own", parameters={"timeline.archived-days": "100"})
+    other = LakeTable(metastore, db, "other")
+    for table in (own, other):
+        for _ in range(26):
+            table.commit("a")
+        table.clean(table.clean_plan(keepCommits=23))
+        table.metastore.timeline_sweeper.sweep()
+    sweep_as_if_later(own)
+    assert len(own.instants(includeArchived=True)) == 27
+    assert len(other.instants(includeArchived=True)) == 24
+    with pytest.raises(InvalidObjectException, match="expected a whole number of days"):
+        LakeTable(metastore, db, "third", parameters={"timeline.archived-days": "soon"})
 
 
 def sweep_as_if_later(table: LakeTable) -> None:
