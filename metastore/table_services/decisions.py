@@ -99,7 +99,7 @@ def _plans(facts: Facts, policy: Policy) -> list[Decision]:
     if not policy.enabled or facts.paused is not None:
         return []
     found = []
-    for plan in sorted(facts.plans):
+    for plan in sorted(facts.plans, key=lambda each: (each.timestamp, each.action)):
         if plan.action not in (COMPACTION, CLUSTERING) or plan.job_state in ("pending", "running"):
             continue
         figures = {"file_groups": plan.file_groups, "requested": plan.requested_at}

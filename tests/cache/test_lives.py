@@ -429,7 +429,13 @@ def lead(life: Life, kind: str, outermost: str) -> None:
     life.do("change", kind)
 
 
-LIVES = [(kind, outermost) for kind in THINGS for outermost in path_to(kind)]
+LIVES = [
+    (kind, outermost)
+    for kind in THINGS
+    for outermost in path_to(kind)
+    # The calls about indexes are older than catalogs: they reach Hive's own alone.
+    if (kind, outermost) != ("index", "catalog")
+]
 
 
 @pytest.fixture(scope="module")
