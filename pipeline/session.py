@@ -1,6 +1,7 @@
 """The Spark session of a job."""
 
 import os
+import sys
 from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
@@ -28,6 +29,8 @@ def start_session(
     Raises UserError for a setting or URI of another form, and if no metastore answers.
     """
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if master.startswith("local"):  # else Spark would run functions by the python3 of the PATH, without our packages
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         with ReconnectingClient(connect_to(uri), retry_seconds=retry_seconds) as metastore:
             warehouse = metastore.call(lambda client: client.get_config_value("hive.metastore.warehouse.dir", ""))
