@@ -89,14 +89,14 @@ class State:
     def parse(cls, metadata: bytes | None) -> "State | None":
         """The state in an instant's metadata; None if it isn't one of a capture.
 
-        Raises CaptureError for that of a capture of messages.
+        Raises CaptureError for that of another kind of source.
         """
         sent = sent_state(metadata)
         if sent is None:
             return None
         if "kind" in sent:
-            raise CaptureError("the raw table is that of a capture with --debezium: give another with --into")
-        tables = {name: _progress(each) for name, each in sent.pop("tables").items()}
+            raise CaptureError("the raw table has the changes of another kind of source: give another with --into")
+        tables = {name: sent_progress(each) for name, each in sent.pop("tables").items()}
         rereads = {name: {tuple(key) for key in keys} for name, keys in sent.pop("rereads").items()}
         return cls(**sent, tables=tables, rereads=rereads)
 
@@ -111,7 +111,8 @@ def sent_state(metadata: bytes | None) -> dict[str, Any] | None:
     return sent if isinstance(sent, dict) else None
 
 
-def _progress(sent: Mapping[str, Any]) -> TableProgress:
+def sent_progress(sent: Mapping[str, Any]) -> TableProgress:
+    """A table's progress in an instant's metadata."""
     after = sent["after"]
     return TableProgress(
         **{

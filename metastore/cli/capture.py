@@ -17,9 +17,12 @@ from metastore.cli.output import counted, json_option, print_json, print_list, p
 from metastore.errors import UserError
 
 if TYPE_CHECKING:
+    from metastore.capture.any_state import AnyState
     from metastore.capture.capture import Capture
     from metastore.capture.debezium.capture import DebeziumCapture
     from metastore.capture.debezium.state import DebeziumState
+    from metastore.capture.mysql.capture import MysqlCapture
+    from metastore.capture.mysql.state import MysqlState
     from metastore.capture.state import State
     from metastore.client.lake import LakeClient
 
@@ -41,7 +44,8 @@ def capture() -> None:
     """Capture the changes of a database into a raw table.
 
     SOURCE is a URL such as postgresql://capture@db.example/shop. The password comes from PGPASSWORD, from a file
-    (~/.pgpass, PGPASSFILE) or from a service (?service=shop). With --debezium it is a file or a directory of Debezium's
+    (~/.pgpass, PGPASSFILE) or from a service (?service=shop); that of mysql://capture@db.example/shop, a MariaDB, from
+    MYSQL_PWD or ~/.my.cnf. With --debezium it is a file or a directory of Debezium's
     messages, or kafka://host:port?topic=NAME. `metastore capture SOURCE …` is `metastore capture run SOURCE …`.
 
     \b
@@ -78,6 +82,9 @@ def _slot_of(slot: str | None, into: str) -> str:
 @uri_option
 @click.option("--slot", metavar="NAME", help="The replication slot. [default: metastore_DATABASE_TABLE]")
 @click.option(
+    "--table", "tables", multiple=True, metavar="DATABASE.TABLE", help="MariaDB: these only. [default: the database's]"
+)
+@click.option(
     "--debezium", is_flag=True, help="SOURCE has Debezium's messages: files of JSON lines, or topics of Kafka."
 )
 @click.option("--key", "keys", multiple=True, metavar="SCHEMA.TABLE=COLUMN,…", help="A key that messages don't give.")
@@ -107,6 +114,7 @@ def run(
     into: str,
     uri: str,
     slot: str | None,
+    tables: tuple[str, ...],
     debezium: bool,
     keys: tuple[str, ...],
     kafka_options: str | None,
@@ -123,6 +131,7 @@ def run(
     Examples:
       metastore capture run postgresql://capture@db.example/shop --publication lake --into raw.shop
       metastore capture run 'postgresql:///?service=shop' --publication lake --into raw.shop --once
+      metastore capture run mysql://capture@db.example/shop --into raw.shop
       metastore capture run /landing/shop --debezium --into raw.shop
       metastore capture run 'kafka://broker:9092?topic=shop.public.orders' --debezium --into raw.shop
     """
@@ -130,7 +139,10 @@ def run(
 
     from metastore.client.lake import LakeClient
 
-    make: Callable[[LakeClient], Capture | DebeziumCapture]
+    make: Callable[[LakeClient], Capture | DebeziumCapture | MysqlCapture]
+    is_mysql = source.partition("://")[0] in ("mysql", "mariadb")
+    if tables and (debezium or not is_mysql):
+        raise click.UsageError("--table is for MariaDB: a publication says which tables of Postgres are captured")
     if debezium:
         make = _messages(source, into, keys, kafka_options, interval=interval, new_snapshot=new_snapshot)
         if publication is not None or slot is not None:
@@ -138,6 +150,11 @@ def run(
     else:
         if keys or kafka_options:
             raise click.UsageError("--key and --kafka-options go with --debezium")
+        if is_mysql and (publication is not None or slot is not None):
+            raise click.UsageError("--publication and --slot are for Postgres")
+    if is_mysql and not debezium:
+        make = _mysql(source, into, tables, interval=interval, alarm_bytes=alarm_bytes, new_snapshot=new_snapshot)
+    elif not debezium:
         make = _database(
             source, into, publication, slot, interval=interval, alarm_bytes=alarm_bytes, new_snapshot=new_snapshot
         )
@@ -169,12 +186,22 @@ def _database(
     from metastore.capture.capture import Capture, Options
 
     scheme = source.partition("://")[0]
-    if scheme in ("mysql", "mariadb", "kafka"):
+    if scheme == "kafka":
         raise UserError(f"{scheme} is captured from Debezium's messages alone: give these, and --debezium")
     if publication is None:
         raise click.UsageError("Missing option '--publication'.")
     made = Options(source=source, publication=publication, into=into, slot=_slot_of(slot, into), **options)
     return lambda client: Capture(client, made)
+
+
+def _mysql(source: str, into: str, tables: tuple[str, ...], **options: Any) -> Callable[["LakeClient"], "MysqlCapture"]:
+    """What makes the capture of a MariaDB."""
+    try:
+        from metastore.capture.mysql.capture import MysqlCapture, MysqlOptions
+    except ModuleNotFoundError as error:
+        raise UserError(f"{error.name} is missing: pip install 'lake-metastore[mysql]'") from None
+    made = MysqlOptions(source=source, into=into, tables=tables, **options)
+    return lambda client: MysqlCapture(client, made)
 
 
 def _messages(
@@ -207,11 +234,11 @@ def _properties(path: str) -> dict[str, str]:
     return found
 
 
-def _report(running: "Capture | DebeziumCapture") -> None:
+def _report(running: "Capture | DebeziumCapture | MysqlCapture") -> None:
     """Says on stderr how far the capture has come, every other second at most."""
     next_report = time.monotonic() + _PROGRESS_SECONDS
 
-    def report(state: "State | DebeziumState") -> None:
+    def report(state: "AnyState") -> None:
         nonlocal next_report
         if time.monotonic() < next_report:
             return
@@ -243,22 +270,28 @@ def status(source: str | None, into: str, uri: str, alarm_bytes: int, as_json: b
       metastore capture status postgresql://capture@db.example/shop --into raw.shop
     """
     from metastore.capture.debezium.state import DebeziumState
+    from metastore.capture.mysql.state import MysqlState
     from metastore.capture.positions import format_lsn
 
     state = _state(uri, into)
     if isinstance(state, DebeziumState):
         _print_messages(state, as_json=as_json)
         return
-    found: dict[str, object] = {
-        "slot": state.slot,
-        "publication": state.publication,
-        "epoch": state.epoch,
-        "position": format_lsn(state.lsn),
-        "batches": state.batch,
-        "snapshot": "done" if state.is_snapshot_done else "reading",
-    }
+    found: dict[str, object]
+    if isinstance(state, MysqlState):
+        found = {"server": state.server, "epoch": state.epoch, "position": str(state.position)}
+    else:
+        found = {
+            "slot": state.slot,
+            "publication": state.publication,
+            "epoch": state.epoch,
+            "position": format_lsn(state.lsn),
+        }
+    found |= {"batches": state.batch, "snapshot": "done" if state.is_snapshot_done else "reading"}
     trouble = None
-    if source is not None:
+    if source is not None and isinstance(state, MysqlState):
+        trouble = _log_status(source, state, alarm_bytes, found)
+    elif source is not None and not isinstance(state, MysqlState):
         trouble = _slot_status(source, state, alarm_bytes, found)
     tables = [(name, each.phase.value, each.rows) for name, each in sorted(state.tables.items())]
     if as_json:
@@ -288,6 +321,25 @@ def _print_messages(state: "DebeziumState", *, as_json: bool) -> None:
         print_record(found)
         print_list("table", ("table", "rows"), tables)
         print_list("place", ("place", "next offset"), offsets)
+
+
+def _log_status(source: str, state: "MysqlState", alarm_bytes: int, found: dict[str, object]) -> str | None:
+    """Adds what is known of a MariaDB's log; returns what is wrong with it."""
+    from metastore.capture.errors import SlotLost
+    from metastore.capture.mysql.source import open_source
+
+    with open_source(source) as opened:
+        try:
+            opened.check_position(state.position, state.gtid)
+        except SlotLost as lost:
+            return str(lost)
+        behind = opened.behind(state.position)
+    found["lag_bytes"] = behind
+    return (
+        f"{behind:,} bytes of the source's log aren't captured: is the capture running?"
+        if behind > alarm_bytes
+        else None
+    )
 
 
 def _slot_status(source: str, state: "State", alarm_bytes: int, found: dict[str, object]) -> str | None:
@@ -372,13 +424,13 @@ def _slot_name(uri: str, into: str) -> str:
 
     state = _state(uri, into)
     if not isinstance(state, State):
-        raise UserError(f"{into} has Debezium's messages: there is no slot")
+        raise UserError(f"{into} isn't captured from Postgres: there is no slot")
     return state.slot
 
 
-def _state(uri: str, into: str) -> "State | DebeziumState":
+def _state(uri: str, into: str) -> "AnyState":
     """How far a capture has come. Raises UserError for a table that none writes."""
-    from metastore.capture.debezium.state import any_state
+    from metastore.capture.any_state import any_state
     from metastore.capture.raw_table import RawTable
     from metastore.client.lake import LakeClient
     from metastore.wire.hive import NoSuchObjectException

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass, field
 
 from metastore.capture.errors import CaptureError
-from metastore.capture.state import METADATA_KEY, State, sent_state
+from metastore.capture.state import METADATA_KEY, sent_state
 
 KIND = "debezium"
 
@@ -59,19 +59,13 @@ class DebeziumState:
     def parse(cls, metadata: bytes | None) -> "DebeziumState | None":
         """The state in an instant's metadata; None if it isn't one of a capture.
 
-        Raises CaptureError for that of a capture from a database.
+        Raises CaptureError for that of another kind of source.
         """
         sent = sent_state(metadata)
         if sent is None:
             return None
         if sent.pop("kind", None) != KIND:
-            raise CaptureError("the raw table is that of a capture from a database: give another with --into")
+            raise CaptureError("the raw table has the changes of another kind of source: give another with --into")
         offsets = {name: Offset(**each) for name, each in sent.pop("offsets").items()}
         tables = {name: TableState(**{**each, "key": tuple(each["key"])}) for name, each in sent.pop("tables").items()}
         return cls(**sent, offsets=offsets, tables=tables)
-
-
-def any_state(metadata: bytes | None) -> State | DebeziumState | None:
-    """The state of either kind of capture in an instant's metadata; None if it isn't one of a capture."""
-    is_of_messages = (sent_state(metadata) or {}).get("kind") == KIND
-    return DebeziumState.parse(metadata) if is_of_messages else State.parse(metadata)

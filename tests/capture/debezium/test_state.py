@@ -2,7 +2,8 @@
 
 import pytest
 
-from metastore.capture.debezium.state import DebeziumState, Offset, TableState, any_state
+from metastore.capture.any_state import any_state
+from metastore.capture.debezium.state import DebeziumState, Offset, TableState
 from metastore.capture.errors import CaptureError
 from metastore.capture.state import State
 

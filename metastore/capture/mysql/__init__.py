@@ -1,0 +1,1 @@
+"""Capture from MariaDB, by its binary log."""

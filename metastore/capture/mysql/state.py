@@ -1,0 +1,67 @@
+"""How far a capture from MariaDB has come. Like that of the others, it is part of each of its instants."""
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from metastore.capture.errors import CaptureError
+from metastore.capture.mysql.positions import Position
+from metastore.capture.state import METADATA_KEY, Phase, TableProgress, sent_progress, sent_state
+
+KIND = "mysql"
+
+
+@dataclass
+class MysqlState:
+    """A capture after one of its instants.
+
+    `server`: the source's server_id. `position`: what is before it in the log is written. `gtid`: of the last
+    transaction before it; empty if there was none yet. `epoch` grows with each snapshot of all tables anew, `batch` is
+    the number of the instant. `dropped`: tables that are made anew when they come again.
+    """
+
+    server: int
+    position: Position
+    gtid: str = ""
+    epoch: int = 1
+    batch: int = 0
+    tables: dict[str, TableProgress] = field(default_factory=dict)
+    dropped: set[str] = field(default_factory=set)
+
+    @property
+    def stream(self) -> str:
+        """The name of the stream whose batches are numbered."""
+        return KIND
+
+    @property
+    def is_snapshot_done(self) -> bool:
+        """Whether all rows have been read that were there when their tables were first seen."""
+        return all(each.phase is Phase.DONE for each in self.tables.values())
+
+    def copy(self) -> "MysqlState":
+        return dataclasses.replace(self, tables=dict(self.tables), dropped=set(self.dropped))
+
+    def advance(self, table: str, **changes: Any) -> None:
+        """Changes what is known of a table; fields as of TableProgress."""
+        self.tables[table] = dataclasses.replace(self.tables[table], **changes)
+
+    def metadata(self, rows: int) -> bytes:
+        """The metadata of an instant that wrote some rows."""
+        sent = {"kind": KIND, **dataclasses.asdict(self), "dropped": sorted(self.dropped)}
+        return json.dumps({"operation": "capture", "rows": rows, METADATA_KEY: sent}, separators=(",", ":")).encode()
+
+    @classmethod
+    def parse(cls, metadata: bytes | None) -> "MysqlState | None":
+        """The state in an instant's metadata; None if it isn't one of a capture.
+
+        Raises CaptureError for that of another kind of source.
+        """
+        sent = sent_state(metadata)
+        if sent is None:
+            return None
+        if sent.pop("kind", None) != KIND:
+            raise CaptureError("the raw table has the changes of another kind of source: give another with --into")
+        tables = {name: sent_progress(each) for name, each in sent.pop("tables").items()}
+        position, dropped = Position(*sent.pop("position")), set(sent.pop("dropped"))
+        return cls(**sent, position=position, tables=tables, dropped=dropped)
