@@ -28,6 +28,7 @@ from metastore.client.closing import Closing
 HEARTBEAT_SECONDS = 0.5
 
 _LOG_IS_GONE = 1236  # ER_MASTER_FATAL_ERROR_READING_BINLOG
+_STANDALONE = 1  # of a GTID event: one statement follows, without an end of its own
 _COMPRESSED = range(165, 172)  # events of log_bin_compress
 
 logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)
@@ -88,6 +89,7 @@ class Log(Closing):
         self._position = position
         self._tables: dict[tuple[int, bytes], tuple[Any, tuple[LogTable, Sequence[Read]]]] = {}
         self._in_transaction = False
+        self._is_alone = False
         self._reader = BinLogStreamReader(
             connection_settings=source.stream_settings,
             server_id=secrets.randbelow((1 << 31) - 1_000) + 1_000,
@@ -144,7 +146,7 @@ class Log(Closing):
             case WriteRowsEvent() | UpdateRowsEvent() | DeleteRowsEvent():
                 yield from self._rows(event)
             case MariadbGtidEvent():
-                self._in_transaction = True
+                self._in_transaction, self._is_alone = True, bool(event.flags & _STANDALONE)
                 yield Begin(at.number, event.gtid, event.gtid_seq_no, event.timestamp * 1_000_000)
             case XidEvent():
                 yield self._ended(at)
@@ -224,7 +226,7 @@ class Log(Closing):
                 " start again with --new-snapshot"
             )
         yield from _schema_change(text, schema, self._wanted)
-        if word != "SAVEPOINT":
+        if self._is_alone:  # else rows follow, as of CREATE TABLE … SELECT, and the end of the transaction
             yield self._ended(at)
 
 
