@@ -46,7 +46,7 @@ setup-tests:
 	@tools/setup.sh --spark35
 
 setup-logins:
-	@tools/setup.sh --spark35 --logins
+	@tools/setup.sh --spark35 --logins --mariadb
 
 setup-bench:
 	@tools/setup.sh --jdbc --spark35

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the virtual environments and sees to Java. Usage: tools/setup.sh [--spark35] [--jdbc] [--logins]
+# Makes the virtual environments and sees to Java. Usage: tools/setup.sh [--spark35] [--jdbc] [--logins] [--mariadb]
 #
 # .venv holds the server, its tests and PySpark 4, .venv-spark35 (with --spark35) PySpark 3.5 alone. Packages come from
 # the lock files, checked by their hashes. What Debian has to bring (venv, Java; with --jdbc Postgres' driver for Java,
@@ -7,7 +7,8 @@
 # install. A second run does nothing until a lock file changes.
 #
 # --logins adds what logins by Kerberos and LDAP need: libraries that pip compiles, and Debian's servers for the tests.
-# Where that can't be had, one line says so, and those tests are skipped.
+# --mariadb brings MariaDB for the tests of its capture. Where these can't be had, one line says so, and those tests are
+# skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -147,6 +148,11 @@ make_logins() {
     fi
 }
 
+make_mariadb() (
+    PATH=$PATH:/usr/sbin
+    command -v mariadbd >/dev/null || apt_install "MariaDB is missing" mariadb-server-core
+)
+
 make_java
 make_environment .venv requirements/dev.lock
 for option in "$@"; do
@@ -154,6 +160,7 @@ for option in "$@"; do
         --spark35) make_environment .venv-spark35 requirements/spark35.lock ;;
         --jdbc) make_driver ;;
         --logins) make_logins ;;
+        --mariadb) make_mariadb || say "without MariaDB, tests of its capture are skipped" ;;
         *) fail "no such option: $option" ;;
     esac
 done
