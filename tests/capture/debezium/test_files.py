@@ -198,4 +198,4 @@ def test_the_commands(landing: Landing, metastore_server: MetastoreServer) -> No
     )
     assert "give another table" in invoke("run", str(landing.directory / "1.json"), "--debezium", *uri, code=1)
     assert "no file and no directory" in invoke("run", "/nowhere", "--debezium", *uri, code=1)
-    assert "Debezium's messages alone" in invoke("mysql://db/shop", *uri, code=1)
+    assert "Debezium's messages alone" in invoke("kafka://db/shop", *uri, code=1)
