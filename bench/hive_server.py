@@ -30,6 +30,7 @@ class HiveOnPostgres(HiveReference):
 
     java_options = ("-Xmx2g",)
     threads = (200, 1000)
+    log_level = "warn"
 
     def __init__(self, directory: Path, url: URL, warehouse: Path) -> None:
         """Starts it on an empty database. Raises UserError without the driver."""

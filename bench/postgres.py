@@ -18,9 +18,9 @@ CONNECTIONS = 300
 
 
 class LoopbackPostgres:
-    """As the server runs it for itself, but reached through TCP with a password: Java knows no Unix sockets.
+    """As the server runs it for itself, and reached through TCP with a password, too: Java knows no Unix sockets.
 
-    Both servers reach it the same way. Started when made.
+    Started when made.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -39,6 +39,10 @@ class LoopbackPostgres:
             connection.execute(text("SELECT pg_reload_conf()"))
             self.version = str(connection.execute(text("SHOW server_version")).scalar_one()).split()[0]
             self._admin = local
+
+    def local(self, url: URL) -> URL:
+        """A database as a program on the same host best reaches it: through the Unix socket."""
+        return self._admin.set(database=url.database)
 
     def create(self, database: str) -> URL:
         """Makes an empty database; where it is."""

@@ -2,16 +2,23 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import structlog
 
 from metastore.cache.changes import Changes
 from metastore.cache.stamp import Stamp
+from metastore.server.cache_lease import CacheLease
 from metastore.store.cache import cache_changes
+from metastore.store.engine import local_peer
 from metastore.store.engine.async_connection import LoopConnection, Rows
 
 IDLE_SECONDS = 30.0
 """The longest time between two polls, so that changes are not purged before this worker has seen them."""
+
+LEASE_POLLS = 10
+LEASE_SECONDS = 0.1
+"""After so many polls, and so long a time, without a change a lease is taken: reads are frequent and changes rare."""
 
 Then = Callable[[bool], None]
 """Called after a poll with True, or with False if no poll was possible."""
@@ -23,7 +30,8 @@ class InvalidationPolls:
     """Runs invalidation polls and adds their results to `Changes`.
 
     A request that joins waits for a poll that begins later: that sees all that was acknowledged before. Polls pause
-    when the database takes long over one; requests then go on without the cache.
+    when the database takes long over one; requests then go on without the cache. While there is a lease, the last poll
+    still says what holds, and no request waits.
     """
 
     def __init__(self, url: str, changes: Changes, begin_anew: Callable[[], None]) -> None:
@@ -33,6 +41,10 @@ class InvalidationPolls:
         self._database = LoopConnection(
             url, cache_changes.PREPARE, name="metastore cache", ready=self._is_ready, lost=self._was_lost
         )
+        self._lease = CacheLease(url) if local_peer.through_unix_socket(url) else None
+        self._polled_under = 0  # the number of the lease after whose beginning the last poll began
+        self._unchanged = 0  # polls since the last change
+        self._changed_at = 0.0  # by the loop's clock
         self._ready = False
         self._waiting: list[Then] = []
         self._asking: list[Then] = []
@@ -43,18 +55,31 @@ class InvalidationPolls:
         self._loop = asyncio.get_running_loop()
         self._last = self._loop.time()
         self._database.open()
+        if self._lease is not None:
+            self._lease.open()
         self._loop.call_later(IDLE_SECONDS, self._not_idle)
 
     def stop(self) -> None:
         self._stopped = True
         self._database.close()
+        if self._lease is not None:
+            self._lease.close()
         self._was_lost()
 
     def join(self, then: Then) -> None:
-        """Calls `then` after the next poll that begins; at once if no poll is possible."""
-        if not self._ready:
+        """Calls `then` after the next poll that begins; at once if there is a lease, or no poll is possible."""
+        if self.leased():
+            then(True)
+        elif not self._ready:
             then(False)
-            return
+        else:
+            self._poll(then)
+
+    def leased(self) -> bool:
+        """Whether the last poll says what holds now: there has been a lease since before it, and there is now."""
+        return self._polled_under != 0 and self._lease is not None and self._lease.holds() == self._polled_under
+
+    def _poll(self, then: Then) -> None:
         self._waiting.append(then)
         if not self._asking and not self._planned:
             # Later, so that the other requests that have arrived share the poll.
@@ -91,14 +116,35 @@ class InvalidationPolls:
             return False
         stamp = Stamp.of(found.incarnation, found.snapshot)
         self._changes.add(stamp, found.floor, found.changes, complete=found.complete)
+        self._consider_lease(changed=bool(found.changes))
         return True
+
+    def _consider_lease(self, *, changed: bool) -> None:
+        """Takes a lease if that may spare polls."""
+        self._unchanged = 0 if changed else self._unchanged + 1
+        if changed:
+            self._changed_at = self._last
+        elif (
+            self._lease is not None
+            and self._unchanged >= LEASE_POLLS
+            and self._last - self._changed_at >= LEASE_SECONDS
+            and self._lease.may_be_taken()
+        ):
+            self._lease.take(self._lease_taken)
+
+    def _lease_taken(self) -> None:
+        if self._ready and self._lease is not None:
+            self._poll(partial(self._polled, self._lease.holds()))
+
+    def _polled(self, lease: int, known: bool) -> None:
+        self._polled_under = lease if known else 0
 
     def _is_ready(self) -> None:
         self._ready = True
         self.join(_nothing)  # entries from Redis can be judged from now on
 
     def _was_lost(self) -> None:
-        self._ready = False
+        self._ready, self._polled_under = False, 0
         waiting, self._waiting, self._asking = [*self._asking, *self._waiting], [], []
         for then in waiting:
             self._loop.call_soon(self._call, then, False)
@@ -106,8 +152,8 @@ class InvalidationPolls:
     def _not_idle(self) -> None:
         if self._stopped:
             return
-        if self._loop.time() - self._last >= IDLE_SECONDS / 2:
-            self.join(_nothing)
+        if self._ready and self._loop.time() - self._last >= IDLE_SECONDS / 2:
+            self._poll(_nothing)
         self._loop.call_later(IDLE_SECONDS, self._not_idle)
 
     @staticmethod

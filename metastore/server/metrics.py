@@ -4,8 +4,10 @@ All processes of a server write to files of one directory (prometheus-client's m
 answers `/metrics` adds them up. `start` has to come before the first count: prometheus-client chooses its mode once.
 """
 
+import collections
 import functools
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from metastore.wire.lake import EventGroup
 
 if TYPE_CHECKING:
-    from prometheus_client import Metric
+    from prometheus_client import Histogram, Metric
 
 Outcome = Literal["ok", "exception", "failure"]
 """`exception`: one that the method declares, such as NoSuchObjectException. `failure`: anything else."""
@@ -215,6 +217,45 @@ def connection_opened() -> None:
 def connection_closed() -> None:
     """Take back `connection_opened`."""
     _metrics().connections.dec()
+
+
+class Tally:
+    """Counts of the event loop that are too frequent to be shown one by one. Event loop only.
+
+    They are what `bytes_received`, `bytes_sent`, `cache_answered` and `request_finished` count; `show` passes them on.
+    """
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._answered: dict[bytes, list[tuple[float, int]]] = {}
+
+    def answered(self, method: bytes, seconds: float, sent: int) -> None:
+        """Counts a request that was answered from the memory, with so many bytes."""
+        if (answered := self._answered.get(method)) is None:
+            answered = self._answered[method] = []
+        answered.append((seconds, sent))
+
+    def show(self) -> None:
+        """Adds to the metrics what was counted since the last call."""
+        if self.received:
+            bytes_received(self.received)
+            self.received = 0
+        if not self._answered:
+            return
+        metrics, answered, self._answered = _metrics(), self._answered, {}
+        for method, calls in answered.items():
+            name = method.decode()
+            metrics.requests_of(name, "ok").inc(len(calls))
+            metrics.cache_answers_of("memory").inc(len(calls))
+            bytes_sent(sum(sent for _, sent in calls))
+            _observe(metrics.request_seconds_of(name), [seconds for seconds, _ in calls])
+
+
+def _observe(histogram: "Histogram", values: Sequence[float]) -> None:
+    """Observes many values at once. By prometheus-client, one takes longer than to answer a request."""
+    histogram._sum.inc(sum(values))
+    for place, count in collections.Counter(bisect_left(histogram._upper_bounds, value) for value in values).items():
+        histogram._buckets[place].inc(count)
 
 
 def bytes_received(count: int) -> None:

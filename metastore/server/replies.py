@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import structlog
 
 from metastore.api.registry import HANDLERS
+from metastore.api.rights.naming import Requirement
 from metastore.api.session import Session
 from metastore.cache.changes import Changes, Kept
 from metastore.cache.entry import Entry
@@ -34,6 +35,8 @@ log = structlog.get_logger(__name__)
 
 _LARGEST_PART = 4  # one reply may take this part of the memory, as a divisor
 _LONG_KEY = 256  # bytes; longer arguments are hashed
+_RECOGNISED = 4_000  # messages, for each kind of session
+_RECOGNISED_BYTES = 1_024  # of the longest of them
 _WAITS = 3  # of a request, for the same read by another one
 _WAIT_SECONDS = 0.5
 _RENEW_SECONDS = cache_changes.KEEP_SECONDS / 2  # valid entries are sent to Redis again so often
@@ -47,6 +50,14 @@ class Waiter(Protocol):
 
     def work(self) -> None:
         """Reads the reply from the database, in a request's thread, and passes it to `Replies.loaded`."""
+
+
+class Recognised(NamedTuple):
+    """What is known of a message that has come before: its key in the cache, and the rights that a caller needs."""
+
+    method: bytes
+    key: bytes
+    needs: tuple[Requirement, ...]
 
 
 @dataclass(slots=True)
@@ -73,6 +84,8 @@ class Replies:
         self._memory = Memory(capacity)
         self._shared = shared
         self._methods = frozenset(name.encode() for name, handler in HANDLERS.items() if handler.cached)
+        # By what a message is but for its number. Sessions are of four kinds: a key depends on that.
+        self._recognised: tuple[dict[bytes, Recognised], ...] = ({}, {}, {}, {})
         self._reading: dict[bytes, list[CacheRequest]] = {}  # by key that is being read: who waits
         self.largest = capacity // _LARGEST_PART
         """Bytes of the longest reply that is cached."""
@@ -96,6 +109,37 @@ class Replies:
         if len(arguments) > _LONG_KEY:
             arguments = hashlib.sha256(arguments).digest()
         return b"%s %d%d " % (method, session.hive4, session.include_uncommitted) + arguments
+
+    def recognise(self, message: bytes, arguments: int, session: Session, known: Recognised) -> None:
+        """Remembers a whole message in the unframed binary protocol, so that `recognised` finds it.
+
+        `arguments`: where they begin in it.
+        """
+        if len(message) > _RECOGNISED_BYTES or not message.startswith(_STRICT_CALL):
+            return
+        of_session = self._recognised[2 * session.hive4 + session.include_uncommitted]
+        if len(of_session) >= _RECOGNISED:
+            of_session.clear()
+        of_session[message[7 : arguments - 4] + message[arguments:]] = known
+
+    def recognised(self, data: bytes, session: Session) -> tuple[Recognised, int] | None:
+        """What is known of bytes that are exactly one message which came before, and where its arguments begin.
+
+        Messages are the same if all is but the number that the client gives to a call.
+        """
+        if not data.startswith(_STRICT_CALL):
+            return None
+        end = 8 + data[7] if len(data) > 8 else 8
+        known = self._recognised[2 * session.hive4 + session.include_uncommitted].get(data[7:end] + data[end + 4 :])
+        return None if known is None else (known, end + 4)
+
+    def at_once(self, key: bytes) -> bytes | None:
+        """The kept reply that is the truth at this moment; None if only Postgres can say what is."""
+        entry = self._memory.get(key)
+        if entry is None or not self._polls.leased() or not self._changes.holds(entry):
+            return None
+        self._renew(key, entry)
+        return entry.body
 
     def holds(self, kept: Kept) -> bool:
         """Whether something that was read from the database still holds, as of the last poll."""
@@ -208,4 +252,6 @@ def _entry(body: bytes | None, read: ReadSet | None) -> Entry | None:
     return Entry(body, Stamp.of(read.incarnation, read.snapshot), read.objects)
 
 
+# A call's version and type, and the first three of the four bytes of its name's length.
+_STRICT_CALL = b"\x80\x01\x00\x01\x00\x00\x00"
 _SINCE_HIVE_4 = frozenset(name.encode() for name in NEW_SINCE_2_3)

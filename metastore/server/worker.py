@@ -58,6 +58,7 @@ _REFUSAL_LOG_SECONDS = 10.0
 _COUNT_SECONDS = 5.0  # between counts of pending work
 _QUEUE_LOOK_SECONDS = 1.0
 _AUTHORIZATION_LOOK_SECONDS = 1.0
+_TALLY_SECONDS = 0.1
 _DRAIN_LOOK_SECONDS = 0.05
 
 log = structlog.get_logger(__name__)
@@ -218,6 +219,7 @@ class Worker:
             event_notifier=EventNotifier(loop, threads),
             memory=MemoryBudget(settings.max_request_memory),
             foreign_clients=ForeignClients(),
+            tally=metrics.Tally(),
             replies=self._replies,
             logins=logins,
         )
@@ -238,12 +240,14 @@ class Worker:
         if settings.idle_timeout_seconds:
             self._close_idle(settings.idle_timeout_seconds)
         self._count_queued()
+        self._show_tally()
         on_ready()
         await stop.wait()
         loop.remove_reader(parent_alive)
         if self._notices is not None:
             self._notices.stop()
         await self._drain()
+        self._context.tally.show()
         if self._replies is not None:
             self._replies.stop()
 
@@ -265,6 +269,10 @@ class Worker:
     def _count_queued(self) -> None:
         metrics.requests_queued(for_thread=self._context.threads.waiting, for_memory=self._context.memory.waiting)
         self._loop.call_later(_QUEUE_LOOK_SECONDS, self._count_queued)
+
+    def _show_tally(self) -> None:
+        self._context.tally.show()
+        self._loop.call_later(_TALLY_SECONDS, self._show_tally)
 
     # -- accepting -------------------------------------------------------------------------------------------
 

@@ -19,12 +19,12 @@ from tests.support.jvm import pyspark_jars
 
 LOG_CONFIGURATION = """
 status = error
-rootLogger.level = info
+rootLogger.level = {level}
 rootLogger.appenderRef.out.ref = out
 appender.out.type = Console
 appender.out.name = out
 appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = %d{HH:mm:ss} %p %c{1} %m%n%ex
+appender.out.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}} %m%n%ex
 """
 
 
@@ -44,6 +44,7 @@ class HiveReference:
     #: Settings of this version, beside those of all versions.
     own_settings: dict[str, str] = {}
     log_configuration = "hive-log4j2.properties"
+    log_level = "info"
     java_options: Sequence[str] = ("-Xmx512m", *jvm.SMALL)
     #: Fewest and most, one for each connection.
     threads = (8, 64)
@@ -92,7 +93,7 @@ class HiveReference:
             f"<property><name>{escape(k)}</name><value>{escape(v)}</value></property>\n" for k, v in properties.items()
         )
         (conf / "hive-site.xml").write_text(f"<configuration>\n{body}</configuration>\n")
-        (conf / self.log_configuration).write_text(LOG_CONFIGURATION)
+        (conf / self.log_configuration).write_text(LOG_CONFIGURATION.format(level=self.log_level))
 
     def _class_path(self) -> list[Path]:
         return [jvm.pyspark_class_path()]

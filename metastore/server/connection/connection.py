@@ -182,7 +182,7 @@ class Connection(asyncio.Protocol):
         return Session(self._id, peer, include_uncommitted=self._include_uncommitted)
 
     def data_received(self, data: bytes) -> None:
-        metrics.bytes_received(len(data))
+        self.context.tally.received += len(data)
         self.state.data_received(data)
 
     def eof_received(self) -> bool:

@@ -9,6 +9,7 @@ from metastore.server.credentials.logins import Logins
 from metastore.server.dispatch import Dispatcher
 from metastore.server.foreign_clients import ForeignClients
 from metastore.server.memory_budget import MemoryBudget
+from metastore.server.metrics import Tally
 from metastore.server.replies import Replies
 from metastore.server.threads import ThreadPool
 from metastore.wire.scanner import Limits
@@ -43,5 +44,6 @@ class WorkerContext:
     event_notifier: EventNotifier
     memory: MemoryBudget
     foreign_clients: ForeignClients
+    tally: Tally
     replies: Replies | None = None
     logins: Logins | None = None

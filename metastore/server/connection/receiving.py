@@ -1,9 +1,10 @@
 """The states in which a message arrives."""
 
 import asyncio
+from typing import ClassVar
 
 from metastore.server.connection.connection import Connection, State
-from metastore.server.connection.looking_up import answer
+from metastore.server.connection.looking_up import answer, answer_at_once
 from metastore.server.connection.replying import refuse, reject_foreign
 from metastore.wire import protocols
 from metastore.wire.foreign import Foreign
@@ -24,6 +25,9 @@ class Receiving(State):
 
     __slots__ = ("_idle_since", "_timer")
 
+    messages_follow: ClassVar[bool] = True
+    """Whether nothing lies between a reply and the next message."""
+
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self._idle_since: float | None = None  # None while a message arrives, or is about to be taken
@@ -40,6 +44,9 @@ class Receiving(State):
             self._timer.cancel()
 
     def data_received(self, data: bytes) -> None:
+        if self._idle_since is not None and self.messages_follow and answer_at_once(self.connection, data):
+            self._idle_since = self.connection.context.loop.time()
+            return
         self._idle_since = None
         self.connection.inbox.add(data)
         self._take()

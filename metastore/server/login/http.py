@@ -341,6 +341,8 @@ class ReceivingBody(Receiving):
 
     __slots__ = ("_layer",)
 
+    messages_follow = False
+
     def __init__(self, layer: HttpLayer, connection: Connection) -> None:
         super().__init__(connection)
         self._layer = layer

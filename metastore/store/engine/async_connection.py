@@ -26,12 +26,20 @@ class LoopConnection:
     """
 
     def __init__(
-        self, url: str, prepared: str, *, name: str, ready: Callable[[], None], lost: Callable[[], None]
+        self,
+        url: str,
+        prepared: str,
+        *,
+        name: str,
+        ready: Callable[[], None],
+        lost: Callable[[], None],
+        unasked: Callable[[], None] | None = None,
     ) -> None:
         """`url`: the database as a SQLAlchemy URL. `name`: the application name that Postgres shows.
 
         `prepared`: a statement that is executed on each new connection; then `ready` is called. `lost`: called when the
-        connection is lost; the pending answer then never comes.
+        connection is lost; the pending answer then never comes. `unasked`: called when something arrives that is no
+        answer; it has to read that from the socket, or to `reconnect`.
         """
         parsed = make_url(url)
         self._parameters = {
@@ -43,6 +51,7 @@ class LoopConnection:
         self._prepared = prepared
         self._ready = ready
         self._lost = lost
+        self._unasked = unasked
         self._connection: psycopg2.extensions.connection | None = None
         self._cursor: psycopg2.extensions.cursor | None = None
         self._then: Callable[[], None] | None = None
@@ -60,6 +69,17 @@ class LoopConnection:
         """Closes the connection for good."""
         self._closed = True
         self._drop()
+
+    @property
+    def descriptor(self) -> int:
+        """The connection's file descriptor, -1 without a connection."""
+        return self._fd
+
+    def reconnect(self, seconds: float) -> None:
+        """Closes the connection, and connects anew after so many seconds."""
+        self._drop()
+        if not self._closed:
+            self._loop.call_later(seconds, self._connect)
 
     def ask(self, statement: str, values: Sequence[object], then: Callable[[Rows], None]) -> None:
         """Executes a statement and calls `then` with its rows. Call it after `ready`, and after the last answer."""
@@ -101,6 +121,9 @@ class LoopConnection:
     def _poll(self) -> None:
         """Continues the pending operation as far as the socket allows."""
         if self._connection is None:
+            return
+        if self._then is None and self._unasked is not None:
+            self._unasked()
             return
         try:
             state = self._connection.poll()

@@ -28,3 +28,12 @@ cache_state = Table(
     prefixes=["UNLOGGED"],
     comment="one row, or none since a crash",
 )
+
+
+cache_lease = Table(
+    "cache_lease",
+    metadata,
+    Column("nothing", Boolean),
+    prefixes=["UNLOGGED"],
+    comment="always empty: its locks are the leases of caches",
+)
