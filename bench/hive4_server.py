@@ -14,7 +14,7 @@ CACHED_STORE = {
     "metastore_rawstore_impl": "org.apache.hadoop.hive.metastore.cache.CachedStore",
     "metastore_cached_rawstore_max_cache_memory": "1gb",
 }
-"""What switches Hive's cache on. The rest is its default: changes of this server are seen at once, others' in a minute."""
+"""Switches Hive's cache on. Otherwise it has its defaults: others' changes are seen within a minute."""
 
 OPENED = (
     "java.io",

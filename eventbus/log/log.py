@@ -6,12 +6,13 @@ sequencer gives numbers to all new events, under a lock. Every reader runs the s
 own changes. If one change began after another was committed, its event has the greater id, and so the greater number.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import timedelta
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from eventbus.log import group_positions, payloads
 from eventbus.log.schema import event_groups, event_log, events
@@ -79,10 +80,13 @@ _FIELDS = (
     *("type", "catalog", "database_name", "table_name", "notifications"),
     *("time", "user_name", "connection", "payload"),
 )
-# A text, since every write appends one: SQLAlchemy's own way takes as long as Postgres does.
-_APPENDED_ONE = (
-    f"INSERT INTO events ({', '.join(_FIELDS)}) VALUES ({', '.join(f'%({name})s' for name in _FIELDS)}) RETURNING id"
+# Prepared by hand, since every write appends one: SQLAlchemy's own way takes as long as Postgres does.
+_PREPARE = (
+    f"PREPARE append_event AS INSERT INTO events ({', '.join(_FIELDS)})"
+    f" VALUES ({', '.join(f'${place}' for place in range(1, len(_FIELDS) + 1))}) RETURNING id"
 )
+_APPEND_ONE = f"EXECUTE append_event ({', '.join(f'%({name})s' for name in _FIELDS)})"
+_IS_PREPARED = "append_event is prepared"  # on a connection
 
 
 def append(tx: Connection, new: Sequence[NewEvent]) -> list[int]:
@@ -104,48 +108,26 @@ def append(tx: Connection, new: Sequence[NewEvent]) -> list[int]:
     if not rows:
         return []
     if len(rows) == 1:
-        return [tx.exec_driver_sql(_APPENDED_ONE, rows[0]).scalar_one()]
+        return [_append_one(tx, rows[0])]
     return list(tx.scalars(_APPENDED, rows))
 
 
-def has_unnumbered(tx: Connection) -> bool:
-    """Whether there are committed events without a number."""
-    return tx.execute(select(events.c.id).where(events.c.number.is_(None)).limit(1)).first() is not None
+def _append_one(tx: Connection, row: Mapping[str, Any]) -> int:
+    with closing(tx.connection.cursor()) as cursor:
+        if _IS_PREPARED not in tx.info:
+            cursor.execute(_PREPARE)
+            tx.info[_IS_PREPARED] = True
+        cursor.execute(_APPEND_ONE, row)
+        [(number,)] = cursor.fetchall()
+        return int(number)
 
 
-def number(tx: Connection) -> Positions:
-    """Gives numbers to all committed events without one, and notifies CHANNEL. Returns the new positions.
+def number(tx: Connection) -> None:
+    """Gives numbers to all committed events without one, and notifies CHANNEL.
 
     A concurrent call waits, and then sees the numbers that the first has given.
     """
-    before = Positions(*tx.execute(select(*_POSITIONS).with_for_update()).one())
-    fresh = (
-        select(
-            events.c.id,
-            func.row_number().over(order_by=events.c.id).label("place"),
-            (func.sum(events.c.notifications).over(order_by=events.c.id) - events.c.notifications).label("earlier"),
-        )
-        .where(events.c.number.is_(None))
-        .cte("fresh")
-    )
-    numbered = tx.execute(
-        update(events)
-        .where(events.c.id == fresh.c.id)
-        .values(
-            number=before.last + fresh.c.place,
-            first_notification=before.last_notification + fresh.c.earlier + 1,
-        )
-        .returning(events.c.number, events.c.notifications)
-    ).all()
-    if not numbered:
-        return before
-    after = before._replace(
-        last=before.last + len(numbered),
-        last_notification=before.last_notification + sum(row.notifications for row in numbered),
-    )
-    tx.execute(update(event_log).values(last_number=after.last, last_notification=after.last_notification))
-    tx.execute(text("SELECT pg_notify(:channel, :last)"), {"channel": CHANNEL, "last": str(after.last)})
-    return after
+    tx.exec_driver_sql("SELECT number_events()").close()
 
 
 _POSITIONS = (

@@ -50,9 +50,8 @@ class Struct:
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return all(getattr(self, n) == getattr(other, n) for n in self.field_names()) and (
-            getattr(self, "unknown", b"") == getattr(other, "unknown", b"")
-        )
+        values = _values_of(type(self))  # type: ignore[arg-type]  # mypy: unhashable instances
+        return values(self) == values(other) and getattr(self, "unknown", b"") == getattr(other, "unknown", b"")
 
     __hash__ = None  # type: ignore[assignment]  # structs are mutable
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import create_engine, func
+from sqlalchemy import create_engine, func, select
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import NullPool
 from thrift.Thrift import TException
@@ -201,7 +201,7 @@ def test_any_order_of_commits(engine: Engine, steps: list[tuple[str, int]]) -> N
                 if step == "commit":
                     committed.append(names)
                     with engine.connect() as tx:
-                        assert log.has_unnumbered(tx)
+                        assert tx.scalar(select(func.count()).where(schema.events.c.number.is_(None)))
             elif step == "number":
                 number()
             elif step == "read":
@@ -246,7 +246,8 @@ def test_old_events_are_removed_in_order(engine: Engine) -> None:
     with engine.begin() as tx:
         log.append(tx, 7 * [_event("t", 2)])
     with engine.begin() as tx:
-        last = log.number(tx).last
+        log.number(tx)
+        last = log.positions(tx).last
         for place, old in enumerate([9, 8, 1, 7, 6, 5, 1]):
             tx.execute(
                 schema.events.update()

@@ -73,7 +73,8 @@ class Log:
 
     def last(self) -> int:
         with self._engine.begin() as tx:
-            return log.number(tx).last
+            log.number(tx)
+            return log.positions(tx).last
 
     def after(self, number: int) -> list[Event]:
         with self._engine.connect() as tx:

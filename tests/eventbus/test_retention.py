@@ -54,7 +54,8 @@ def commit(engine: Engine, count: int = 1) -> int:
     with engine.begin() as tx:
         log.append(tx, count * [NewEvent(EventType.ALTER_TABLE, 1, Origin(), "hive", "d", "t", 1, {})])
     with engine.begin() as tx:
-        return log.number(tx).last
+        log.number(tx)
+        return log.positions(tx).last
 
 
 def kept(engine: Engine) -> int:

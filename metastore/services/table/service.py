@@ -337,7 +337,12 @@ class TableService:
                 if row is None:
                     raise InvalidOperationException(f"{given.plain(database)}.{table} table not found")
                 old = hive_objects.table_of(row)
-                self._check_altered(row, old, new, value, context, any_type=incompatible_types_allowed)
+                body = splice.descriptor_body(value.sd)
+                same = body == row.descriptor
+                if same:  # what follows need not compare it, column by column
+                    assert old.sd is not None
+                    value.sd = old.sd.replace(location=value.sd.location)
+                self._check_altered(row, old, new, value, context, any_type=same or incompatible_types_allowed)
                 _check_key(tx, row, old, value)
                 database_id = row.database_id
                 if new_name != old_name:
@@ -347,8 +352,10 @@ class TableService:
                     self._relocate(tx, row, value)
                     self._refresh_statistics(old, value, context, renamed=new_name != old_name)
                 check_columns(value.sd.cols)
-                self._change_columns(tx, row, old, value, cascade)
-                tables.change(tx, row.id, database_id, hive_objects.table_values(value, _keep_descriptor(tx, value)))
+                if not same:
+                    self._change_columns(tx, row, old, value, cascade)
+                descriptor = row.descriptor_id if same else descriptors.keep(tx, [body])[body]
+                tables.change(tx, row.id, database_id, hive_objects.table_values(value, descriptor))
                 value.tableName = new_name.table
                 self._events.table(tx, EventType.ALTER_TABLE, old, value.replace(id=row.id))
         except Conflict:

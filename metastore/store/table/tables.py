@@ -107,6 +107,10 @@ _JOINED = (
 _OF_DATABASE = (catalogs.c.name == bindparam("catalog"), databases.c.name == bindparam("database"))
 _OF_NAME = tables.c.name == bindparam("table")
 _NAMED = Prepared(_JOINED.where(*_OF_DATABASE, _OF_NAME))
+_NAMED_LOCKED = {
+    lock: Prepared(_JOINED.where(*_OF_DATABASE, _OF_NAME).with_for_update(**for_update(lock), of=tables))
+    for lock in (RowLock.SHARED, RowLock.EXCLUSIVE)
+}
 _BY_ID = Prepared(_JOINED.where(tables.c.id == bindparam("table_id")))
 _LOCK = {
     (lock, every): Prepared(
@@ -154,23 +158,16 @@ def _within(query: Select[Any], name: DatabaseName) -> Select[Any]:
 
 def find(tx: Connection, name: TableName, lock: RowLock = RowLock.NOT) -> TableRow | None:
     """The table of that name."""
-    if lock is not RowLock.NOT and not _lock_rows(tx, name.of_database, lock, name.table):
-        return None
-    row = _NAMED.first(tx, name._asdict())
+    if lock is RowLock.NOT:
+        row = _NAMED.first(tx, name._asdict())
+    else:
+        # In one message, and two statements: one that waited for another change looks at the changed row next to the
+        # descriptor it found before, and if the table has another descriptor by then, it finds nothing.
+        row = _NAMED_LOCKED[lock].first(tx, name._asdict(), after=[_LOCK[lock, False]])
     if row is None:
         mark_uncacheable()  # nothing tells of a table that isn't there
         return None
     return _row(row)
-
-
-def _lock_rows(tx: Connection, database: DatabaseName, lock: RowLock, table: str | None = None) -> bool:
-    """Locks a table's row, or those of all tables of a database in the order of their names; whether there is one.
-
-    A statement of its own, before rows are read: one that waited for another change looks at the changed row next to
-    the descriptor it found before, and if the table has another descriptor by then, it finds nothing.
-    """
-    values = {"catalog": database.catalog, "database": database.database, "table": table}
-    return _LOCK[lock, table is None].execute(tx, values) > 0
 
 
 def find_by_id(tx: Connection, table_id: int, lock: RowLock = RowLock.NOT) -> TableRow | None:
@@ -210,7 +207,7 @@ def find_matching(
 def find_all(tx: Connection, database: DatabaseName, lock: RowLock = RowLock.NOT) -> list[TableRow]:
     """All tables of a database in the order of their names."""
     if lock is not RowLock.NOT:
-        _lock_rows(tx, database, lock)
+        _LOCK[lock, True].execute(tx, {"catalog": database.catalog, "database": database.database})
     _note_names(tx, database)
     return [_row(row) for row in tx.execute(_within(_JOINED, database).order_by(tables.c.name))]
 
