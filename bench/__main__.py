@@ -14,6 +14,7 @@ from metastore.errors import UserError
 
 BENCHMARKS = {
     "hive": "calls of every kind, ours beside Hive's own server on the same Postgres (a quarter of an hour)",
+    "hive4": "reads and small writes beside Hive 4's server, with its cache and without (ten minutes)",
     "scale": "large tables and databases, thousands of connections, long replies (five minutes)",
     "events": "the event log: writing beside it, its latency and its throughput",
     "costs": "what calls of each kind cost Postgres, and what it keeps of them",

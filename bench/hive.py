@@ -68,8 +68,13 @@ def _sides(options: Options, on: Stage) -> Iterator[AbstractContextManager[Side]
     else:
         source = None if options.against == "ours" else Path(options.against).absolute()
         other = warehouses / "other"
-        yield sides.ours(java, home / "other", postgres.create("other"), other, source=source, name="other")
-    yield sides.ours(java, home / "ours", postgres.create("ours"), warehouses / "ours", redis=options.redis)
+        yield sides.ours(
+            java, home / "other", postgres.local(postgres.create("other")), other, source=source, name="other"
+        )
+    # Java knows no Unix sockets. Ours, beside its Postgres, uses one.
+    yield sides.ours(
+        java, home / "ours", postgres.local(postgres.create("ours")), warehouses / "ours", redis=options.redis
+    )
 
 
 class _Measure:

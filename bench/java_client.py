@@ -63,14 +63,27 @@ class Java:
 
     def load(self, host: str, port: int, call: Call, clients: int, seconds: float) -> list[float]:
         """So many clients make the same call as fast as they are answered; the seconds that each call took."""
-        found = self._jvm.bench.Load.run(host, port, call.encoded(), clients, round(seconds * 1000))
-        nanos = array.array("q", found)
-        nanos.byteswap()
-        return [number / 1e9 for number in nanos]
+        return _seconds(self._jvm.bench.Load.run(host, port, call.encoded(), clients, round(seconds * 1000)))
+
+    def load_rounds(self, host: str, port: int, rounds: Sequence[Sequence[Call]], seconds: float) -> list[float]:
+        """A client for each of `rounds` makes its calls again and again; the seconds that each call took."""
+        lists = self._jvm.java.util.ArrayList
+        encoded = lists()
+        for calls in rounds:
+            encoded.add(lists())
+            for call in calls:
+                encoded[-1].add(call.encoded())
+        return _seconds(self._jvm.bench.Load.runRounds(host, port, encoded, round(seconds * 1000)))
 
     def echo(self, host: str, port: int, call: Call, length: int) -> Any:
         """A server that answers this call as that one does, in so many bytes; it has a `port()` and a `close()`."""
         return self._jvm.bench.Echo(host, port, call.encoded(), length)
+
+
+def _seconds(times: bytes) -> list[float]:
+    nanos = array.array("q", times)
+    nanos.byteswap()
+    return [number / 1e9 for number in nanos]
 
 
 class RawClient:

@@ -366,10 +366,10 @@ def _partition_changes(sizes: Sizes) -> list[Operation]:
         Operation("alter a partition", alter, most=100),
         Operation("drop a partition", drop, most=100),
     ]
-    return single + [operation for count in sizes.bulk for operation in _bulk(count)]
+    return single + [operation for count in sizes.bulk for operation in bulk(count)]
 
 
-def _bulk(count: int) -> list[Operation]:
+def bulk(count: int) -> list[Operation]:
     shape = Shape(COLUMNS, count)
     few = count <= 100
 

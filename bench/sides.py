@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
+from bench.hive4_server import Hive4OnPostgres
 from bench.hive_server import HiveOnPostgres
 from bench.java_client import HiveClient, Java, RawClient
 from bench.shapes import Shape
@@ -51,6 +52,15 @@ def hive(java: Java, directory: Path, url: URL, warehouse: Path) -> Iterator[Sid
 
 
 @contextmanager
+def hive4(java: Java, directory: Path, url: URL, warehouse: Path, *, cached: bool) -> Iterator[Side]:
+    """Hive 4's own server, with its cache or without."""
+    directory.mkdir()
+    with Hive4OnPostgres(directory, url, warehouse, cached=cached) as server:
+        name = "Hive 4, CachedStore" if cached else "Hive 4"
+        yield from _side(name, java, server.host, server.port, None)
+
+
+@contextmanager
 def ours(
     java: Java,
     directory: Path,
@@ -74,22 +84,27 @@ def ours(
             options += ["--cache-redis-url", stack.enter_context(RedisServer(directory / "redis")).url]
         server = MetastoreServer(directory / "data", *options, environment=environment)
         stack.enter_context(server)
-        client = stack.enter_context(ThriftClient(server.host, server.port, timeout=TIMEOUT_SECONDS))
-
-        def multiply(table: str, shape: Shape) -> None:
-            for start in range(1, shape.partitions, AT_ONCE):
-                numbers = range(start, min(start + AT_ONCE, shape.partitions))
-                client.add_partitions([shape.partition(table, number) for number in numbers])
-
-        yield from _side(name, java, server.host, server.port, server.pid, multiply)
+        yield from _side(name, java, server.host, server.port, server.pid)
 
 
 def _side(
-    name: str, java: Java, host: str, port: int, pid: int | None, multiply: Callable[[str, Shape], None]
+    name: str,
+    java: Java,
+    host: str,
+    port: int,
+    pid: int | None,
+    multiply: Callable[[str, Shape], None] | None = None,
 ) -> Iterator[Side]:
+    """`multiply`: see `Side.fill`. By default the partitions are added by calls."""
     with ExitStack() as stack:
         thrift = stack.enter_context(ThriftClient(host, port, timeout=TIMEOUT_SECONDS))
+
+        def add(table: str, shape: Shape) -> None:
+            for start in range(1, shape.partitions, AT_ONCE):
+                numbers = range(start, min(start + AT_ONCE, shape.partitions))
+                thrift.add_partitions([shape.partition(table, number) for number in numbers])
+
         raw, client = java.raw_client(host, port), java.hive_client(host, port)
         stack.callback(raw.close)
         stack.callback(client.close)
-        yield Side(name, host, port, pid, thrift, raw, client, multiply)
+        yield Side(name, host, port, pid, thrift, raw, client, multiply or add)

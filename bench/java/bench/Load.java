@@ -16,13 +16,17 @@ public final class Load {
 
     /** Runs so many clients for so long; the nanoseconds of every call, each in eight bytes. */
     public static byte[] run(String host, int port, byte[] request, int clients, long millis) throws Exception {
-        ExecutorService threads = Executors.newFixedThreadPool(clients);
+        var ready = new CyclicBarrier(clients);
+        List<Callable<long[]>> tasks = new ArrayList<>();
+        for (int number = 0; number < clients; number++) {
+            tasks.add(() -> client(host, port, request, ready, millis));
+        }
+        return timesOf(tasks);
+    }
+
+    private static byte[] timesOf(List<Callable<long[]>> tasks) throws Exception {
+        ExecutorService threads = Executors.newFixedThreadPool(tasks.size());
         try {
-            var ready = new CyclicBarrier(clients);
-            List<Callable<long[]>> tasks = new ArrayList<>();
-            for (int number = 0; number < clients; number++) {
-                tasks.add(() -> client(host, port, request, ready, millis));
-            }
             List<long[]> all = new ArrayList<>();
             for (Future<long[]> one : threads.invokeAll(tasks)) {
                 all.add(one.get());
@@ -32,6 +36,35 @@ public final class Load {
             return bytes.array();
         } finally {
             threads.shutdown();
+        }
+    }
+
+    /** Each client makes the calls of its own round again and again, and reads each reply to its end. */
+    public static byte[] runRounds(String host, int port, List<List<byte[]>> rounds, long millis) throws Exception {
+        var ready = new CyclicBarrier(rounds.size());
+        List<Callable<long[]>> tasks = new ArrayList<>();
+        for (List<byte[]> round : rounds) {
+            tasks.add(() -> rounds(host, port, round, ready, millis));
+        }
+        return timesOf(tasks);
+    }
+
+    private static long[] rounds(String host, int port, List<byte[]> round, CyclicBarrier ready, long millis)
+            throws Exception {
+        try (var client = new RawClient(host, port)) {
+            ready.await();
+            long end = System.nanoTime() + millis * 1_000_000;
+            var times = new long[1 << 10];
+            int count = 0;
+            while (System.nanoTime() < end) {
+                for (byte[] request : round) {
+                    if (count == times.length) {
+                        times = Arrays.copyOf(times, 2 * count);
+                    }
+                    times[count++] = client.walk(request)[0];
+                }
+            }
+            return Arrays.copyOf(times, count);
         }
     }
 
