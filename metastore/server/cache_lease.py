@@ -108,15 +108,18 @@ class CacheLease:
     def _answered(self, taken: str | None, backend: str | None) -> None:
         if taken == "f":
             self._end()
-        elif taken is None or not local_peer.is_backend(self._database.descriptor, int(backend or 0)):
-            log.info("the cache asks Postgres at each read", reason="this connection can't hold a lease")
-            self.close()
-        else:
-            assert self._socket is not None and self._then is not None
-            self._arrivals.register(self._socket, select.POLLIN)
+            return
+        assert self._socket is not None and self._then is not None
+        self._arrivals.register(self._socket, select.POLLIN)
+        if taken is not None and local_peer.is_backend(self._database.descriptor, int(backend or 0)):
             self._number += 1
             self._taken, self._taken_at = self._number, self._loop.time()
             self._then()
+        elif self._arrivals.poll(0):  # the session has ended meanwhile, and its process with it
+            self._end()
+        else:
+            log.info("the cache asks Postgres at each read", reason="this connection can't hold a lease")
+            self.close()
 
     def _end(self) -> None:
         """The lease has ended, or could not be taken. Another one needs another session."""

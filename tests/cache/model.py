@@ -106,11 +106,17 @@ class Worker(NamedTuple):
     since: int = 0
     asked: int | None = None  # the moment at which the poll under way began
     answer: Answer | None = None
+    lease: bool = False  # it holds one
+    asked_under_lease: bool = False  # the poll under way began after that
+    learnt_under_lease: bool = False  # and so did the last one
     held: Entry | None = None
 
 
 class World(NamedTuple):
-    """`pool` is the cache. `unrecorded` is for mutants: changes whose rows come later."""
+    """`pool` is the cache. `changing` are transactions that have ended all leases and keep others from beginning.
+
+    `unrecorded` is for mutants: changes whose rows come later.
+    """
 
     postgres: Postgres
     workers: tuple[Worker, ...]
@@ -118,12 +124,18 @@ class World(NamedTuple):
     history: tuple[tuple[int, ...], ...] = ((0, 0),)  # what the values have been
     copy: Postgres | None = None  # of the data directory, made while Postgres was down
     incarnations: int = 1
+    changing: frozenset[int] = frozenset()
     transactions: int = 0
     crashes: int = 0
     purges: int = 0
     restores: int = 0
     restarts: int = 0
+    leases: int = 0
     unrecorded: frozenset[Change] = frozenset()
+
+    def without_leases(self) -> "World":
+        lost = {"lease": False, "asked_under_lease": False, "learnt_under_lease": False}
+        return self._replace(workers=tuple(each._replace(**lost) for each in self.workers))
 
     def with_worker(self, number: int, worker: Worker) -> "World":
         return self._replace(workers=(*self.workers[:number], worker, *self.workers[number + 1 :]))
@@ -131,7 +143,7 @@ class World(NamedTuple):
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much may happen; polls and abandoned polls are not counted."""
+    """How much may happen; polls and abandoned polls are not counted. `leases`: how many are taken."""
 
     transactions: int
     crashes: int = 0
@@ -139,6 +151,7 @@ class Bounds:
     restores: int = 0
     restarts: int = 0
     workers: int = 1
+    leases: int = 0
 
 
 class Protocol:
@@ -215,6 +228,26 @@ class Protocol:
         """The change rows are of the transaction that changes."""
         return world._replace(postgres=postgres._replace(changes=postgres.changes | changed))
 
+    def end_leases(self, world: World) -> World:
+        """A transaction that is about to record a change ends all leases, and waits until they have ended."""
+        return world.without_leases()
+
+    def may_take_lease(self, world: World) -> bool:
+        """No transaction has recorded a change that it hasn't committed yet."""
+        return not world.changing
+
+    def lose_connections(self, world: World) -> World:
+        """Postgres crashes or is stopped: the sessions that hold leases end."""
+        return world.without_leases()
+
+    def reads_ask_nobody(self, worker: Worker) -> bool:
+        """There is a lease, and a poll was made that began after it had been taken."""
+        return worker.lease and worker.learnt_under_lease
+
+    def polled(self, worker: Worker) -> Worker:
+        """A worker that has learnt of a poll: whether that began under the lease that there is now."""
+        return worker._replace(learnt_under_lease=worker.asked_under_lease, asked_under_lease=False)
+
     def crash(self, postgres: Postgres) -> Postgres:
         """Unlogged tables are empty afterwards, and nobody knows of ids that were not on the disk."""
         durable = postgres.durable
@@ -253,9 +286,14 @@ def database_steps(world: World, protocol: Protocol, bounds: Bounds) -> Iterator
         begun = postgres._replace(next_xid=xid + 1, running=postgres.running | {xid})
         yield f"{xid} begins", world._replace(postgres=begun, transactions=world.transactions + 1)
     for xid in postgres.running:
-        yield f"{xid} aborts", world._replace(postgres=postgres.end(xid))
+        ended = world._replace(changing=world.changing - {xid})
+        yield f"{xid} aborts", ended._replace(postgres=postgres.end(xid))
+        if bounds.leases and xid not in world.changing:
+            changing = protocol.end_leases(world)._replace(changing=world.changing | {xid})
+            yield f"{xid} ends the leases", changing
+            continue
         for thing in (0, 1):
-            yield f"{xid} changes {thing} and commits", committed(world, xid, thing, protocol)
+            yield f"{xid} changes {thing} and commits", committed(ended, xid, thing, protocol)
     if postgres.row is None:
         made = postgres._replace(row=world.incarnations)
         yield "an incarnation begins", world._replace(postgres=made, incarnations=world.incarnations + 1)
@@ -266,12 +304,14 @@ def database_steps(world: World, protocol: Protocol, bounds: Bounds) -> Iterator
         yield "old changes are purged", world._replace(postgres=purged, purges=world.purges + 1)
     if world.crashes < bounds.crashes:
         crashed = protocol.crash(postgres)
-        yield "Postgres crashes", world._replace(postgres=crashed, crashes=world.crashes + 1, unrecorded=frozenset())
+        down = protocol.lose_connections(world)._replace(unrecorded=frozenset(), changing=frozenset())
+        yield "Postgres crashes", down._replace(postgres=crashed, crashes=world.crashes + 1)
     if world.restores < bounds.restores and world.copy is None and not postgres.running:
         yield "Postgres is copied while it is down", world._replace(copy=postgres)
     elif world.restores < bounds.restores and world.copy is not None:
         back = world.copy._replace(start=postgres.start + 1)
-        restored = world._replace(postgres=back, history=(*world.history, back.values), restores=world.restores + 1)
+        down = protocol.lose_connections(world)._replace(changing=frozenset())
+        restored = down._replace(postgres=back, history=(*world.history, back.values), restores=world.restores + 1)
         yield "the copy is put back", restored
 
 
@@ -289,7 +329,8 @@ def worker_steps(world: World, protocol: Protocol, bounds: Bounds) -> Iterator[t
     now = len(world.history) - 1
     for number, worker in enumerate(world.workers):
         if worker.asked is None:
-            yield f"worker {number} asks", world.with_worker(number, worker._replace(asked=now))
+            asking = worker._replace(asked=now, asked_under_lease=worker.lease)
+            yield f"worker {number} asks", world.with_worker(number, asking)
         elif worker.answer is None:
             answer = protocol.answer(world.postgres, worker.seen)
             yield f"worker {number} is answered", world.with_worker(number, worker._replace(answer=answer))
@@ -298,10 +339,14 @@ def worker_steps(world: World, protocol: Protocol, bounds: Bounds) -> Iterator[t
             lost = protocol.lose(idle, worker.answer)
             yield f"the answer to worker {number} is lost", world.with_worker(number, lost)
             idle = idle._replace(since=protocol.last_read_served(worker.asked, now))
+            idle = protocol.polled(idle)
             learnt = protocol.learn(idle, worker.answer, world.pool, too_many=False)
             yield f"worker {number} learns of changes", world.with_worker(number, learnt)
             flooded = protocol.learn(idle, worker.answer, world.pool, too_many=True)
             yield f"worker {number} gets too many changes", world.with_worker(number, flooded)
+        if world.leases < bounds.leases and not worker.lease and protocol.may_take_lease(world):
+            leased = world.with_worker(number, worker._replace(lease=True))
+            yield f"worker {number} takes a lease", leased._replace(leases=world.leases + 1)
         for entry in world.pool:
             anew = protocol.stamped_anew(worker, entry)
             if anew is not None and anew not in world.pool:
@@ -315,7 +360,9 @@ def wrong_reads(world: World, protocol: Protocol) -> Iterator[str]:
     """What reads could return now and must not."""
     for number, worker in enumerate(world.workers):
         for reply, things in REPLIES.items():
-            right = {tuple(values[each] for each in things) for values in world.history[worker.since :]}
+            # Under a lease a read may arrive at any moment, this one included.
+            since = len(world.history) - 1 if protocol.reads_ask_nobody(worker) else worker.since
+            right = {tuple(values[each] for each in things) for values in world.history[since:]}
             for entry in world.pool:
                 value = tuple(entry.values[each] for each in things)
                 if value not in right and protocol.good(worker, entry, things):

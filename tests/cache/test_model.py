@@ -24,6 +24,7 @@ FEW = [
     Bounds(transactions=2, purges=1),
     Bounds(transactions=2, restores=1),
     Bounds(transactions=2, restarts=1),
+    Bounds(transactions=2, leases=2),
 ]
 MANY = [
     Bounds(transactions=3),
@@ -35,6 +36,12 @@ MANY = [
     Bounds(transactions=2, restores=1, crashes=1),
     Bounds(transactions=3, purges=2),
     Bounds(transactions=2, purges=1, workers=2),
+    Bounds(transactions=2, crashes=1, leases=2),
+    Bounds(transactions=2, restores=1, leases=1),
+    Bounds(transactions=2, purges=1, leases=2),
+    Bounds(transactions=1, leases=2, workers=2),
+    Bounds(transactions=2, leases=2, workers=2),
+    Bounds(transactions=3, leases=2),
 ]
 
 
@@ -217,7 +224,67 @@ class SharesLoads(Protocol):
         return entry == worker.held or super().good(worker, entry, things)
 
 
+class CommitsUnderLeases(Protocol):
+    """A change is committed while somebody holds a lease."""
+
+    def end_leases(self, world: World) -> World:
+        return world
+
+
+class TakesLeasesDuringChanges(Protocol):
+    """A lease begins while a transaction that has ended the others is about to commit."""
+
+    def may_take_lease(self, world: World) -> bool:
+        return True
+
+
+class CountsEarlierPolls(Protocol):
+    """A poll that began before the lease is taken for one that began after it."""
+
+    def polled(self, worker: Worker) -> Worker:
+        return worker._replace(learnt_under_lease=worker.lease, asked_under_lease=False)
+
+
+class LeasesWithoutPolls(Protocol):
+    """Reads ask nobody as soon as there is a lease."""
+
+    def reads_ask_nobody(self, worker: Worker) -> bool:
+        return worker.lease
+
+
+class ConfusesLeases(Protocol):
+    """What was polled under a lease counts for the next one."""
+
+    def end_leases(self, world: World) -> World:
+        return world._replace(workers=tuple(each._replace(lease=False) for each in world.workers))
+
+
+class ConfusesLeasesOfPolls(Protocol):
+    """A poll that began under a lease counts for the next one."""
+
+    def end_leases(self, world: World) -> World:
+        workers = (each._replace(lease=False, learnt_under_lease=False) for each in world.workers)
+        return world._replace(workers=tuple(workers))
+
+
+class KeepsLeasesOverCrashes(Protocol):
+    """A worker doesn't notice that the session of its lease has ended with Postgres, which knows of no lease then."""
+
+    def lose_connections(self, world: World) -> World:
+        return world
+
+    def end_leases(self, world: World) -> World:
+        return world if world.crashes else super().end_leases(world)
+
+
 BROKEN = {
+    CommitsUnderLeases: Bounds(1, leases=1),
+    TakesLeasesDuringChanges: Bounds(1, leases=1),
+    CountsEarlierPolls: Bounds(2, leases=1),
+    LeasesWithoutPolls: Bounds(2, leases=1),
+    ConfusesLeases: Bounds(2, leases=2),
+    ConfusesLeasesOfPolls: Bounds(2, leases=2),
+    KeepsLeasesOverCrashes: Bounds(2, crashes=1, leases=1),
     JoinsRounds: Bounds(2),
     ComparesLatestId: Bounds(2),
     AsksFromLatestId: Bounds(2),
