@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import structlog
 
+from metastore.server import metrics
 from metastore.store.cache import cache_lease
 from metastore.store.engine import local_peer
 from metastore.store.engine.async_connection import LoopConnection
@@ -112,6 +113,7 @@ class CacheLease:
         assert self._socket is not None and self._then is not None
         self._arrivals.register(self._socket, select.POLLIN)
         if taken is not None and local_peer.is_backend(self._database.descriptor, int(backend or 0)):
+            metrics.cache_lease_taken()
             self._number += 1
             self._taken, self._taken_at = self._number, self._loop.time()
             self._then()

@@ -128,6 +128,11 @@ class _Metrics:
             multiprocess_mode="livesum",
             registry=self.registry,
         )
+        self.cache_leases = Counter(
+            "metastore_cache_leases",
+            "Leases that workers took, under which reads from memory ask nobody.",
+            registry=self.registry,
+        )
         self.queued = Gauge(
             "metastore_queued_requests",
             "Requests that wait for a thread, or for memory to be read into. Looked at once a second.",
@@ -271,6 +276,11 @@ def bytes_sent(count: int) -> None:
 def cache_answered(level: Literal["memory", "redis", "database"]) -> None:
     """Count a cacheable request, by where its reply came from."""
     _metrics().cache_answers_of(level).inc()
+
+
+def cache_lease_taken() -> None:
+    """Count a lease of this process's cache."""
+    _metrics().cache_leases.inc()
 
 
 def cache_filled(size: int) -> None:

@@ -25,10 +25,14 @@ WORKERS = 2
 LEVELS = ("memory", "redis", "database")
 
 
+def _metrics_of(server: MetastoreServer) -> str:
+    *_, url = re.findall(r"uri=(http://\S+)", server.log.read_text())
+    return _fetched(f"{url}/metrics")
+
+
 def answers_of(server: MetastoreServer) -> dict[str, int]:
     """How many replies came from where since the server was started."""
-    *_, url = re.findall(r"uri=(http://\S+)", server.log.read_text())
-    text = _fetched(f"{url}/metrics")
+    text = _metrics_of(server)
     counts = dict(re.findall(r'metastore_cache_answers_total\{level="(\w+)"\} (\S+)', text))
     return {level: int(float(counts.get(level, 0))) for level in LEVELS}
 
@@ -75,6 +79,11 @@ class Cluster:
         """How many replies came from where, on all servers."""
         counts = [answers_of(server) for server in self.servers]
         return {level: sum(each[level] for each in counts) for level in LEVELS}
+
+    def leases(self) -> int:
+        """How many leases workers have taken since their server was started."""
+        found = [re.search(r"(?m)^metastore_cache_leases_total (\S+)$", _metrics_of(server)) for server in self.servers]
+        return sum(int(float(each[1])) for each in found if each is not None)
 
     # -- what may happen -------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,9 @@ from tests.cache.histories import History
 from tests.support import builders
 
 PASSING = ("try again", "can't be reached")  # what the server says while its database is away
+
+RARE = (0.3, 0.5, 1)
+"""Seconds between two changes of a writer that let leases begin."""
 
 Look = Callable[[ThriftClient], Hashable]
 """Reads what a register holds."""
@@ -78,8 +81,17 @@ def names(partitions: list[Partition]) -> tuple[str, ...]:
 class Clients:
     """Writers and readers in threads; they go on whatever is down, and record the answers."""
 
-    def __init__(self, cluster: Cluster, seed: int, writers: int, readers: int) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        seed: int,
+        writers: int,
+        readers: int,
+        pauses: Sequence[float] = (0, 0, 0.01, 0.1),
+    ) -> None:
+        """`pauses`: the seconds between two changes of a writer, one of these."""
         self._cluster = cluster
+        self._pauses = pauses
         self._seed = seed
         self.shops = [Shop(f"d{number}") for number in range(writers)]
         self._stopping = threading.Event()
@@ -152,7 +164,7 @@ class Clients:
                     client.drop_partition(shop.name, table.tableName, [gone], True)
                 write.acknowledged = time.monotonic()
                 look(register, chance, other)
-                time.sleep(chance.choice([0, 0, 0.01, 0.1]))
+                time.sleep(chance.choice(self._pauses))
 
     # -- a reader --------------------------------------------------------------------------------------------
 
@@ -219,6 +231,39 @@ def test_nothing_old_is_read(tmp_path: Path, seed: int) -> None:
         answers = cluster.answers()
     check(clients)
     assert answers["memory"] > 20, f"the cache should have been of use: {answers}"
+
+
+def test_nothing_old_is_read_under_leases(tmp_path: Path, seed: int) -> None:
+    """Changes are rare, so that workers take leases. A worker that holds one is paused and killed, as is Postgres."""
+    with Cluster(tmp_path) as cluster, Clients(cluster, seed, writers=2, readers=6, pauses=RARE) as clients:
+        time.sleep(3)  # clients go on for a while
+        cluster.pause_worker(0, 1, 1.0)
+        cluster.pause_worker(1, 0, 1.0)
+        cluster.crash_postgres()
+        time.sleep(3)  # clients go on for a while
+        leases = cluster.leases()
+        cluster.kill_worker(1, 1)
+        time.sleep(1)  # clients go on for a while
+    check(clients)
+    assert leases > 2, "leases should have been taken"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_nothing_old_is_read_under_leases_in_a_long_time_of_trouble(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    leases = 0
+    with Cluster(tmp_path) as cluster, Clients(cluster, seed, writers=2, readers=6, pauses=RARE) as clients:
+        for _ in range(4):
+            coming = troubles(cluster, chance)
+            chance.shuffle(coming)
+            for trouble in coming:
+                time.sleep(chance.uniform(1, 3))  # a random moment of the work
+                trouble()
+            leases += cluster.leases()
+        time.sleep(3)  # clients go on for a while
+    check(clients)
+    assert leases > 5, f"leases should have been taken, more than {leases}"
 
 
 @pytest.mark.long
