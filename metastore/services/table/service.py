@@ -156,8 +156,12 @@ class TableService:
 
     def get(self, database: str | None, table: str | None, catalog: str | None = None) -> Table:
         """One table. Raises NoSuchObjectException."""
-        with self._database.read() as tx:
-            return hive_objects.table_of(self.row(tx, database, table, catalog))
+        name = given.decorated_name(database, table, catalog)
+        with self._database.read_at_once() as tx:
+            row = tables.find_at_once(tx, given.base(name))
+        if row is None:
+            raise _not_found(database, table)
+        return hive_objects.table_of(replace(row, name=name))
 
     def row(
         self,
@@ -177,7 +181,7 @@ class TableService:
         name = (given.decorated_name if lock is RowLock.NOT else given.table_name)(database, table, catalog)
         row = tables.find(tx, given.base(name), lock)
         if row is None:
-            raise NoSuchObjectException(f"{given.plain(database)}.{table} table not found")
+            raise _not_found(database, table)
         return replace(row, name=name)
 
     def get_many(self, database: str | None, wanted: Sequence[str] | None, catalog: str | None = None) -> list[Table]:
@@ -645,6 +649,10 @@ def _check_complete(table: Table) -> None:
         raise MetaException("Invalid SerDeInfo object")
     check_columns(table.sd.cols)
     check_columns(table.partitionKeys)
+
+
+def _not_found(database: str | None, table: str | None) -> NoSuchObjectException:
+    return NoSuchObjectException(f"{given.plain(database)}.{table} table not found")
 
 
 def _table_type(value: Table) -> str:

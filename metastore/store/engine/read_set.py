@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import ColumnElement, Connection, literal_column, select
 
 from metastore.store.engine.prepared import Prepared
 
@@ -66,9 +67,13 @@ Also when `cache_changes` is truncated: a statement that waited for that, with a
 and the row of `cache_state` still there. The table's new file number shows it.
 """
 
-_STAMP = Prepared(
-    text(f"SELECT pg_current_snapshot()::text AS snapshot, (SELECT {INCARNATION} FROM cache_state) AS incarnation")
+STAMP: tuple[ColumnElement[Any], ...] = (
+    literal_column("pg_current_snapshot()::text").label("snapshot"),
+    literal_column(f"(SELECT {INCARNATION} FROM cache_state)").label("incarnation"),
 )
+"""The columns of a statement's snapshot."""
+
+_STAMP = Prepared(select(*STAMP))
 
 
 @contextmanager
@@ -86,8 +91,15 @@ def begin(tx: Connection) -> None:
     """Records the snapshot of a read transaction. To be called before it reads anything."""
     read_set = _current.get()
     if read_set is not None and not read_set.begun:
+        stamp(*_STAMP.first(tx))
+
+
+def stamp(snapshot: str, incarnation: str | None) -> None:
+    """Records the snapshot of a statement that is a transaction of its own: its columns of `STAMP`."""
+    read_set = _current.get()
+    if read_set is not None and not read_set.begun:
         read_set.begun = True
-        read_set.snapshot, read_set.incarnation = _STAMP.first(tx)
+        read_set.snapshot, read_set.incarnation = snapshot, incarnation
 
 
 def record_read(kind: Kind, number: int) -> None:

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from metastore.store.catalog.databases import RowLock, for_update
-from metastore.store.engine import name_patterns
+from metastore.store.engine import name_patterns, read_set
 from metastore.store.engine.names import DatabaseName, TableName
 from metastore.store.engine.prepared import Prepared, execute_all
 from metastore.store.engine.read_set import Kind, mark_uncacheable, record_read, recorded
@@ -107,6 +107,7 @@ _JOINED = (
 _OF_DATABASE = (catalogs.c.name == bindparam("catalog"), databases.c.name == bindparam("database"))
 _OF_NAME = tables.c.name == bindparam("table")
 _NAMED = Prepared(_JOINED.where(*_OF_DATABASE, _OF_NAME))
+_NAMED_AT_ONCE = Prepared(_JOINED.add_columns(*read_set.STAMP).where(*_OF_DATABASE, _OF_NAME))
 _NAMED_LOCKED = {
     lock: Prepared(_JOINED.where(*_OF_DATABASE, _OF_NAME).with_for_update(**for_update(lock), of=tables))
     for lock in (RowLock.SHARED, RowLock.EXCLUSIVE)
@@ -167,6 +168,16 @@ def find(tx: Connection, name: TableName, lock: RowLock = RowLock.NOT) -> TableR
     if row is None:
         mark_uncacheable()  # nothing tells of a table that isn't there
         return None
+    return _row(row)
+
+
+def find_at_once(tx: Connection, name: TableName) -> TableRow | None:
+    """The table of that name, within `Database.read_at_once`."""
+    row = _NAMED_AT_ONCE.first(tx, name._asdict())
+    if row is None:
+        mark_uncacheable()  # nothing tells of a table that isn't there
+        return None
+    read_set.stamp(row.snapshot, row.incarnation)
     return _row(row)
 
 
