@@ -52,7 +52,7 @@ def unneeded(
     up_to: int | None = None,
     without: Collection[str] = ALL,
 ) -> list[Row]:
-    """The rows of files that nobody needs. `up_to`: nor a snapshot from there on. `without`: rules that are left out."""
+    """The rows of files that nobody needs. `up_to`: nor a snapshot from there on. `without`: what isn't looked at."""
     horizon = min((each for each in (up_to, kept.since) if each is not None), default=None)
     plans = list(plans)
 

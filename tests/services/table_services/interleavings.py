@@ -13,7 +13,16 @@ from collections.abc import Callable, Collection, Iterator
 from random import Random
 from typing import NamedTuple
 
-from tests.services.table_services.cleaning_rules import ALL, Group, Kept, Plan, Row, by_commits, by_versions, may_delete
+from tests.services.table_services.cleaning_rules import (
+    ALL,
+    Group,
+    Kept,
+    Plan,
+    Row,
+    by_commits,
+    by_versions,
+    may_delete,
+)
 
 GROUPS: list[Group] = [("x", "a"), ("x", "b"), ("y", "a")]
 READERS = ["one", "two"]
