@@ -93,8 +93,8 @@ def defaults_option(command: Command) -> Command:
 )
 @click.option(
     "--policy",
-    metavar="MODULE:FUNCTION",
-    help="A function that says which jobs start, and in which order; --ranking counts if it fails.",
+    metavar="MODULE:FUNCTION|URL",
+    help="A function, or an HTTP address, that says which jobs start and in which order; --ranking counts if it fails.",
 )
 @click.option(
     "--quota",
@@ -132,7 +132,7 @@ def defaults_option(command: Command) -> Command:
     metavar="N",
     help="A job counts as lost after so long without a sign of life.",
 )
-@click.option("--http-host", default="127.0.0.1", show_default=True, help="Where /ready and /metrics are.")
+@click.option("--http-host", default="127.0.0.1", show_default=True, help="Where /ready, /metrics and Hudi's hook are.")
 @click.option("--http-port", type=click.IntRange(0, 65_535), metavar="N", help="Their port. [default: none]")
 @click.option("--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info", help="Its log.")
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="Of its log.")
@@ -201,7 +201,7 @@ def run_services(
         from metastore.table_services.http import HttpPort
 
         try:
-            port = HttpPort(http_host, http_port, service.trouble)
+            port = HttpPort(http_host, http_port, service.trouble, service.accept)
         except OSError as error:
             raise UserError(f"no HTTP on {http_host}:{http_port}: {error.strerror}") from None
         click.echo(f"table services answer at {port.address}")
