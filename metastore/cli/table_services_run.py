@@ -63,8 +63,8 @@ def defaults_option(command: Command) -> Command:
     type=click.Choice(("local", "spark-submit", "yarn", "kubernetes", "arrow")),
     default="local",
     show_default=True,
-    help="Where plans run: on Spark in this process, by spark-submit, as applications on YARN, as pods on Kubernetes, or"
-    " without Spark (compactions only).",
+    help="Where plans run: on Spark in this process, by spark-submit, as applications on YARN, as pods on Kubernetes,"
+    " or without Spark (compactions only).",
 )
 @click.option(
     "--yarn-url",

@@ -17,11 +17,9 @@ _REQUEST_SECONDS = 10.0
 class HttpPort:
     """Answers from its start until `close`."""
 
-    def __init__(
-        self, host: str, port: int, trouble: Callable[[], str | None], accept: Callable[[str], None]
-    ) -> None:
-        """`trouble`: why the service isn't ready; None if it is. `accept`: takes in what a writer hands over, by the path
-        and query; raises ValueError. Raises OSError if the port can't be had."""
+    def __init__(self, host: str, port: int, trouble: Callable[[], str | None], accept: Callable[[str], None]) -> None:
+        """`trouble`: why the service isn't ready; None if it is. `accept`: takes in what a writer hands over, by the
+        path and query; raises ValueError. Raises OSError if the port can't be had."""
         self._server = http.server.ThreadingHTTPServer((host, port), partial(_Handler, trouble, accept))
         self._server.daemon_threads = True
         self.address = f"http://{self._server.server_address[0]!s}:{self._server.server_address[1]}"

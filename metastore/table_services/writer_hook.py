@@ -97,7 +97,8 @@ class WriterHook:
                 except (NoSuchObjectException, InvalidOperationException, MetaException) as error:
                     given = found.pop(key)
                     table = f"{given.table.database}.{given.table.table}"
-                    log.warning("a writer's plan isn't taken over", table=table, action=given.action, error=error.message)
+                    named = {"table": table, "action": given.action}
+                    log.warning("a writer's plan isn't taken over", **named, error=error.message)
                 except (TException, OSError) as error:
                     log.warning("the metastore can't be reached: writers' plans wait", error=str(error))
                     self._stop.wait(RETRY_SECONDS)

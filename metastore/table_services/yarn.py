@@ -15,7 +15,7 @@ import urllib3
 
 from metastore.table_services.clusters import Ending, RunFailed, Unreachable, plan_key
 from metastore.table_services.executors import Task, prefix_of
-from metastore.table_services.spark_submit import RUN_PLAN, SparkSubmit, SubmissionFailed
+from metastore.table_services.spark_submit import RUN_PLAN, SparkSubmit, SubmissionFailed, running
 
 CALL_SECONDS = 20.0
 """How long a call of the ResourceManager may take."""
@@ -27,10 +27,10 @@ class ResourceManager:
     """The web services of one ResourceManager, or of several of which one is active."""
 
     def __init__(self, urls: Sequence[str]) -> None:
-        """`urls`: such as `http://host:8088`. The calls are in the name of HADOOP_USER_NAME, or of this process's user."""
+        """`urls`: such as `http://host:8088`. Calls are in the name of HADOOP_USER_NAME, or of this process's user."""
         self._urls = [each.rstrip("/") for each in urls]
         self._user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-        self._http = urllib3.PoolManager(timeout=CALL_SECONDS, retries=urllib3.Retry(0, redirect=3))
+        self._http = urllib3.PoolManager(maxsize=10, timeout=CALL_SECONDS, retries=urllib3.Retry(0, redirect=3))
 
     def applications(self, tag: str) -> list[dict[str, Any]]:
         """All applications with a tag that the ResourceManager remembers. Raises Unreachable."""
@@ -93,14 +93,18 @@ class YarnCluster:
         options = [*self._options, "--master", "yarn", "--deploy-mode", "cluster"]
         options += [word for name, value in own.items() for word in ("--conf", f"{name}={value}")]
         submit = SparkSubmit(options, command=self._command)
-        try:
-            said = submit.run(RUN_PLAN, arguments, task.tag, prefix_of(task.instant), stop, having=("--table", task.name))
-        except SubmissionFailed as failure:
-            raise RunFailed(str(failure)) from None
-        new = {each["id"] for each in self._manager.applications(plan_key(task))} - before
-        if not new:
-            raise RunFailed(f"YARN knows no application with the tag {task.tag}:\n{said}")
-        return max(new)
+        prefix, having = prefix_of(task.instant), ("--table", task.name)
+        while True:
+            # A killed service's spark-submit may be about to hand its attempt over: then its end is waited for.
+            left = running(prefix, having)
+            try:
+                said = submit.run(RUN_PLAN, arguments, task.tag, prefix, stop, having=having)
+            except SubmissionFailed as failure:
+                raise RunFailed(str(failure)) from None
+            if new := {str(each["id"]) for each in self._manager.applications(plan_key(task))} - before:
+                return max(new)
+            if not left:
+                raise RunFailed(f"YARN knows no application with the tag {task.tag}:\n{said}")
 
     def ending(self, run: str) -> Ending | None:
         found = self._manager.application(run)
@@ -108,8 +112,9 @@ class YarnCluster:
             return Ending(False, f"the ResourceManager has forgotten {run}")
         if found["state"] not in _ENDED:
             return None
-        said = (f"{each}: {found[each]}" for each in ("state", "finalStatus", "diagnostics", "trackingUrl") if found.get(each))
-        return Ending(found.get("finalStatus") == "SUCCEEDED", "\n".join(said))
+        told = ("state", "finalStatus", "diagnostics", "trackingUrl")
+        said = "\n".join(f"{each}: {found[each]}" for each in told if found.get(each))
+        return Ending(found.get("finalStatus") == "SUCCEEDED", said)
 
     def stop(self, run: str) -> None:
         self._manager.kill(run)
