@@ -63,13 +63,13 @@ def yarn(class_path: Callable[..., list[Path]], directory: Path) -> Iterator[Yar
     command = [str(program), "-Xmx400m", *OPENS, "-Djava.net.preferIPv4Stack=true", "-cp", jars]
     with _process([*command, "py4j.GatewayServer", "0"], directory / "manager.log"):
         ports: list[str] = []
-        wait_until(lambda: ports.extend(_numbers(directory / "manager.log")) or ports, 60, "Py4J's port")
+        wait_until(lambda: ports.extend(_numbers(directory / "manager.log")) or ports, 120, "Py4J's port")
         gateway = JavaGateway(gateway_parameters=GatewayParameters(port=int(ports[0])))
         try:
             cluster = _started(gateway.jvm, directory, configuration)
             node = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
             with _process([*command, node], directory / "node.log"):
-                wait_until(lambda: _nodes(cluster.url), 60, "a NodeManager")
+                wait_until(lambda: _nodes(cluster.url), 180, "a NodeManager")
                 yield cluster
         except Py4JJavaError as error:
             raise AssertionError(java.failure(error.java_exception)) from None  # while its JVM can be asked

@@ -198,8 +198,9 @@ def busy(
                 assert not list(each.instants(actions=["compaction"], states=["requested", "inflight"]))
             unwatched.set()
             watch.join()
-            failed = [each for each in jobs_of(lake, "failed")]
-            assert failed == [], failed[0].log
+            # A lost job gives way to one of its kind that waits; none is set aside.
+            aside = [each for each in jobs_of(lake, "failed") if each.outcome != "lost" or each.attempts >= 8]
+            assert aside == [], aside[0].log
             assert not (directory / TWICE).exists(), (directory / TWICE).read_text()
             assert max(watch.longest.values(), default=0) <= WITHIN, dict(watch.longest)
             for index, table in enumerate(tables):
@@ -212,10 +213,11 @@ def busy(
                 found = {each["id"]: each["v"] for each in table.scan().to_arrow().to_pylist()}
                 assert found == expected
             done = Counter(each.action for each in jobs_of(lake, "succeeded"))
+            commits = sum(each.commits for each in writers)
             with capsys.disabled():
                 print(
-                    f"\n{took:.0f} s, {sum(each.commits for each in writers):,} commits of {WRITERS} writers to {TABLES}"
-                    f" tables, none failed. Killed: {dict(killed)}. Jobs that succeeded: {dict(done)}."
+                    f"\n{took:.0f} s, {commits:,} commits of {WRITERS} writers to {TABLES} tables, none failed."
+                    f" Killed: {dict(killed)}. Jobs that succeeded: {dict(done)}."
                     f" Longest state of something dead: {dict(watch.longest)} s."
                 )
     finally:
