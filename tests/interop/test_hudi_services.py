@@ -1,5 +1,6 @@
 """Hudi's tables under the table management service: its own procedures, in a session of its own, real."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import pytest
 
 from metastore.client.lake import LakeClient
 from metastore.table_services.facts import Facts
+from metastore.table_services.http import HttpPort
 from metastore.table_services.hudi_executor import LOCK_PROVIDER, HudiExecutor, RunElsewhere
 from metastore.table_services.policy import policy_of
 from metastore.table_services.service import Options, Service
@@ -205,6 +207,70 @@ def test_a_running_service_follows_a_writer(hudi: Hudi, tmp_path: Path) -> None:
         serving.join(60)
     assert not serving.is_alive()
     assert len(hudi.rows(table)) == 8
+
+
+def test_a_writer_hands_its_plans_over(hudi: Hudi, tmp_path: Path) -> None:
+    """By its configuration alone. The metastore hears nothing of these commits but by the hook."""
+    table = tmp_path / "handed"
+    service = Service(hudi.server.uri, None, Options(defaults=DEFAULTS, slots=1), hudi=hudi.executor)
+    port = HttpPort("127.0.0.1", 0, service.trouble, service.accept)
+    serving = threading.Thread(target=service.serve)
+    try:
+        handing = {
+            **APART,
+            "hoodie.compact.schedule.inline": "true",
+            "hoodie.compact.inline.max.delta.commits": "2",
+            "hoodie.table.service.manager.enabled": "true",
+            "hoodie.table.service.manager.uris": f"{port.address}?database=shop",
+            "hoodie.table.service.manager.actions": "compaction",
+        }
+        hudi.write(table, upserts(0), "MERGE_ON_READ", "upsert", handing)
+        hudi.imported(table)
+        serving.start()
+        for number in (1, 2):
+            hudi.write(table, upserts(number), "MERGE_ON_READ", "upsert", handing)
+        [plan] = timeline(table).glob("*.compaction.requested")
+        instant = plan.name.partition(".")[0]
+        wait_until(lambda: instant in completed(table, "commit"), 180, "the compaction")
+        wait_until(lambda: "compaction" in hudi.done(table), 60, "the end of the job")
+        assert "handed the plans" in str([each.reason for each in hudi.jobs(table)])
+    finally:
+        service.stop()
+        port.close()
+        serving.join(60)
+    assert len(hudi.rows(table)) == 8
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+def test_hundreds_of_commits(hudi: Hudi, tmp_path: Path) -> None:
+    """A service follows two writers, whose twins have inline services. HUDI_COMMITS is another number of commits."""
+    merged, appended = tmp_path / "hundreds", tmp_path / "appended"
+    twins = tmp_path / "hundreds_twin", tmp_path / "appended_twin"
+    clustering = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "4"}
+    service = Service(hudi.server.uri, None, Options(defaults=DEFAULTS), hudi=hudi.executor)
+    serving = threading.Thread(target=service.serve)
+    serving.start()
+    try:
+        for number in range(int(os.environ.get("HUDI_COMMITS", "200"))):
+            hudi.write(merged, upserts(number), "MERGE_ON_READ", "upsert", APART)
+            hudi.write(twins[0], upserts(number), "MERGE_ON_READ", "upsert", INLINE)
+            hudi.imported(merged)
+            if number % 2 == 0:
+                row = f"SELECT {number} AS id, {number} AS ts, 'p0' AS dt"
+                hudi.write(appended, row, "COPY_ON_WRITE", "bulk_insert", APART)
+                hudi.write(twins[1], row, "COPY_ON_WRITE", "bulk_insert", clustering)
+                hudi.imported(appended)
+        wait_until(lambda: {"compaction", "clean"} <= hudi.done(merged), 600, "a compaction and a clean")
+        wait_until(lambda: "clustering" in hudi.done(appended), 600, "a clustering")
+    finally:
+        service.stop()
+        serving.join(120)
+    assert not serving.is_alive()
+    assert hudi.rows(merged) == hudi.rows(twins[0])
+    assert hudi.rows(appended) == hudi.rows(twins[1])
+    assert completed(appended, "replacecommit")
+    print({each.name: [job.action for job in hudi.jobs(each)] for each in (merged, appended)})
 
 
 def test_only_its_own_job_runs_a_plan_that_was_begun(hudi: Hudi, tmp_path: Path) -> None:
