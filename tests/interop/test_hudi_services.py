@@ -50,7 +50,10 @@ COMMITS = 6
 class Hudi:
     """A writer's session, the service's executor, and the server of both."""
 
-    def __init__(self, server: MetastoreServer, spark: SparkSession, executor: HudiExecutor, lake: LakeClient) -> None:
+    def __init__(
+        self, version: str, server: MetastoreServer, spark: SparkSession, executor: HudiExecutor, lake: LakeClient
+    ) -> None:
+        self.version = version
         self.server = server
         self.spark = spark
         self.executor = executor
@@ -125,7 +128,7 @@ def hudi(
         executor = HudiExecutor(server.uri, str(jar), LOCKS, options, command=command)
         warehouse = str(directory / "data" / "warehouse")
         with SparkSession("3.5", server.uri, warehouse, directory / "spark", **settings) as spark:
-            yield Hudi(server, spark, executor, lake)
+            yield Hudi(request.param, server, spark, executor, lake)
 
 
 def timeline(table: Path) -> Path:
@@ -211,6 +214,8 @@ def test_a_running_service_follows_a_writer(hudi: Hudi, tmp_path: Path) -> None:
 
 def test_a_writer_hands_its_plans_over(hudi: Hudi, tmp_path: Path) -> None:
     """By its configuration alone. The metastore hears nothing of these commits but by the hook."""
+    if hudi.version == "0.15.0":
+        pytest.skip("0.15.0 doesn't read hoodie.table.service.manager.actions: it fails the commit, whoever answers")
     table = tmp_path / "handed"
     service = Service(hudi.server.uri, None, Options(defaults=DEFAULTS, slots=1), hudi=hudi.executor)
     port = HttpPort("127.0.0.1", 0, service.trouble, service.accept)
@@ -223,6 +228,7 @@ def test_a_writer_hands_its_plans_over(hudi: Hudi, tmp_path: Path) -> None:
             "hoodie.table.service.manager.enabled": "true",
             "hoodie.table.service.manager.uris": f"{port.address}?database=shop",
             "hoodie.table.service.manager.actions": "compaction",
+            "hoodie.table.service.manager.deploy.extra.params": "none",  # 1.0.2 fails without any
         }
         hudi.write(table, upserts(0), "MERGE_ON_READ", "upsert", handing)
         hudi.imported(table)
@@ -237,7 +243,8 @@ def test_a_writer_hands_its_plans_over(hudi: Hudi, tmp_path: Path) -> None:
     finally:
         service.stop()
         port.close()
-        serving.join(60)
+        if serving.ident is not None:
+            serving.join(60)
     assert len(hudi.rows(table)) == 8
 
 
