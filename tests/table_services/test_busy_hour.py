@@ -151,7 +151,8 @@ def busy(
 ) -> None:
     """Runs until the time is over, the kills are done and the commits, too."""
     random = Random(16)
-    options = ("--instant-heartbeat-seconds", str(lease_seconds), "--log-level", "warning")
+    # Not less than the time that a server is away: else the instants of writers would be dead when it is back.
+    options = ("--instant-heartbeat-seconds", "60", "--log-level", "warning")
     server = MetastoreServer(directory / "data", *options).start()
     stop, unwatched = threading.Event(), threading.Event()
     killed: Counter[str] = Counter()
