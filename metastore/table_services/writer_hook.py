@@ -3,7 +3,8 @@
 A writer with `hoodie.table.service.manager.enabled` sends `GET /v1/hoodie/service/{compact,cluster,clean}` with the
 plans that wait, and holds the table's lock until it has the answer; one that isn't 200 fails its commit. So each
 request is answered at once, and becomes a job afterwards. Nothing depends on it: the plans are on Hudi's timeline, and
-the metastore finds them there, too. Hudi 0.15.0, 1.0.2 and 1.2.0 fail before they send anything. https://github.com/apache/hudi/blob/master/rfc/rfc-43/rfc-43.md
+the metastore finds them there, too. Hudi 0.15.0, 1.0.2 and 1.2.0 fail before they send anything.
+https://github.com/apache/hudi/blob/master/rfc/rfc-43/rfc-43.md
 """
 
 import threading
