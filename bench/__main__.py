@@ -18,7 +18,7 @@ BENCHMARKS = {
     "scale": "large tables and databases, thousands of connections, long replies (five minutes)",
     "events": "the event log: writing beside it, its latency and its throughput",
     "costs": "what calls of each kind cost Postgres, and what it keeps of them",
-    "table_services": "the table management service: from commits to decisions, many events, many tables",
+    "table-services": "the table management service: decisions, many tables, writers beside it (two hours)",
     "timeline": "timelines: commits and reads in tables of a few files and of a million",
     "security": "calls with logins, TLS and rights beside an open server; logins; half-open ones (three minutes)",
     "rights": "decisions about access, filters of names, the audit log (a minute)",
@@ -26,7 +26,7 @@ BENCHMARKS = {
     "capture": "rows of ten columns from a Postgres into a raw table, by the log and by a snapshot (a minute)",
     "lake": "keyed tables beside Hudi's, on the same Spark 3.5 (forty minutes; `--rows 200000` ten)",
 }
-"""What there is, by the module's name; each has a function `run(options)` that returns a Report."""
+"""What there is, by the module's name (`-` for `_`); each has a function `run(options)` that returns a Report."""
 
 
 def _pattern(_: click.Context, __: click.Parameter, value: str) -> str:
@@ -76,7 +76,7 @@ def main(
     options = Options(quick, rounds, only, against, redis, rows)
     for name in chosen:
         try:
-            report: Report = importlib.import_module(f"bench.{name}").run(options)
+            report: Report = importlib.import_module(f"bench.{name.replace('-', '_')}").run(options)
         except UserError as error:
             sys.exit(f"{name}: {error}")
         report.show(Console() if sys.stdout.isatty() else Console(width=160))

@@ -1,4 +1,4 @@
-"""The table management service: how soon it decides after a commit, how many events and tables it copes with."""
+"""The table management service: how soon it decides, how many events and tables it copes with, what writers notice."""
 
 import json
 import logging
@@ -13,6 +13,7 @@ from pathlib import Path
 import structlog
 from rich.progress import track
 
+from bench import beside_writers
 from bench.figures import Figure, Report
 from bench.options import Options
 from eventbus import subscribe
@@ -48,8 +49,8 @@ print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 
 
 
 def run(options: Options) -> Report:
-    """A server on its embedded Postgres, the receiver and the planner as a service has them; no jobs are run."""
-    report = Report("table_services")
+    """A server on its embedded Postgres, a receiver and planner as a service has them; jobs run beside writers only."""
+    report = Report("table-services")
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
@@ -62,6 +63,9 @@ def run(options: Options) -> Report:
             _events(report, server, client, count=500 if options.quick else 20_000)
         if options.wants("tables"):
             _tables(report, server, client, count=50 if options.quick else 100_000)
+        if options.wants("writers"):
+            turns = (1, 15) if options.quick else (5, 300)
+            beside_writers.measure(report, server, rounds=options.rounds or turns[0], commits=turns[1])
     return report
 
 
@@ -118,7 +122,9 @@ def _latency(report: Report, server: MetastoreServer, client: LakeClient, second
         receiver.join()
     if missed := committed.keys() - decided.keys():
         raise UserError(f"{len(missed)} commits led to no decision within 5 s")
-    section = report.section("From a commit to its decision", f"{rate:.0f} commits/s, 5 tables, one service.")
+    section = report.section(
+        "From a commit to its decision", f"{rate:.0f} commits/s (aim 30), 5 tables, one service. Aim: p99 2 s."
+    )
     lags = [max(0.0, decided[each] - committed[each]) for each in committed]
     section.figures.append(Figure.of("lag", "s", lags, samples=True))
 
@@ -138,7 +144,7 @@ def _events(report: Report, server: MetastoreServer, client: LakeClient, count: 
         while received < count:
             received += receiver.receive(events, 5)
         rate = received / (time.perf_counter() - begun)
-    section = report.section("The receiver alone", f"A backlog of {count:,} events of 20 tables.")
+    section = report.section("The receiver alone", f"A backlog of {count:,} events of 20 tables. Aim: 1,000/s.")
     section.figures.append(Figure.of("events received and decided", "1/s", [rate]))
 
 
@@ -152,6 +158,6 @@ def _tables(report: Report, server: MetastoreServer, client: LakeClient, count: 
     ).stdout.splitlines()[-1]
     seconds, megabytes = json.loads(walked)
     title = f"{count:,} tables of {FILES_PER_TABLE} files"
-    section = report.section(title, "One planner looks at each once; no directory is listed.")
+    section = report.section(title, "One planner looks at each once; no directory is listed. Aim: 512 MB.")
     section.figures.append(Figure.of("time", "s", [seconds]))
     section.figures.append(Figure.of("memory at its peak", "MiB", [megabytes]))

@@ -4,6 +4,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _PAIR = "NAME=VALUE"
+_WITH_OPTIONS = ("spark-submit", "yarn", "kubernetes")
 
 
 def _pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -58,10 +60,27 @@ def defaults_option(command: Command) -> Command:
 @uri_option
 @click.option(
     "--executor",
-    type=click.Choice(("local", "spark-submit", "arrow")),
+    type=click.Choice(("local", "spark-submit", "yarn", "kubernetes", "arrow")),
     default="local",
     show_default=True,
-    help="Where plans run: on Spark in this process, on Spark by spark-submit, or without Spark (compactions only).",
+    help="Where plans run: on Spark in this process, by spark-submit, as applications on YARN, as pods on Kubernetes,"
+    " or without Spark (compactions only).",
+)
+@click.option(
+    "--yarn-url",
+    "yarn_urls",
+    multiple=True,
+    metavar="URL",
+    help="Of the ResourceManager's web services, such as http://host:8088; of each, if there are several.",
+)
+@click.option(
+    "--kubernetes-namespace", default="default", show_default=True, metavar="NAME", help="Where pods are made."
+)
+@click.option(
+    "--pod-template",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="YAML of a pod for Kubernetes, whose first container has Spark and this package.",
 )
 @click.option("--once", is_flag=True, help="End when nothing is due any more.")
 @click.option("--slots", type=click.IntRange(1, 100), default=2, show_default=True, metavar="N", help="Jobs at a time.")
@@ -74,8 +93,8 @@ def defaults_option(command: Command) -> Command:
 )
 @click.option(
     "--policy",
-    metavar="MODULE:FUNCTION",
-    help="A function that says which jobs start, and in which order; --ranking counts if it fails.",
+    metavar="MODULE:FUNCTION|URL",
+    help="A function, or an HTTP address, that says which jobs start and in which order; --ranking counts if it fails.",
 )
 @click.option(
     "--quota",
@@ -113,13 +132,16 @@ def defaults_option(command: Command) -> Command:
     metavar="N",
     help="A job counts as lost after so long without a sign of life.",
 )
-@click.option("--http-host", default="127.0.0.1", show_default=True, help="Where /ready and /metrics are.")
+@click.option("--http-host", default="127.0.0.1", show_default=True, help="Where /ready, /metrics and Hudi's hook are.")
 @click.option("--http-port", type=click.IntRange(0, 65_535), metavar="N", help="Their port. [default: none]")
 @click.option("--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info", help="Its log.")
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="Of its log.")
 def run_services(
     uri: str,
     executor: str,
+    yarn_urls: tuple[str, ...],
+    kubernetes_namespace: str,
+    pod_template: Path | None,
     once: bool,
     slots: int,
     ranking: "Ranking",
@@ -154,8 +176,13 @@ def run_services(
         from metastore.table_services.service import Options, Service
     except ImportError as error:
         raise UserError(f"{error.name} is missing: pip install 'lake-metastore[arrow]', or [spark]") from None
-    if spark_options and executor != "spark-submit" and iceberg_jars is None and hudi_jars is None:
-        raise click.UsageError("--spark-option is for --executor spark-submit, --iceberg-jars or --hudi-jars")
+    if spark_options and executor not in _WITH_OPTIONS and iceberg_jars is None and hudi_jars is None:
+        which = f"--executor {', '.join(_WITH_OPTIONS)}"
+        raise click.UsageError(f"--spark-option is for {which}, --iceberg-jars or --hudi-jars")
+    if bool(yarn_urls) != (executor == "yarn"):
+        raise click.UsageError("--executor yarn needs --yarn-url, and no other one does")
+    if (pod_template is not None) != (executor == "kubernetes"):
+        raise click.UsageError("--executor kubernetes needs --pod-template, and no other one does")
     if hudi_options and hudi_jars is None:
         raise click.UsageError("--hudi-option is for --hudi-jars")
     logging.configure(log_level, log_format)
@@ -165,7 +192,8 @@ def run_services(
     options = replace(options, order=_order(policy, ranking))
     iceberg = _iceberg(uri, iceberg_jars, spark_options)
     hudi = _hudi(uri, hudi_jars, hudi_options, spark_options)
-    service = Service(uri, _executor(executor, uri, spark_options), options, iceberg=iceberg, hudi=hudi, ended=_tell)
+    where = _executor(executor, uri, spark_options, yarn_urls, kubernetes_namespace, pod_template)
+    service = Service(uri, where, options, iceberg=iceberg, hudi=hudi, ended=_tell)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: service.stop())
     port = None
@@ -173,7 +201,7 @@ def run_services(
         from metastore.table_services.http import HttpPort
 
         try:
-            port = HttpPort(http_host, http_port, service.trouble)
+            port = HttpPort(http_host, http_port, service.trouble, service.accept)
         except OSError as error:
             raise UserError(f"no HTTP on {http_host}:{http_port}: {error.strerror}") from None
         click.echo(f"table services answer at {port.address}")
@@ -191,8 +219,15 @@ def run_services(
             port.close()
 
 
-def _executor(name: str, uri: str, spark_options: tuple[str, ...]) -> "Executor | None":
-    """The executor of that name; None for the service's own, in Arrow. Raises UserError without Spark."""
+def _executor(
+    name: str,
+    uri: str,
+    spark_options: tuple[str, ...],
+    yarn_urls: tuple[str, ...],
+    namespace: str,
+    pod_template: Path | None,
+) -> "Executor | None":
+    """The executor of that name; None for the service's own, in Arrow. Raises UserError for what it needs."""
     if name == "local":
         from metastore.table_services.spark_executor import SparkExecutor
 
@@ -201,6 +236,17 @@ def _executor(name: str, uri: str, spark_options: tuple[str, ...]) -> "Executor 
         from metastore.table_services.spark_submit import SparkSubmitExecutor
 
         return SparkSubmitExecutor(uri, spark_options)
+    if name == "yarn":
+        from metastore.table_services.clusters import ClusterExecutor
+        from metastore.table_services.yarn import ResourceManager, YarnCluster
+
+        return ClusterExecutor(uri, YarnCluster(ResourceManager(yarn_urls), spark_options))
+    if name == "kubernetes":
+        from metastore.table_services.clusters import ClusterExecutor
+        from metastore.table_services.kubernetes_pods import connected
+
+        assert pod_template is not None
+        return ClusterExecutor(uri, connected(namespace, pod_template, spark_options))
     return None
 
 

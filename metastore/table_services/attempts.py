@@ -109,7 +109,7 @@ class Attempt:
         """Runs it to its end. Returns the job as it is then; None if another attempt has taken it over."""
         begun, job = time.monotonic(), self.job
         named = {"job": job.id, "table": _name(job), "action": job.action, "attempt": job.attempts}
-        metrics.started(job.action or "", self._clock() - (job.enqueuedAt or 0) / 1000)
+        metrics.started(job.action or "", self._lag())
         log.info("a job starts", **named)
         beating = threading.Thread(target=self._beat, name=f"job-{job.id}", daemon=True)
         beating.start()
@@ -118,9 +118,13 @@ class Attempt:
         finally:
             self._over.set()
         seconds = time.monotonic() - begun
-        metrics.ended(job.action or "", ended.outcome, seconds, job.bytes or 0)
+        metrics.ended(job.action or "", ended.outcome, seconds, job.bytes or 0, self._lag())
         log.info("a job ends", **named, state=ended.state, outcome=ended.outcome, seconds=round(seconds, 3))
         return None if self._lost else self._finished(ended, seconds)
+
+    def _lag(self) -> float:
+        """Seconds since the job was enqueued."""
+        return self._clock() - (self.job.enqueuedAt or 0) / 1000
 
     def _finished(self, ended: Ended, seconds: float) -> ServiceJob | None:
         try:

@@ -1,8 +1,8 @@
-"""An external policy: a function of somebody else's says which jobs start, and in which order.
+"""An external policy: a function or an HTTP endpoint of somebody else's says which jobs start, and in which order.
 
-It gets the pending jobs as `metastore.wire.lake.ServiceJob` and the database's time in milliseconds since 1970, and
-returns the ids of those that shall start, the first one first. If it fails, or takes too long, the service's own order
-counts.
+A function gets the pending jobs as `metastore.wire.lake.ServiceJob` and the database's time in milliseconds since 1970,
+an endpoint the same in JSON. It returns the ids of those that shall start, the first one first. If it fails, or takes
+too long, the service's own order counts.
 """
 
 import importlib
@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 import structlog
+import urllib3
 
 from metastore.errors import UsageError
 from metastore.table_services.manager import Order
@@ -22,7 +23,9 @@ log = structlog.get_logger(__name__)
 
 
 def load(place: str) -> Order:
-    """The function at `module:name`. Raises UsageError if there is none."""
+    """The function at `module:name`, or one that asks an `http://` or `https://` address. Raises UsageError."""
+    if place.startswith(("http://", "https://")):
+        return _Endpoint(place)
     module, separator, name = place.partition(":")
     try:
         found = getattr(importlib.import_module(module), name) if separator else None
@@ -32,6 +35,42 @@ def load(place: str) -> Order:
         raise UsageError(f"{place!r} can't be used as a policy: expected module:function")
     function: Order = found
     return function
+
+
+class _Endpoint:
+    """POSTs `{"now": …, "jobs": [{…}]}` to an address, which answers a list of ids."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._http = urllib3.PoolManager(timeout=SECONDS, retries=False)
+
+    def __call__(self, jobs: Sequence[ServiceJob], now: int) -> Sequence[int]:
+        reply = self._http.request("POST", self._url, json={"now": now, "jobs": [_shape(each) for each in jobs]})
+        if reply.status != 200:
+            raise ValueError(f"{self._url} answers {reply.status}")
+        found: Sequence[int] = reply.json()
+        return found
+
+
+def _shape(job: ServiceJob) -> dict[str, object]:
+    """A pending job in JSON. Times are in milliseconds since 1970, `cost` is in seconds."""
+    return {
+        "id": job.id,
+        "database": job.table.database if job.table else None,
+        "table": job.table.table if job.table else None,
+        "action": job.action,
+        "instant": job.instant,
+        "reason": job.reason,
+        "gain": job.gain,
+        "cost": job.cost,
+        "bytes": job.bytes,
+        "priority": job.priority,
+        "attempts": job.attempts,
+        "failures": job.failures,
+        "enqueued": job.enqueuedAt,
+        "notBefore": job.notBefore,
+        "windows": job.windows,
+    }
 
 
 class ExternalOrder:

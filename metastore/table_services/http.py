@@ -1,4 +1,4 @@
-"""The service's HTTP port: `/metrics` for Prometheus, `/ready` for whoever runs it."""
+"""The service's HTTP port: `/metrics` for Prometheus, `/ready` for whoever runs it, and the hook of Hudi's writers."""
 
 import contextlib
 import http.server
@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from metastore.table_services import metrics
+from metastore.table_services.writer_hook import PREFIX
 
 _REQUEST_SECONDS = 10.0
 
@@ -16,9 +17,10 @@ _REQUEST_SECONDS = 10.0
 class HttpPort:
     """Answers from its start until `close`."""
 
-    def __init__(self, host: str, port: int, trouble: Callable[[], str | None]) -> None:
-        """`trouble`: why the service isn't ready; None if it is. Raises OSError if the port can't be had."""
-        self._server = http.server.ThreadingHTTPServer((host, port), partial(_Handler, trouble))
+    def __init__(self, host: str, port: int, trouble: Callable[[], str | None], accept: Callable[[str], None]) -> None:
+        """`trouble`: why the service isn't ready; None if it is. `accept`: takes in what a writer hands over, by the
+        path and query; raises ValueError. Raises OSError if the port can't be had."""
+        self._server = http.server.ThreadingHTTPServer((host, port), partial(_Handler, trouble, accept))
         self._server.daemon_threads = True
         self.address = f"http://{self._server.server_address[0]!s}:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
@@ -33,8 +35,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     server_version = "metastore-table-services"
     sys_version = ""
 
-    def __init__(self, trouble: Callable[[], str | None], *args: Any) -> None:
+    def __init__(self, trouble: Callable[[], str | None], accept: Callable[[str], None], *args: Any) -> None:
         self._trouble = trouble
+        self._accept = accept
         super().__init__(*args)
 
     def do_GET(self) -> None:
@@ -45,6 +48,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             trouble = self._trouble()
             report = {"status": "failing", "reason": trouble} if trouble else {"status": "ok"}
             self._reply(503 if trouble else 200, json.dumps(report).encode() + b"\n", "application/json")
+        elif path.startswith(PREFIX) and self.command == "GET":
+            try:
+                self._accept(self.path)
+            except ValueError as error:
+                self._reply(400, f"{error}\n".encode(), "text/plain")
+            else:
+                self._reply(200, b"true\n", "application/json")
         else:
             self._reply(404, b"there are /metrics, /health and /ready\n", "text/plain")
 

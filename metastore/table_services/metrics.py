@@ -16,6 +16,9 @@ _EVENTS = Counter("table_services_events", "Events that were received.")
 _START_LAG = Histogram(
     "table_services_start_lag_seconds", "From when a job was enqueued to its start.", ["action"], buckets=_SECONDS
 )
+_END_LAG = Histogram(
+    "table_services_end_lag_seconds", "From when a job was enqueued to its success.", ["action"], buckets=_SECONDS
+)
 _RUN = Histogram(
     "table_services_job_seconds", "How long attempts at jobs took.", ["action", "outcome"], buckets=_SECONDS
 )
@@ -38,12 +41,13 @@ def started(action: str, lag: float) -> None:
     _RUNNING.inc()
 
 
-def ended(action: str, outcome: str, seconds: float, size: int) -> None:
-    """An attempt at a job is over, which was to read so many bytes."""
+def ended(action: str, outcome: str, seconds: float, size: int, lag: float) -> None:
+    """An attempt at a job is over, which was to read so many bytes. `lag`: seconds since the job was enqueued."""
     _RUNNING.dec()
     _RUN.labels(action, outcome).observe(seconds)
     if outcome == "succeeded":
         _BYTES.labels(action).inc(size)
+        _END_LAG.labels(action).observe(max(0.0, lag))
     else:
         _WASTED.labels(action, outcome).inc(seconds)
 

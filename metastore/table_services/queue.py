@@ -77,6 +77,11 @@ class Queue:
         found: list[TableReference] = self._client.call(lambda client: client.lake_due_tables(AT_ONCE))
         return found
 
+    def submit(self, table: TableReference, job: JobRequest) -> ServiceJob:
+        """Enqueues a job, whatever was decided; if one of its kind waits, that one is changed."""
+        found: ServiceJob = self._client.call(lambda client: client.lake_submit_job(table, job))
+        return found
+
     def pending(self) -> ListJobsResponse:
         """Jobs that wait, in the order in which they are to be run, and the database's time."""
         request = ListJobsRequest(states=["pending"], limit=AT_ONCE)

@@ -21,6 +21,7 @@ from metastore.table_services.planner import Planner
 from metastore.table_services.queue import Queue
 from metastore.table_services.receiver import Receiver
 from metastore.table_services.scheduling import Ranking
+from metastore.table_services.writer_hook import WriterHook
 from metastore.wire.lake import ServiceJob
 
 RETRY_SECONDS = 60.0
@@ -67,6 +68,10 @@ class Service:
         self._stop = threading.Event()
         planner = Planner(looked, options.defaults, with_iceberg=iceberg is not None, with_hudi=hudi is not None)
         self._receiver = Receiver(uri, planner, looked, self._stop)
+        # A client and a planner of its own: these are for one thread each.
+        self._hooked = LakeClient(uri, retry_seconds=RETRY_SECONDS)
+        hooked = Queue(self._hooked, worker, lease_seconds=options.lease_seconds)
+        self._hook = WriterHook(hooked.submit, Planner(hooked, options.defaults).policy, self._stop)
         self._manager = Manager(
             self._queue,
             self._client,
@@ -106,6 +111,10 @@ class Service:
         """Ends the service in order. May be called by a signal's handler."""
         self._stop.set()
 
+    def accept(self, target: str) -> None:
+        """Takes over what a Hudi writer asks for, as of WriterHook. Raises ValueError."""
+        self._hook.accept(target)
+
     def trouble(self) -> str | None:
         """Why the service can't do its work now; None if it can."""
         if self._stop.is_set():
@@ -121,3 +130,4 @@ class Service:
         self._executor.close()
         self._client.close()
         self._looking.close()
+        self._hooked.close()

@@ -26,7 +26,8 @@ _LOOK_SECONDS = 0.5
 _STOP_SECONDS = 20.0
 _LOG_BYTES = 16_000
 
-_PROGRAM = Path(__file__).with_name("programs") / "run_plan.py"
+RUN_PLAN = Path(__file__).with_name("programs") / "run_plan.py"
+"""The program that runs one plan."""
 
 
 class SubmissionFailed(Exception):
@@ -44,12 +45,21 @@ class SparkSubmit:
         self._options = list(options)
         self._command = list(command or _spark_submit())
 
-    def run(self, program: Path, arguments: Sequence[str], tag: str, prefix: str, stop: threading.Event) -> str:
-        """Runs a program to its end, or waits for an earlier attempt, whose tag begins with `prefix`. Returns a log.
+    def run(
+        self,
+        program: Path,
+        arguments: Sequence[str],
+        tag: str,
+        prefix: str,
+        stop: threading.Event,
+        *,
+        having: Sequence[str] = (),
+    ) -> str:
+        """Runs a program to its end, or waits for an earlier attempt, as `running` finds it. Returns a log.
 
         Raises Stopped soon after `stop` is set, SubmissionFailed.
         """
-        for each in running(prefix):
+        for each in running(prefix, having):
             return self._wait_for(each, stop)
         with tempfile.TemporaryFile() as output:
             process = subprocess.Popen(
@@ -93,22 +103,35 @@ class SparkSubmitExecutor:
 
     def run(self, task: Task, stop: threading.Event) -> str:
         arguments = ["--uri", self._uri, "--table", task.name, "--instant", task.instant]
-        return self._submit.run(_PROGRAM, arguments, task.tag, prefix_of(task.instant), stop)
+        prefix, having = prefix_of(task.instant), ("--table", task.name)
+        return self._submit.run(RUN_PLAN, arguments, task.tag, prefix, stop, having=having)
 
     def close(self) -> None:
         pass
 
 
-def running(prefix: str) -> list[psutil.Process]:
-    """The processes of this host that run attempts whose tags begin so."""
+def running(prefix: str, having: Sequence[str] = ()) -> list[psutil.Process]:
+    """The processes of this host that run attempts whose tags begin so.
+
+    `having`: words that follow one another in their command lines, such as the table's name: two tables may have plans
+    of the same timestamp.
+    """
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             arguments = process.cmdline()
             named = [value for flag, value in pairwise(arguments) if flag == "--tag"]
-            if any(value.startswith(prefix) for value in named) and process.status() != psutil.STATUS_ZOMBIE:
+            if not any(value.startswith(prefix) for value in named) or not _has(arguments, having):
+                continue
+            if process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
+
+
+def _has(words: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether some words follow one another among others."""
+    count = len(wanted)
+    return any(list(words[at : at + count]) == list(wanted) for at in range(len(words) - count + 1))
 
 
 def _end(pid: int) -> None:

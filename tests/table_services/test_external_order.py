@@ -1,7 +1,10 @@
 """An external policy decides, within its time, about jobs that may start."""
 
+import http.server
+import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -68,3 +71,44 @@ def test_it_has_little_time() -> None:
 def test_what_is_no_policy(place: str) -> None:
     with pytest.raises(UsageError, match="can't be used as a policy"):
         load(place)
+
+
+@contextmanager
+def endpoint(status: int, answer: object) -> Iterator[tuple[str, list[Any]]]:
+    """An HTTP endpoint, and what it was asked."""
+    asked: list[Any] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            content = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/order", asked
+        server.shutdown()
+
+
+def test_an_endpoint_decides() -> None:
+    with endpoint(200, [2, 1]) as (url, asked):
+        assert ExternalOrder(load(url), own)(JOBS, NOW) == [2, 1]
+    [said] = asked
+    assert said["now"] == NOW
+    assert [(each["id"], each["gain"]) for each in said["jobs"]] == [(1, 1.0), (2, 9.0), (3, 5.0)]
+
+
+@pytest.mark.parametrize(("status", "answer"), [(500, [2]), (200, {"jobs": [2]}), (200, ["2"]), (200, None)])
+def test_an_endpoint_that_fails(status: int, answer: object) -> None:
+    with endpoint(status, answer) as (url, _):
+        assert ExternalOrder(load(url), own)(JOBS, NOW) == [1, 2]
+
+
+def test_an_endpoint_that_is_away() -> None:
+    assert ExternalOrder(load("http://127.0.0.1:1/"), own)(JOBS, NOW) == [1, 2]

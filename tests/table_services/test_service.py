@@ -21,6 +21,7 @@ from metastore.table_services.queue import Queue
 from metastore.table_services.receiver import TYPES, Receiver
 from metastore.table_services.service import Options, Service
 from metastore.wire.lake import JobRequest, ListJobsRequest, ServiceDecision, ServiceJob, TableReference
+from tests.keyed.histories import rows_of
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
 from tests.table_services.conftest import commits, merge_on_read, values
@@ -190,6 +191,21 @@ def test_all_plans_are_run_the_oldest_first(server: MetastoreServer, lake: LakeC
     in_order = sorted(done, key=lambda each: each.startedAt or 0)
     assert [each.instant for each in in_order] == plans
     assert values(table) == dict.fromkeys(range(8), 1)
+
+
+@pytest.mark.long
+def test_a_hundred_plans_after_an_outage(server: MetastoreServer, lake: LakeClient) -> None:
+    """They were made while no service ran."""
+    table = merge_on_read(lake, bucket="100")
+    for number in range(2):
+        table.upsert(rows_of([{"id": id, "part": "x", "v": number, "a": None, "b": None} for id in range(3_000)]))
+    groups = sorted({FileGroup(each.partition, each.file_group) for each in table.snapshot()})
+    plans = [table.begin("compaction", state="requested", plan=[group]).instant.timestamp for group in groups]
+    assert len(plans) == 100
+    run_once(server, slots=3)
+    done = [each for each in jobs(table, limit=1_000) if each.state == "succeeded" and each.instant in plans]
+    assert [each.instant for each in sorted(done, key=lambda each: each.startedAt or 0)] == plans
+    assert set(values(table).values()) == {1}
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,8 @@ def test_it_stops() -> None:
 def test_a_process_that_was_left_behind_is_waited_for() -> None:
     """The service that started it was killed; the plan isn't run a second time meanwhile."""
     one = task()
-    command = [sys.executable, "-c", "import time; time.sleep(1.5)", "--tag", tag_of(one.instant, 1)]
+    tagged = ["--table", one.name, "--tag", tag_of(one.instant, 1)]
+    command = [sys.executable, "-c", "import time; time.sleep(1.5)", *tagged]
     begun = time.monotonic()
     with subprocess.Popen(command) as left:
         wait_until(lambda: running(prefix_of(one.instant)), what="the process")
@@ -64,3 +65,12 @@ def test_a_process_that_was_left_behind_is_waited_for() -> None:
             executor("raise SystemExit('a second one')").run(one, stop)
         left.wait(30)
     assert running(prefix_of(one.instant)) == []
+
+
+def test_another_tables_plan_of_the_same_timestamp_is_not_waited_for() -> None:
+    one = task()
+    command = [sys.executable, "-c", "import time; time.sleep(600)", "--table", "hive.d.other", "--tag", one.tag]
+    with subprocess.Popen(command) as other:
+        wait_until(lambda: running(prefix_of(one.instant)), what="the process")
+        assert executor("print('run')").run(one, threading.Event()).strip() == "run"
+        other.kill()

@@ -1,0 +1,104 @@
+"""The requests of Hudi's writers: answered at once, and jobs afterwards."""
+
+import threading
+import time
+from typing import Any
+
+import pytest
+import urllib3
+
+from metastore.client.lake import LakeClient
+from metastore.table_services import writer_hook
+from metastore.table_services.http import HttpPort
+from metastore.table_services.policy import policy_of
+from metastore.table_services.service import Options, Service
+from metastore.table_services.writer_hook import HandedOver, WriterHook, parse
+from metastore.wire.hive import NoSuchObjectException
+from metastore.wire.lake import JobRequest, ListJobsRequest, ServiceJob, TableReference
+from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
+from tests.table_services.conftest import merge_on_read
+
+ASKED = (
+    "/v1/hoodie/service/compact?action=REQUEST&basepath=file%3A%2Flake%2Forders&db_name=shop&table_name=orders"
+    "&instant=20260101000000000%2C20260102000000000&username=default&queue=default&resource=spark&parallelism=100"
+    "&extra_params=&execution_engine=spark"
+)
+
+
+def test_what_hudi_sends() -> None:
+    table = TableReference(database="shop", table="orders")
+    assert parse(ASKED) == HandedOver(table, "compaction", "20260101000000000,20260102000000000")
+    assert parse(ASKED.replace("compact", "cluster")).action == "clustering"
+    assert parse(ASKED.replace("compact", "clean")).action == "clean"
+    without = ASKED.replace("db_name=shop", "db_name=")
+    assert parse(without).table.database == "default"
+    assert parse(f"{without}&database=lake").table.database == "lake", (
+        "the address in the writer's configuration has it"
+    )
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["/v1/hoodie/service/index?table_name=t", "/v1/hoodie/service/compact", ASKED.replace("REQUEST", "CANCEL")],
+    ids=["service", "table", "action"],
+)
+def test_what_it_does_not_send(asked: str) -> None:
+    with pytest.raises(ValueError):
+        parse(asked)
+
+
+def test_a_request_is_answered_while_the_metastore_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer holds its table's lock meanwhile, and would fail. It asks again with each commit: that is one job."""
+    monkeypatch.setattr(writer_hook, "RETRY_SECONDS", 0.05)
+    away, stop = threading.Event(), threading.Event()
+    submitted: list[tuple[str | None, JobRequest]] = []
+    asked: list[None] = []
+
+    def submit(table: TableReference, job: JobRequest) -> ServiceJob:
+        asked.append(None)
+        if not away.is_set():
+            raise ConnectionRefusedError
+        if table.table == "gone":
+            raise NoSuchObjectException("no such table")
+        submitted.append((table.table, job))
+        return ServiceJob()
+
+    hook = WriterHook(submit, lambda table: policy_of({"table-services.windows": "01:00-02:00"}), stop)
+    port = HttpPort("127.0.0.1", 0, lambda: None, hook.accept)
+    try:
+        begun = time.monotonic()
+        for table in ("orders", "gone", "items", "items"):
+            answer = urllib3.request("GET", port.address + ASKED.replace("orders", table), retries=False)
+            assert (answer.status, answer.data) == (200, b"true\n")
+        assert time.monotonic() - begun < 3
+        wait_until(lambda: len(asked) > 2, what="attempts")
+        assert submitted == []
+        away.set()
+        wait_until(lambda: len(submitted) >= 2, what="the jobs")
+        assert [table for table, _ in submitted] == ["orders", "items"]
+        job: Any = submitted[0][1]
+        assert (job.action, job.windows) == ("compaction", "01:00-02:00")
+        assert "20260101000000000,20260102000000000" in job.reason
+        assert urllib3.request("GET", f"{port.address}/v1/hoodie/service/compact", retries=False).status == 400
+    finally:
+        stop.set()
+        port.close()
+
+
+def test_it_becomes_a_job(server: MetastoreServer, lake: LakeClient) -> None:
+    table = merge_on_read(lake)
+    service = Service(server.uri, None, Options())
+    try:
+        reference = table.reference
+        service.accept(f"/v1/hoodie/service/clean?table_name={reference.table}&db_name={reference.database}&instant=1")
+        request = ListJobsRequest(table=reference)
+
+        def listed() -> list[ServiceJob]:
+            return lake.call(lambda client: client.lake_list_jobs(request)).jobs or []
+
+        wait_until(listed, what="the job")
+        [job] = listed()
+        assert (job.action, job.state, job.reason) == ("clean", "pending", "a writer handed the plans 1 over")
+    finally:
+        service.stop()
