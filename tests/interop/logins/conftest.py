@@ -32,9 +32,9 @@ class Door(NamedTuple):
         return f"thrift://localhost:{self.server.port}"
 
     def came_in(self, method: str, about: str) -> set[tuple[str, str]]:
-        """Who called a method about an object, and how each was proven."""
+        """Who called a method, or the newer form of it, about an object, and how each was proven."""
         records = [json.loads(line) for line in self.audit.read_text().splitlines()]
-        called = [each for each in records if each["method"] == method and about in each["object"]]
+        called = [each for each in records if each["method"].startswith(method) and about in each["object"]]
         return {(each["user"], each["mechanism"]) for each in called}
 
 

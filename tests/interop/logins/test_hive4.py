@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.java_gateway import JavaGateway
 
 from tests.hive_client.conftest import HiveClient
 from tests.interop import java
@@ -17,13 +18,13 @@ from tests.support.reference4 import HADOOP, NOT_OF_HADOOP, SERVER
 
 
 @pytest.fixture(scope="module")
-def jvm(
+def gateway(
     door: Door,
     class_path: Callable[..., list[Path]],
     tmp_path_factory: pytest.TempPathFactory,
     keytab: Path,
     of_java: tuple[str, ...],
-) -> Iterator[Any]:
+) -> Iterator[JavaGateway]:
     """A JVM whose user is carol, and in whose environment is a token of dora's."""
     if (reason := missing()) is not None:
         pytest.skip(reason)
@@ -36,7 +37,12 @@ def jvm(
         patch.setenv("HMS_JWT", door.issuer.token(sub="dora"))
         with running(jars, directory, java=program, options=["-Xmx1g", *SMALL, *of_java]) as gateway:
             hive_clients.log_in(gateway.jvm, CAROL, keytab)
-            yield gateway.jvm
+            yield gateway
+
+
+@pytest.fixture
+def jvm(gateway: JavaGateway) -> Any:
+    return gateway.jvm
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "tls"])
@@ -68,13 +74,17 @@ def test_delegation_token(jvm: Any, door: Door, encrypted: bool, more: dict[str,
         HiveClient(jvm, "localhost", door.server.port, by_token(signature) | more).getAllDatabases()
 
 
-def password_settings(jvm: Any, user: str, password: str, directory: Path) -> dict[str, str]:
+def password_settings(gateway: JavaGateway, user: str, password: str, directory: Path) -> dict[str, str]:
     """The password is in a credential store, under the user's name."""
+    jvm = gateway.jvm
     store = f"localjceks://file{directory / 'passwords.jceks'}"
     configuration = jvm.org.apache.hadoop.conf.Configuration()
     configuration.set("hadoop.security.credential.provider.path", store)
     [provider] = jvm.org.apache.hadoop.security.alias.CredentialProviderFactory.getProviders(configuration)
-    provider.createCredentialEntry(user, jvm.java.lang.String(password).toCharArray())
+    characters = gateway.new_array(jvm.char, len(password))
+    for at, character in enumerate(password):
+        characters[at] = character
+    provider.createCredentialEntry(user, characters)
     provider.flush()
     return {
         "hive.metastore.client.auth.mode": "PLAIN",
@@ -83,22 +93,23 @@ def password_settings(jvm: Any, user: str, password: str, directory: Path) -> di
     }
 
 
-def test_password(jvm: Any, door: Door, trust_store: Path, tmp_path: Path) -> None:
-    settings = password_settings(jvm, "ann", "secret", tmp_path) | within_tls(trust_store)
-    client = HiveClient(jvm, "localhost", door.server.port, settings)
+def test_password(gateway: JavaGateway, door: Door, trust_store: Path, tmp_path: Path) -> None:
+    settings = password_settings(gateway, "ann", "secret", tmp_path) | within_tls(trust_store)
+    client = HiveClient(gateway.jvm, "localhost", door.server.port, settings)
     assert lives(client, door, "hive4_password") == {("ann", "plain")}
 
 
-def test_wrong_password(jvm: Any, door: Door, trust_store: Path, tmp_path: Path) -> None:
-    settings = password_settings(jvm, "ann", "wrong", tmp_path) | within_tls(trust_store)
+def test_wrong_password(gateway: JavaGateway, door: Door, trust_store: Path, tmp_path: Path) -> None:
+    settings = password_settings(gateway, "ann", "wrong", tmp_path) | within_tls(trust_store)
     with pytest.raises(Exception, match="wrong user or password"):
-        HiveClient(jvm, "localhost", door.server.port, settings)
+        HiveClient(gateway.jvm, "localhost", door.server.port, settings)
 
 
 def test_token_over_http(jvm: Any, door: Door, trust_store: Path) -> None:
     settings = within_tls(trust_store) | {
         "hive.metastore.client.thrift.transport.mode": "http",
         "hive.metastore.client.auth.mode": "JWT",
+        "hive.metastore.trustmanagerfactory.algorithm": "PKIX",
     }
     client = HiveClient(jvm, "localhost", door.server.port, settings)
     assert lives(client, door, "hive4_http") == {("dora", "jwt")}

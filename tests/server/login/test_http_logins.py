@@ -72,8 +72,9 @@ def test_calls_with_a_token_within_tls(tmp_path: Path, keys: Keys, key_server: K
             client.getVersion()
 
 
-def test_thrifts_own_client(server: StandIn, key_server: KeyServer) -> None:
-    http_client = THttpClient(f"http://127.0.0.1:{server.port}/metastore")
+@pytest.mark.parametrize("path", ["/metastore", "/metastore/", "/metastore/*"])
+def test_thrifts_own_client(server: StandIn, key_server: KeyServer, path: str) -> None:
+    http_client = THttpClient(f"http://127.0.0.1:{server.port}{path}")
     http_client.setCustomHeaders({"Authorization": f"Bearer {key_server.token('e', 'ES256')}"})
     for _ in range(2):
         transport = TBufferedTransport(http_client)
