@@ -15,7 +15,7 @@ from tests.spark.conftest import require
 from tests.spark.session import LINES, SparkSession
 from tests.support.certificates import STORE_PASSWORD
 from tests.support.jvm import SMALL, pyspark_class_path, running
-from tests.support.kerberos import REALM, Realm, has_tickets
+from tests.support.kerberos import REALM, Realm
 
 CORE_SITE = """
 <configuration>
@@ -38,10 +38,7 @@ def spark(line: str, door: Door, trust_store: Path, directory: Path, environment
     (directory / "core-site.xml").write_text(CORE_SITE)
     settings["spark_driver_extraClassPath"] = str(directory)
     warehouse = str(directory / "warehouse")
-    with (
-        has_tickets(environment),
-        SparkSession(line, door.uri, warehouse, directory / "spark", **settings) as session,
-    ):
+    with SparkSession(line, door.uri, warehouse, directory / "spark", environment, **settings) as session:
         yield session
 
 
