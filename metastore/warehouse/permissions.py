@@ -90,6 +90,21 @@ class Permissions:
 
         return self._each(path, look, user)
 
+    def refusal_to_empty(self, path: str, user: FileUser) -> str | None:
+        """Why a user may not delete whatever is in a directory; None if it may.
+
+        In one that is sticky only its owner deletes what is somebody else's.
+        """
+
+        def look(place: str, status: os.stat_result) -> str | None:
+            if why := self._lacking(place, status, user, WRITE | SEARCH):
+                return why
+            if status.st_mode & stat.S_ISVTX and user.uid != status.st_uid:
+                return f"{place} is sticky, and somebody else's"
+            return None
+
+        return self._each(path, look, user)
+
     def _each(self, path: str, look: Callable[[str, os.stat_result], str | None], user: FileUser) -> str | None:
         """What `look` says of the directory at a path, once the way there was walked."""
         place = os.path.realpath(path)

@@ -85,5 +85,3 @@ def of_java(realm: Realm) -> tuple[str, ...]:
         "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
         "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
     )
-
-

@@ -64,9 +64,7 @@ def test_kerberos_within_tls(
 
 
 @pytest.fixture(scope="module")
-def submitting(
-    keytab: Path, of_java: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Any]:
+def submitting(keytab: Path, of_java: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A JVM that does for carol what spark-submit does before it starts a job in cluster mode."""
     options = ["-Xmx256m", *SMALL, *of_java, "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED"]
     with running([pyspark_class_path()], tmp_path_factory.mktemp("submitting"), options=options) as gateway:
@@ -87,9 +85,7 @@ def fetched_token(jvm: Any, door: Door, trust_store: Path, file: Path) -> None:
     credentials.writeTokenStorageFile(jvm.org.apache.hadoop.fs.Path(f"file:{file}"), hadoop)
 
 
-def test_a_token_alone(
-    line: str, door: Door, realm: Realm, submitting: Any, trust_store: Path, tmp_path: Path
-) -> None:
+def test_a_token_alone(line: str, door: Door, realm: Realm, submitting: Any, trust_store: Path, tmp_path: Path) -> None:
     fetched_token(submitting, door, trust_store, tmp_path / "tokens")
     name = f"spark{line.replace('.', '')}_token"
     job = of_realm(realm) | {"HADOOP_TOKEN_FILE_LOCATION": str(tmp_path / "tokens"), "KRB5CCNAME": "/nonexistent"}

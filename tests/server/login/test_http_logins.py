@@ -26,6 +26,8 @@ from tests.support.json_web_keys import AUDIENCE, ISSUER, KeyServer
 from tests.support.waiting import wait_until
 
 MB = 1 << 20
+
+
 @pytest.fixture(scope="module")
 def key_server() -> Iterator[KeyServer]:
     server = KeyServer()
