@@ -20,7 +20,6 @@ from metastore.wire.delegation_token import BadToken
 from metastore.wire.digest_md5 import BadDigest
 from metastore.wire.sasl_protection import Protection
 
-
 SYSTEM = "system"
 """In place of a file of authorities: those that the operating system trusts."""
 

@@ -43,7 +43,7 @@ def test_delegation_token(jvm: Any, door: Door, trust_store: Path, encrypted: bo
     assert lives(client, door, f"hive2_token_{encrypted}".lower()) == {("carol", "token")}
     known.cancelDelegationToken(text)
     known.close()
-    with pytest.raises(Exception, match="DIGEST-MD5|not valid"):
+    with pytest.raises(Exception, match=r"DIGEST-MD5|not valid"):
         HiveClient(jvm, "localhost", door.server.port, by_token(signature) | more).getAllDatabases()
 
 

@@ -70,7 +70,7 @@ def test_delegation_token(jvm: Any, door: Door, encrypted: bool, more: dict[str,
     assert known.renewDelegationToken(text) > 0
     known.cancelDelegationToken(text)
     known.close()
-    with pytest.raises(Exception, match="DIGEST-MD5|not valid"):
+    with pytest.raises(Exception, match=r"DIGEST-MD5|not valid"):
         HiveClient(jvm, "localhost", door.server.port, by_token(signature) | more).getAllDatabases()
 
 
