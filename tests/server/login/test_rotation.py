@@ -54,9 +54,7 @@ def calling(*made: Callable[[], ThriftClient]) -> Iterator[list[Calling]]:
         wait_until(lambda: all(each.calls for each in all_of_them))
         yield all_of_them
         before = [each.calls for each in all_of_them]
-        wait_until(
-            lambda: all(each.failure or each.calls > was for each, was in zip(all_of_them, before, strict=True))
-        )
+        wait_until(lambda: all(each.failure or each.calls > was for each, was in zip(all_of_them, before, strict=True)))
     finally:
         for each in all_of_them:
             each.stop()
