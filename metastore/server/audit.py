@@ -136,7 +136,8 @@ def _outlet(settings: Settings) -> RecordOutlet | None:
 def _destination(url: str, settings: Settings) -> Destination:
     scheme, _, rest = url.partition("://")
     if scheme == "kafka":
-        return _topic(*rest.split("/"), settings.kafka_options)
+        servers, _, topic = rest.partition("/")
+        return _topic(servers, topic, settings.kafka_options)
     if scheme in ("http", "https"):
         return WebhookDestination(url, settings.event_webhook_secret)
     return StreamDestination(url, STREAM)

@@ -1,5 +1,6 @@
 """How long an answer takes doesn't tell what is hidden from what isn't there: both ask the database the same."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def messages(metastore: Metastore, guard: Guard, user: str | None, made: calls.M
     session = Session("1", "127.0.0.1:1", user)
     call, handler, method = Call(session, metastore, False), HANDLERS[made.method], METHODS[made.method]
     before = Counting.messages
-    try:
+    with contextlib.suppress(Exception):  # what it answers is compared elsewhere
         guard.answer(
             call,
             method,
@@ -77,8 +78,6 @@ def messages(metastore: Metastore, guard: Guard, user: str | None, made: calls.M
             lambda: handler.function(call, *[getattr(made.arguments, each) for each in method.argument_names]),
             Verdict(),
         )
-    except Exception:  # what it answers is compared elsewhere
-        pass
     return Counting.messages - before
 
 

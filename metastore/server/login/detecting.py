@@ -113,13 +113,13 @@ class Detecting(LoginState):
         else:
             if message is None:
                 return
-            refused = Refused(exceeded, protocols.header_of(connection.protocol, message), ended=False)
-            if refused.to.header.name == "set_ugi" and not self._introduced:
+            call = Refused(exceeded, protocols.header_of(connection.protocol, message), ended=False)
+            if call.to.header.name == "set_ugi" and not self._introduced:
                 self._introduced = True
-                connection.transport.write(refusal(connection, refused))
+                connection.transport.write(refusal(connection, call))
                 self._look()
             else:
-                self._end_with(refused)
+                self._end_with(call)
 
     def _end_with(self, refused: Refused) -> None:
         self.progress.end()
