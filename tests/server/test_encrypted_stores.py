@@ -18,7 +18,6 @@ from metastore.client.thrift_client import ThriftClient
 from metastore.server.audit import STREAM
 from tests.support import builders
 from tests.support.certificates import Authority
-from tests.support.postgres import Postgres
 from tests.support.redis import RedisServer
 from tests.support.server import MetastoreServer, ServerDidNotStart
 from tests.support.waiting import wait_until
