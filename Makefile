@@ -22,7 +22,7 @@ test-long: setup-logins  ## run the tests that take minutes, too
 bench: setup-bench  ## measure how fast it is; ARGS="hive --results bench/results" keeps the figures
 	$(PY) -m bench $(ARGS)
 
-interop: setup-tests  ## run other systems' clients and servers with this one (their jars come through Maven)
+interop: setup-logins  ## run other systems' clients and servers with this one (their jars come through Maven)
 	$(PY) -m pytest -m interop --timeout 1800 --interop-record=docs/interop.md $(ARGS)
 
 lint: setup  ## check style, types and the rules of imports

@@ -21,7 +21,10 @@ PACKAGES = ("lake-metastore", "psycopg2-binary", "redis", "sqlalchemy", "thrift"
 
 @dataclass(frozen=True)
 class Figure:
-    """The median of some rounds, or of many samples, with the lowest and the highest; `p99` where they are many."""
+    """The median of some rounds, or of many samples, with the lowest and the highest; `p99` where they are many.
+
+    `aim`: what the median should be at least, if it is a rate, and at most, if it is a time.
+    """
 
     name: str
     unit: str
@@ -30,12 +33,15 @@ class Figure:
     highest: float
     count: int
     p99: float | None = None
+    aim: float | None = None
 
     @classmethod
-    def of(cls, name: str, unit: str, values: Sequence[float], *, samples: bool = False) -> Self:
+    def of(
+        cls, name: str, unit: str, values: Sequence[float], *, samples: bool = False, aim: float | None = None
+    ) -> Self:
         """Of some rounds; with `samples`, of many single measurements, so that a percentile is meaningful."""
         p99 = statistics.quantiles(values, n=100, method="inclusive")[98] if samples and len(values) > 1 else None
-        return cls(name, unit, statistics.median(values), min(values), max(values), len(values), p99)
+        return cls(name, unit, statistics.median(values), min(values), max(values), len(values), p99, aim)
 
 
 @dataclass
@@ -46,11 +52,18 @@ class Section:
     about: str
     figures: list[Figure] = field(default_factory=list)
 
-    headings = ("", "median", "p99", "lowest", "highest", "times")
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """With aims, if there are any."""
+        return ("", "median", "p99", "lowest", "highest", "times", *(["aim"] if self._has_aims else []))
 
     def rows(self) -> list[list[str]]:
         """What is shown, a cell for each heading."""
-        return [_cells(figure) for figure in self.figures]
+        return [[*_cells(figure), *([_aim(figure)] if self._has_aims else [])] for figure in self.figures]
+
+    @property
+    def _has_aims(self) -> bool:
+        return any(figure.aim is not None for figure in self.figures)
 
 
 class Shown(Protocol):
@@ -154,6 +167,10 @@ def _sentence(found: dict[str, str | int]) -> str:
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def _aim(figure: Figure) -> str:
+    return "" if figure.aim is None else f"{readable(figure.aim)} {figure.unit}"
 
 
 def _cells(figure: Figure) -> list[str]:

@@ -25,7 +25,7 @@ from metastore.client.thrift_client import ThriftClient
 from metastore.client.transports import SaslTransport, transport
 from metastore.errors import UserError
 from metastore.server.credentials import password_file
-from metastore.wire.hive import Database
+from metastore.wire.hive import Database, Table
 from tests.support import builders
 from tests.support.certificates import Authority
 from tests.support.server import MetastoreServer
@@ -35,6 +35,7 @@ PROCESSES, CONNECTIONS = 2, 8
 NOBODY = Login()
 USER, ADMIN, PASSWORD = "ann", "root", "secret"
 CALL = Call("get_table", ["bench", "t"])
+LOGINS_PER_SECOND = 500
 BEGINNINGS = (b"", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"\x01\x00\x00\x00\x05PLA")
 """What half-open connections have said: nothing, and parts of TLS and SASL. HTTP is off, and refused at once."""
 
@@ -78,16 +79,22 @@ def run(options: Options) -> Report:
             *("--audit-log", str(home / "audit.log"), "--login-timeout-seconds", "120"),
             *("--max-connections", str(2 * FULL.half_open)),
         )
+        audited = ("--audit-log", str(home / "audited.log"), "--audit")
         servers = []
-        for name, more in (("open", ()), ("closed", closed)):
+        for name, more in (
+            ("open", ()),
+            ("closed", closed),
+            ("audited", (*audited, "changes")),
+            ("all_audited", (*audited, "all")),
+        ):
             url = postgres.create(name).render_as_string(hide_password=False)
             environment = {"METASTORE_DATABASE_URL": url}
             common = ("--warehouse-dir", str(home / name / "warehouse"), "--workers", "1", "--log-level", "error")
             servers.append(stack.enter_context(MetastoreServer(home / name, *common, *more, environment=environment)))
         plain, password = Way("open", servers[0].port, NOBODY), Login(user=USER, password=PASSWORD)
         within = Login(user=USER, password=PASSWORD, authorities=authority.file)
-        for port, login in ((servers[0].port, NOBODY), (servers[1].port, Login(user=ADMIN, password=PASSWORD))):
-            _fill(port, login)
+        for server in servers:
+            _fill(server.port, Login(user=ADMIN, password=PASSWORD) if server is servers[1] else NOBODY)
         with ThriftClient("127.0.0.1", servers[1].port, login=within) as client:
             token = client.get_delegation_token(USER, USER)
         ways = [
@@ -102,6 +109,8 @@ def run(options: Options) -> Report:
         ]
         clients = stack.enter_context(ProcessPoolExecutor(PROCESSES, mp_context=multiprocessing.get_context("spawn")))
         report.sections.append(_calls(clients, plain, ways, sizes.seconds, rounds))
+        audits = [plain, *(Way("audited", each.port, NOBODY) for each in servers[2:])]
+        report.sections.append(_audit(clients, audits, sizes.seconds, rounds))
         report.sections.append(_logins(clients, logins, sizes.seconds, rounds))
         report.sections += _half_open(clients, ways[1], sizes, rounds)
     return report
@@ -113,6 +122,13 @@ def _fill(port: int, login: Login) -> None:
     with ThriftClient("127.0.0.1", port, login=login) as client:
         client.create_database(Database(name="bench", ownerName=USER))
         client.create_table(builders.table("bench", owner=USER, sd=builders.storage(*columns)))
+        for number in range(CONNECTIONS):
+            client.create_table(_changed(number))
+
+
+def _changed(number: int) -> Table:
+    """The table that a connection alters."""
+    return builders.table("bench", f"changed{number}", owner=USER)
 
 
 # -- calls -------------------------------------------------------------------------------------------------------
@@ -140,6 +156,32 @@ def _calls(clients: ProcessPoolExecutor, plain: Way, ways: Sequence[Way], second
     return section
 
 
+def _audit(clients: ProcessPoolExecutor, ways: Sequence[Way], seconds: float, rounds: int) -> Comparison:
+    """`ways`: to a server without an audit log, to one that records changes, and to one that records all calls."""
+    section = Comparison(
+        "The audit log",
+        "Records go to a file; nobody logs in, and no rights are decided on. `get_table` is answered from the cache,"
+        " which is the quickest call there is.",
+        ("without", "with"),
+    )
+    without, changes, everything = ways
+    for name, way, act in (
+        ("alter_table", changes, _change),
+        ("get_table, audit = changes", changes, _call),
+        ("get_table, audit = all", everything, _call),
+    ):
+        rates: list[list[float]] = [[], []]
+        with noted(name):
+            for each in (without, way):
+                _rate(clients, each, act, seconds)
+            for _ in range(rounds):
+                for found, each in zip(rates, (without, way), strict=True):
+                    found.append(_rate(clients, each, act, seconds))
+        section.compared.append(Compared.of(name, "Python", PER_SECOND, rates, 0.97))
+        say(str(section.compared[-1]))
+    return section
+
+
 def _rate(clients: ProcessPoolExecutor, way: Way, act: Callable[[Way, float], float], seconds: float) -> float:
     """What all client processes do per second."""
     sent = way._replace(login=replace(way.login))  # without what it has made of its files
@@ -148,15 +190,25 @@ def _rate(clients: ProcessPoolExecutor, way: Way, act: Callable[[Way, float], fl
 
 def _call(way: Way, seconds: float) -> float:
     """Calls per second over several connections, each of which has one call under way."""
-    request = CALL.encoded()
+    return _calls_per_second(way, [CALL] * CONNECTIONS, seconds)
+
+
+def _change(way: Way, seconds: float) -> float:
+    """As `_call`, of a call that changes a table, another one for each connection."""
+    calls = [Call("alter_table", ["bench", f"changed{each}", _changed(each)]) for each in range(CONNECTIONS)]
+    return _calls_per_second(way, calls, seconds)
+
+
+def _calls_per_second(way: Way, calls: Sequence[Call], seconds: float) -> float:
+    requests = [each.encoded() for each in calls]
     if way.login.user is not None:
-        request = len(request).to_bytes(4) + request  # SASL's frame
+        requests = [len(each).to_bytes(4) + each for each in requests]  # SASL's frame
     with _connected(way) as connections:
-        length = _length_of_reply(connections[0], request)
+        length = _length_of_reply(connections[0], requests[0])
         count = 0
         began = time.perf_counter()
         while (spent := time.perf_counter() - began) < seconds:
-            for each in connections:
+            for each, request in zip(connections, requests, strict=True):
                 each.write(request)
                 each.flush()
             for each in connections:
@@ -207,7 +259,7 @@ def _logins(clients: ProcessPoolExecutor, ways: Sequence[Way], seconds: float, r
     for way in ways:
         with noted(f"logins by {way.name}"):
             values = [_rate(clients, way, _login, seconds) for _ in range(rounds)]
-        section.figures.append(Figure.of(way.name, PER_SECOND, values))
+        section.figures.append(Figure.of(way.name, PER_SECOND, values, aim=LOGINS_PER_SECOND))
         say(f"logins by {way.name}: {statistics.median(values):.0f}/s")
     return section
 

@@ -98,8 +98,11 @@ def _redis_url(value: str) -> str:
 
 
 def _audit_url(value: str) -> str:
-    if not re.match(r"(https?|rediss?|unix)://", value):
-        raise ValueError("expected https://…, redis://user:password@host:port/database, rediss://… or unix://…")
+    if not re.match(r"(https?|rediss?|unix)://|kafka://[^\s/@]+/[A-Za-z0-9._-]{1,249}$", value):
+        raise ValueError(
+            "expected https://…, redis://user:password@host:port/database, rediss://…, unix://… or "
+            "kafka://host:port,…/topic"
+        )
     return value
 
 
@@ -717,8 +720,9 @@ class Settings(BaseSettings):
     audit_url: Annotated[str, AfterValidator(_audit_url)] | None = Field(
         default=None,
         repr=False,
-        description="Where records of the audit log go, too: a webhook `https://…`, which gets lines of JSON, or "
-        "`redis://…`, in its stream `metastore:audit`. What can't be kept while it is away is lost there.",
+        description="Where records of the audit log go, too: a webhook `https://…`, which gets lines of JSON, "
+        "`redis://…`, in its stream `metastore:audit`, or `kafka://host:port,…/topic`. What can't be kept while it is "
+        "away is lost there.",
         json_schema_extra={"default_text": "none", "secret": True},
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(

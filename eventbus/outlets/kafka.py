@@ -1,30 +1,24 @@
 """Sends events to a Kafka topic, with librdkafka.
 
-A record's key is the event's subject, so that the events of a table are in one partition, in order. The producer is
-idempotent: when it retries after a lost response, no record is doubled or reordered. If the process ends before it has
-stored its position, the last events are sent twice.
+A record's key is the event's subject, so that the events of a table are in one partition, in order. If the process ends
+before it has stored its position, the last events are sent twice.
 """
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from eventbus.log.types import Event
 from eventbus.outlets.base import Diverged, LogState, Outlet
 from eventbus.outlets.cloud_events import CONTENT_TYPE, body_of, subject_of
-from metastore.errors import UserError
+from eventbus.outlets.kafka_producer import NotTaken, Record, TopicProducer
 
-ANSWER_SECONDS = 30.0
-"""Time limit for Kafka to accept a batch. After that a new producer sends it again."""
 _LOOK_SECONDS = 0.5
 _MESSAGE_BYTES = "message.max.bytes"
 _DEFAULT_MESSAGE_BYTES = 1_000_000  # librdkafka's; a broker takes a little more
 _FRAME_BYTES = 500  # more than a record takes beside its key and value
-_CRITICAL = 2  # a level of syslog: librdkafka's errors reach our log through `NotTaken`
-
 
 _READ_SECONDS = 10.0
 _FORBIDDEN = (  # writing may be allowed where reading is not
@@ -35,14 +29,6 @@ _FORBIDDEN = (  # writing may be allowed where reading is not
 _OF_PRODUCERS = frozenset({"partitioner", "enable.idempotence", "message.timeout.ms", "error_cb"})
 
 lines = structlog.get_logger(__name__)
-
-
-class NotTaken(Exception):
-    """Kafka did not accept all events of a batch."""
-
-
-class BadKafkaOptions(UserError):
-    """librdkafka rejects an option."""
 
 
 class KafkaOutlet(Outlet):
@@ -61,19 +47,7 @@ class KafkaOutlet(Outlet):
         self._topic = topic
         self._source = source
         self._too_large: set[int] = set()  # numbers of events that the broker accepts only without their payload
-        self._settings = {
-            "client.id": "metastore",
-            "partitioner": "murmur2_random",  # the one of Java's producers
-            "log_level": _CRITICAL,
-            **options,
-            "bootstrap.servers": servers,
-            "enable.idempotence": True,
-            # No time limit: if one record were dropped, later ones would arrive before it.
-            "message.timeout.ms": 0,
-            "error_cb": self._note_error,
-        }
-        self._error = ""
-        self._producer: Producer | None = self._new_producer()
+        self._producer = TopicProducer(servers, topic, options)
         self._max_bytes = int(options.get(_MESSAGE_BYTES, _DEFAULT_MESSAGE_BYTES)) - _FRAME_BYTES
 
     def resume(self, position: int, log: LogState) -> int:
@@ -93,7 +67,7 @@ class KafkaOutlet(Outlet):
         """Log, epoch, number and mark of each partition's last record, where it has these headers."""
         consumer = Consumer(
             {
-                **{name: value for name, value in self._settings.items() if name not in _OF_PRODUCERS},
+                **{name: value for name, value in self._producer.settings.items() if name not in _OF_PRODUCERS},
                 "group.id": "metastore-outlet",  # required; no offset is ever committed under it
                 "enable.auto.commit": False,
             }
@@ -129,42 +103,27 @@ class KafkaOutlet(Outlet):
 
     def deliver(self, events: Sequence[Event]) -> None:
         """Raises NotTaken."""
-        producer = self._producer = self._producer or self._new_producer()
-        refused: dict[int, KafkaError] = {}
-        try:
-            for event in events:
-                self._send(producer, event, refused)
-            self._wait(producer)
-        except (KafkaException, BufferError, NotTaken) as error:
-            self._discard(producer)
-            raise error if isinstance(error, NotTaken) else NotTaken(str(error)) from None
+        refused = self._producer.send([self._record(event) for event in events])
         if refused:
-            self._discard(producer)
-            number, why = min(refused.items())
-            self._too_large.update(n for n, each in refused.items() if each.code() == KafkaError.MSG_SIZE_TOO_LARGE)
-            raise NotTaken(f"event {number}: {why.str()}")
+            too_large = [place for place, why in refused.items() if why.code() == KafkaError.MSG_SIZE_TOO_LARGE]
+            self._too_large.update(events[place].number for place in too_large)
+            place, why = min(refused.items())
+            raise NotTaken(f"event {events[place].number}: {why.str()}")
         self._too_large.clear()
 
     def close(self) -> None:
-        if self._producer is not None:
-            self._discard(self._producer)
+        self._producer.close()
 
-    def _send(self, producer: Producer, event: Event, refused: dict[int, KafkaError]) -> None:
+    def _record(self, event: Event) -> Record:
         key = subject_of(event).encode()
         room = 0 if event.number in self._too_large else self._max_bytes - len(key)
-        producer.produce(
-            self._topic,
-            key=key,
-            value=body_of(event, self._source, room, self.history),
-            headers=[
-                ("number", str(event.number).encode()),
-                ("type", event.type.encode()),
-                ("content-type", CONTENT_TYPE.encode()),
-                *self._origin(event),
-            ],
-            timestamp=event.time,
-            on_delivery=partial(_note_refusal, refused, event.number),
-        )
+        headers = [
+            ("number", str(event.number).encode()),
+            ("type", event.type.encode()),
+            ("content-type", CONTENT_TYPE.encode()),
+            *self._origin(event),
+        ]
+        return Record(key, body_of(event, self._source, room, self.history), headers, event.time)
 
     def _origin(self, event: Event) -> list[tuple[str, bytes]]:
         """The headers that say which log and which epoch an event comes from."""
@@ -173,34 +132,6 @@ class KafkaOutlet(Outlet):
         origin = {"log": self.history.identity, "epoch": self.history.now.name, "mark": event.mark or ""}
         return [(name, value.encode()) for name, value in origin.items()]
 
-    def _wait(self, producer: Producer) -> None:
-        deadline = time.monotonic() + ANSWER_SECONDS
-        while left := producer.flush(_LOOK_SECONDS):
-            if time.monotonic() > deadline:
-                why = f": {self._error}" if self._error else ""
-                raise NotTaken(f"{left} events were not accepted within {ANSWER_SECONDS:g} s{why}")
-
-    def _discard(self, producer: Producer) -> None:
-        """Drops a producer and its unsent records. The next attempt sends all of them again, in order."""
-        self._producer = None
-        producer.purge()
-        producer.flush(_LOOK_SECONDS)
-
-    def _new_producer(self) -> Producer:
-        self._error = ""
-        try:
-            return Producer(self._settings)
-        except KafkaException as error:
-            raise BadKafkaOptions(f"kafka_options: {error.args[0].str()}") from None
-
-    def _note_error(self, error: KafkaError) -> None:
-        self._error = error.str()
-
 
 def _text(value: str | bytes | None) -> str:
     return value.decode() if isinstance(value, bytes) else value or ""
-
-
-def _note_refusal(refused: dict[int, KafkaError], number: int, error: KafkaError | None, _: Message) -> None:
-    if error is not None:
-        refused[number] = error

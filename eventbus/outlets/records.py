@@ -1,4 +1,4 @@
-"""Sends records that aren't events, such as those of an audit, to a webhook or into a Redis stream.
+"""Sends records that aren't events, such as those of an audit, to a webhook, a Redis stream or a topic of Kafka.
 
 Whoever adds a record never waits. While the destination is away so many records are kept; those that come then are
 lost, and counted. So a record that matters is also written elsewhere.

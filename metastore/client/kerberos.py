@@ -4,7 +4,7 @@ import gssapi
 
 from metastore.client.login import LoginRefused
 from metastore.wire.gssapi_layers import Choice, SecurityLayer, decode_offer
-from metastore.wire.gssapi_messages import Protection, describe
+from metastore.wire.gssapi_messages import GssapiProtection, describe
 
 _MAX_MESSAGE_BYTES = 1 << 20  # of the wrapped messages that the server may send
 
@@ -19,7 +19,7 @@ class Gssapi:
 
         `encrypted`: the connection is, so nothing more is asked for than the server demands. Raises LoginRefused.
         """
-        self.protection: Protection | None = None
+        self.protection: GssapiProtection | None = None
         self._principal = principal
         self._authorization = authorization
         self._encrypted = encrypted
@@ -62,7 +62,7 @@ class Gssapi:
         layer = self._layer(offer.layers)
         if layer is not SecurityLayer.AUTH:
             try:
-                self.protection = Protection(self._context, layer, offer.max_size)
+                self.protection = GssapiProtection(self._context, layer, offer.max_size)
             except ValueError as error:
                 raise LoginRefused(str(error)) from None
         size = 0 if layer is SecurityLayer.AUTH else _MAX_MESSAGE_BYTES

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
 from thrift.Thrift import TException
 
@@ -18,9 +18,7 @@ from metastore.errors import UserError
 from metastore.wire import delegation_token, digest_md5
 from metastore.wire.delegation_token import BadToken
 from metastore.wire.digest_md5 import BadDigest
-
-if TYPE_CHECKING:
-    from metastore.wire.gssapi_messages import Protection
+from metastore.wire.sasl_protection import Protection
 
 SYSTEM = "system"
 """In place of a file of authorities: those that the operating system trusts."""
@@ -40,7 +38,7 @@ class SaslMechanism(Protocol):
     name: str
 
     @property
-    def protection(self) -> "Protection | None":
+    def protection(self) -> Protection | None:
         """What messages are wrapped with after the login, if that was agreed."""
 
     def respond(self, challenge: bytes) -> bytes:

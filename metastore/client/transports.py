@@ -3,18 +3,14 @@
 import http.client
 import socket
 import ssl
-from typing import TYPE_CHECKING
 
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TTransportBase, TTransportException
 
 from metastore.client.login import Login, LoginRefused, SaslMechanism
 from metastore.wire import sasl
-from metastore.wire.gssapi_layers import BadMessage
 from metastore.wire.sasl import Status
-
-if TYPE_CHECKING:
-    from metastore.wire.gssapi_messages import Protection
+from metastore.wire.sasl_protection import BadMessage, Protection
 
 _MAX_NEGOTIATION = 1 << 20
 _MAX_TEXT = 4_096
@@ -114,7 +110,7 @@ class SaslTransport(TTransportBase):  # type: ignore[misc]
     def write(self, data: bytes) -> None:
         self._unsent += data
 
-    def _read_protected(self, protection: "Protection", size: int) -> bytes:
+    def _read_protected(self, protection: Protection, size: int) -> bytes:
         while not self._unwrapped:
             length = int.from_bytes(self._below.readAll(sasl.FRAME_HEADER_BYTES))
             if length > _MAX_PROTECTED:

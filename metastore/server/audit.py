@@ -1,14 +1,14 @@
 """The audit log: who did what, from where, and what was decided about it.
 
 A record is one line. Without a file of its own it is a line of the server's log, by the logger `audit`. An outlet may
-bring records to a webhook or a Redis stream, too.
+bring records to a webhook, a Redis stream or a topic of Kafka, too.
 """
 
 import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Literal
 
@@ -17,6 +17,7 @@ import structlog
 from eventbus.outlets.records import Destination, RecordOutlet, StreamDestination, WebhookDestination
 from metastore.api.rights.classification import rules
 from metastore.api.rights.guard import Verdict
+from metastore.errors import UserError
 from metastore.server import metrics
 from metastore.services.access.caller import Caller
 from metastore.settings import Settings
@@ -58,8 +59,11 @@ class AuditLog:
             "peer": caller.peer,
             "allowed": None if verdict is None else verdict.allowed,
             "reason": None if verdict is None else verdict.reason,
-            "outcome": outcome[:_MAX_TEXT],
+            "outcome": outcome,
         }
+        for name, value in facts.items():
+            if isinstance(value, str) and len(value) > _MAX_TEXT:  # clients choose names of any length
+                facts[name] = value[:_MAX_TEXT]
         line = json.dumps({"time": _now(), **facts}, separators=(",", ":"))
         if self._file is None:
             log.warning("audit", **facts)
@@ -117,19 +121,33 @@ class _File:
 
 
 def audit_log(settings: Settings) -> AuditLog | None:
-    """The audit log that the settings ask for. Raises OSError for a file that can't be written."""
+    """The audit log that the settings ask for. Raises OSError for a file that can't be written, UserError."""
     decides = settings.authorization != "none" or settings.audit_url is not None
     calls = settings.audit or ("changes" if decides else "off")
     return None if calls == "off" else AuditLog(calls, settings.audit_log, _outlet(settings))
 
 
 def _outlet(settings: Settings) -> RecordOutlet | None:
-    url = settings.audit_url
-    if url is None:
+    if settings.audit_url is None:
         return None
-    is_webhook = url.startswith(("http://", "https://"))
-    destination: Destination
-    destination = (
-        WebhookDestination(url, settings.event_webhook_secret) if is_webhook else StreamDestination(url, STREAM)
-    )
-    return RecordOutlet("audit", destination, lost=metrics.audit_records_lost)
+    return RecordOutlet("audit", _destination(settings.audit_url, settings), lost=metrics.audit_records_lost)
+
+
+def _destination(url: str, settings: Settings) -> Destination:
+    scheme, _, rest = url.partition("://")
+    if scheme == "kafka":
+        servers, _, topic = rest.partition("/")
+        return _topic(servers, topic, settings.kafka_options)
+    if scheme in ("http", "https"):
+        return WebhookDestination(url, settings.event_webhook_secret)
+    return StreamDestination(url, STREAM)
+
+
+def _topic(servers: str, topic: str, options: Mapping[str, str]) -> Destination:
+    try:
+        from eventbus.outlets.kafka_records import TopicDestination
+    except ImportError as error:
+        raise UserError(
+            f"audit_url is Kafka's, but there is no client of it ({error}). Run: pip install 'lake-metastore[kafka]'"
+        ) from None
+    return TopicDestination(servers, topic, options)

@@ -341,7 +341,7 @@ def _access_control(parts: _Parts) -> AccessControl | None:
         places,
         frozenset(settings.admins),
         settings.trust_unproven_users,
-        gives_directories=settings.authorization == "storage",
+        by_directories=settings.authorization == "storage",
     )
 
 

@@ -61,6 +61,7 @@ class Permissions:
     def __init__(self) -> None:
         self._status: dict[str, os.stat_result | OSError] = {}
         self._reachable: dict[tuple[str, FileUser], str | None] = {}
+        self._real: dict[str, str] = {}
 
     def refusal(self, path: str, user: FileUser, wanted: int) -> str | None:
         """Why a user may not do with a directory what the bits say; None if it may.
@@ -90,14 +91,48 @@ class Permissions:
 
         return self._each(path, look, user)
 
+    def refusal_to_empty(self, path: str, user: FileUser) -> str | None:
+        """Why a user may not delete whatever is in a directory; None if it may.
+
+        In one that is sticky only its owner deletes what is somebody else's.
+        """
+
+        def look(place: str, status: os.stat_result) -> str | None:
+            if why := self._lacking(place, status, user, WRITE | SEARCH):
+                return why
+            if status.st_mode & stat.S_ISVTX and user.uid != status.st_uid:
+                return f"{place} is sticky, and somebody else's"
+            return None
+
+        return self._each(path, look, user)
+
     def _each(self, path: str, look: Callable[[str, os.stat_result], str | None], user: FileUser) -> str | None:
         """What `look` says of the directory at a path, once the way there was walked."""
-        place = os.path.realpath(path)
+        place = self._without_links(path)
         while isinstance(status := self._look(place), OSError):
             if status.errno not in (errno.ENOENT, errno.ENOTDIR) or place == "/":
                 return _unseen(place, status)
             place = os.path.dirname(place)
         return self._unreachable(os.path.dirname(place), user) or look(place, status)
+
+    def _without_links(self, path: str) -> str:
+        """As `os.path.realpath`, with one look at what is in a directory whose own path is known."""
+        parent, name = os.path.split(path)
+        if name in ("", os.curdir, os.pardir):
+            return os.path.realpath(path)
+        real = self._real.get(parent)
+        if real is None:
+            real = self._real[parent] = os.path.realpath(parent)
+        place = os.path.join(real, name)  # noqa: PTH118
+        if place not in self._status:
+            try:
+                found: os.stat_result | OSError = os.lstat(place)
+            except OSError as error:
+                found = error
+            if not isinstance(found, OSError) and stat.S_ISLNK(found.st_mode):
+                return os.path.realpath(place)
+            self._status[place] = found
+        return place
 
     def _unreachable(self, place: str, user: FileUser) -> str | None:
         """Why a user can't get into a directory: it or one above can't be searched."""

@@ -7,10 +7,6 @@ _SIZE_BYTES = 3
 MAX_SIZE = (1 << 8 * _SIZE_BYTES) - 1
 
 
-class BadMessage(Exception):
-    """A message was changed, repeated, left out or not encrypted, or the context has ended."""
-
-
 class SecurityLayer(IntFlag):
     """What protects the messages after the login. The numbers are the protocol's."""
 

@@ -2,13 +2,14 @@
 
 import gssapi
 
-from metastore.wire.gssapi_layers import BadMessage, SecurityLayer
+from metastore.wire.gssapi_layers import SecurityLayer
+from metastore.wire.sasl_protection import BadMessage
 
 _SMALLEST = 1_024  # a peer that takes less is refused: each message would cost more than it carries
 
 
-class Protection:
-    """Wraps and unwraps messages. Not thread-safe: messages have an order."""
+class GssapiProtection:
+    """See `Protection`."""
 
     def __init__(self, context: gssapi.SecurityContext, layer: SecurityLayer, peer_max_size: int) -> None:
         """`layer`: AUTH_INT or AUTH_CONF. `peer_max_size`: of the wrapped messages that the peer takes, in bytes.
@@ -20,7 +21,6 @@ class Protection:
         if peer_max_size < _SMALLEST:
             raise ValueError(f"messages of {peer_max_size} bytes are too small; {_SMALLEST} at least are needed")
         self.max_bytes: int = context.get_wrap_size_limit(peer_max_size, self._encrypts)
-        """Most bytes that `wrap` may be given at a time."""
 
     def wrap(self, data: bytes | memoryview) -> bytes:
         """Raises BadMessage."""

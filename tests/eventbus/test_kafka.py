@@ -22,7 +22,7 @@ from tests.support.server import MetastoreServer
 
 pytest.importorskip("confluent_kafka")
 
-from eventbus.outlets import kafka
+from eventbus.outlets import kafka, kafka_producer
 from tests.support.kafka import KafkaServer
 from tests.support.waiting import wait_until
 
@@ -112,17 +112,17 @@ def test_nothing_is_lost_while_kafka_hangs_or_the_server_dies(
 def test_what_kafka_does_not_take_is_sent_again(
     tmp_path: Path, broker: KafkaServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(kafka_producer, "ANSWER_SECONDS", 1.0)
     events = [
         Event(number, EventType.CREATE_TABLE, 1, Origin(), "hive", "d", f"t{number % 3}", {}) for number in range(1, 7)
     ]
     outlet = kafka.KafkaOutlet(broker.servers, "again", "/metastore", {})
     outlet.deliver(events[:2])
     broker.pause()
-    with pytest.raises(kafka.NotTaken, match="2 events were not accepted within 1 s"):
+    with pytest.raises(kafka_producer.NotTaken, match="2 records were not accepted within 1 s"):
         outlet.deliver(events[2:4])
     broker.go_on()
-    monkeypatch.setattr(kafka, "ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr(kafka_producer, "ANSWER_SECONDS", 60.0)
     outlet.deliver(events[2:])
     outlet.close()
     found = [int(dict(each.headers() or [])["number"] or b"") for each in broker.records("again")]
@@ -137,6 +137,7 @@ def test_settings_that_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     assert said == 'Error: kafka_options: No such configuration property: "no.such.thing"'
     assert "--kafka-servers: bad value" in complaint("outlets", "run", "--kafka-servers", "a b", *database, code=2)
     monkeypatch.delitem(sys.modules, "eventbus.outlets.kafka")
+    monkeypatch.delitem(sys.modules, "eventbus.outlets.kafka_producer")
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     with pytest.raises(UserError, match=r"pip install 'lake-metastore\[kafka\]'"):
         outlets.outlet("kafka", Settings(kafka_servers="localhost:9092"))

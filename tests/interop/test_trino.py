@@ -5,99 +5,18 @@ An older release with its files in a directory, and a newer one, for a newer Jav
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import fsspec
 import pytest
-from py4j.protocol import Py4JJavaError
 
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import HiveObjectRef, HiveObjectType, NoSuchObjectException, PrincipalType
-from tests.interop import java
-from tests.support.jvm import SMALL, running
+from tests.interop import trino as trino_of
+from tests.interop.trino import JARS, RELEASES, Trino, object_store
 from tests.support.server import MetastoreServer
 
 NUMBERS = itertools.count(1)
-
-#: The Java versions that a release runs on, from the first to below the second.
-RELEASES = {"411": (17, 24), "476": (24, 99)}
-JARS = {
-    "411": ("io.trino:trino-testing:411", "io.trino:trino-hive:411"),
-    "476": (
-        # What Trino's own build says of these versions isn't in what it publishes.
-        *("io.airlift:http-client:336", "io.airlift:jaxrs:336", "io.airlift:jmx:336"),
-        *("io.trino:trino-testing:476", "io.trino:trino-hive:476"),
-    ),
-}
-OPTIONS = {"411": (), "476": ("--add-modules=jdk.incubator.vector",)}
-
-
-class TrinoError(Exception):
-    """A statement failed; the text is what Trino's exception and its causes say."""
-
-
-class Trino:
-    """A Trino of one node with two catalogs on a metastore: `lake`, where all is allowed, and `guarded`, by grants."""
-
-    def __init__(self, jvm: Any, release: str, settings: dict[str, str]) -> None:
-        self._session = jvm.io.trino.testing.TestingSession.testSessionBuilder().setCatalog("lake").build()
-        try:
-            self._runner = self._start(jvm, release, settings)
-        except Py4JJavaError as error:
-            raise TrinoError(java.failure(error.java_exception)) from None
-
-    def _start(self, jvm: Any, release: str, settings: dict[str, str]) -> Any:
-        builder = jvm.io.trino.testing.DistributedQueryRunner.builder(self._session)
-        runner = (builder.setNodeCount(1) if release == "411" else builder.setWorkerCount(0)).build()
-        factory = jvm.io.trino.plugin.hive.HiveConnectorFactory()
-        runner.installPlugin(jvm.io.trino.connector.MockConnectorPlugin(factory))
-        for catalog, security in (("lake", "allow-all"), ("guarded", "sql-standard")):
-            more = {"hive.security": security, "hive.allow-register-partition-procedure": "true"}
-            properties = jvm.java.util.HashMap()
-            for key, value in {**settings, **more}.items():
-                properties[key] = value
-            runner.createCatalog(catalog, "hive", properties)
-        return runner
-
-    def sql(self, statement: str) -> list[list[Any]]:
-        """The rows that a statement answers. Raises TrinoError."""
-        try:
-            rows = self._runner.execute(self._session, statement).getMaterializedRows()
-        except Py4JJavaError as error:
-            raise TrinoError(java.failure(error.java_exception)) from None
-        return [list(row.getFields()) for row in rows]
-
-    def column(self, query: str) -> list[Any]:
-        return [row[0] for row in self.sql(query)]
-
-    def close(self) -> None:
-        self._runner.close()
-
-
-@contextmanager
-def object_store() -> Iterator[dict[str, str]]:
-    """A stand-in for S3 with an empty bucket `lake`, for what this process does or starts; Trino's settings for it."""
-    store = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    store.start()
-    host, port = store.get_host_and_port()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-        patch.setenv("AWS_ACCESS_KEY_ID", "key")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        fsspec.filesystem("s3").mkdir("lake")
-        yield {
-            "fs.native-s3.enabled": "true",
-            "s3.endpoint": f"http://{host}:{port}",
-            "s3.region": "us-east-1",
-            "s3.path-style-access": "true",
-            "s3.aws-access-key": "key",
-            "s3.aws-secret-key": "secret",
-        }
-        fsspec.filesystem("s3").clear_instance_cache()
-    store.stop()
 
 
 def exists(location: str) -> bool:
@@ -108,9 +27,8 @@ def exists(location: str) -> bool:
 
 @pytest.fixture(scope="module", params=list(RELEASES))
 def release(request: pytest.FixtureRequest) -> str:
-    first, below = RELEASES[request.param]
-    if java.find(first, below) is None:
-        pytest.skip(f"Trino {request.param} needs a Java of at least {first} and below {below}")
+    if (reason := trino_of.missing(request.param)) is not None:
+        pytest.skip(reason)
     return request.param
 
 
@@ -133,15 +51,14 @@ def trino(
     class_path: Callable[..., list[Path]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Trino]:
-    program = java.find(*RELEASES[release])
-    assert program is not None
-    jars = class_path(*JARS[release])
-    options = ("--add-opens=java.base/java.nio=ALL-UNNAMED", *OPTIONS[release])
+    """It has two catalogs: `lake`, where all is allowed, and `guarded`, by grants."""
+    catalogs = {
+        name: {**server[1], "hive.security": security, "hive.allow-register-partition-procedure": "true"}
+        for name, security in (("lake", "allow-all"), ("guarded", "sql-standard"))
+    }
     directory = tmp_path_factory.mktemp(f"trino-{release}")
-    with running(jars, directory, java=program, options=["-Xmx1g", *SMALL, *options]) as gateway:
-        engine = Trino(gateway.jvm, release, server[1])
+    with trino_of.running(release, class_path(*JARS[release]), directory, catalogs) as engine:
         yield engine
-        engine.close()
 
 
 @pytest.fixture

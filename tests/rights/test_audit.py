@@ -1,6 +1,7 @@
 """The audit log: each change, who made it, and what was decided."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 
 from metastore.api.rights.guard import Verdict
 from metastore.client.thrift_client import ThriftClient
-from metastore.server.audit import STREAM, AuditLog
+from metastore.errors import UserError
+from metastore.server.audit import STREAM, AuditLog, audit_log
 from metastore.services.access.caller import Caller
 from metastore.settings import Settings
 from metastore.wire.hive import MetaException
@@ -18,6 +20,7 @@ from tests.support import builders
 from tests.support.expect import refused
 from tests.support.redis import RedisServer
 from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
 
 
 def records(path: Path) -> list[dict[str, object]]:
@@ -72,6 +75,14 @@ def test_line_ends_in_names_forge_no_record(tmp_path: Path) -> None:
     assert len(records(tmp_path / "audit.log")) == 1
 
 
+def test_texts_are_bounded(tmp_path: Path) -> None:
+    log = AuditLog("changes", tmp_path / "audit.log")
+    who = Caller("u" * 5_000, (), "none", None, "10.0.0.1:5")
+    log.record("drop_table", who, lambda: "a.b", "ok", Verdict(False, "r" * 5_000))
+    [found] = records(tmp_path / "audit.log")
+    assert (found["user"], found["reason"]) == ("u" * 1_000, "r" * 1_000)
+
+
 def test_a_kept_reply_is_recorded_with_its_object(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     options = ("--audit", "all", "--audit-log", str(path), "--workers", "1")
@@ -105,8 +116,38 @@ def test_records_reach_the_outlet_too(tmp_path: Path) -> None:
     assert found == records(path)
 
 
+def test_records_reach_a_topic_of_kafka(tmp_path: Path) -> None:
+    kafka = pytest.importorskip("tests.support.kafka")
+    path = tmp_path / "audit.log"
+    with kafka.KafkaServer() as broker:
+        options = ("--audit-url", f"kafka://{broker.servers}/audit", "--audit-log", str(path), "--workers", "1")
+        with MetastoreServer(tmp_path / "data", *options) as server, ThriftClient.from_uri(server.uri) as client:
+            client.create_database(builders.database("first"))
+            wait_until(lambda: broker.records("audit"), 30, "the first record has come")
+            broker.pause()
+            client.create_database(builders.database("second"))
+            with pytest.raises(MetaException):
+                client.create_database(builders.database("x" * 2_000_000))
+            client.drop_database("second", True, False)
+            broker.go_on()
+            wait_until(lambda: len(broker.records("audit")) >= 4, 60, "the others have come")
+        found = broker.records("audit")
+    assert len({each.partition() for each in found}) == 1
+    assert [json.loads(each.value()) for each in found] == records(path)
+    assert [each["method"] for each in records(path)] == [*["create_database"] * 3, "drop_database"]
+
+
+def test_without_a_client_of_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("eventbus.outlets.kafka_records", "eventbus.outlets.kafka_producer"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    with pytest.raises(UserError, match=r"pip install 'lake-metastore\[kafka\]'"):
+        audit_log(Settings(audit_url="kafka://localhost:9092/audit"))
+
+
 def test_an_outlet_needs_an_audit() -> None:
     with pytest.raises(ValueError, match="audit_url needs another audit than off"):
         Settings(audit="off", audit_url="redis://localhost/0")
-    with pytest.raises(ValueError, match="expected https"):
-        Settings(audit_url="ftp://localhost")
+    for wrong in ("ftp://localhost", "kafka://localhost:9092", "kafka://localhost:9092/a topic"):
+        with pytest.raises(ValueError, match="expected https"):
+            Settings(audit_url=wrong)

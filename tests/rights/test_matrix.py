@@ -13,7 +13,19 @@ from tests.rights import calls
 from tests.rights import world as names
 from tests.rights.conftest import as_user
 from tests.rights.wire import RawConnection
-from tests.rights.world import HIDDEN, HIDDEN_TABLE, MISSING, MISSING_TABLE, NOBODY, OPEN, READER, SECRET, WRITER, World
+from tests.rights.world import (
+    HIDDEN,
+    HIDDEN_TABLE,
+    MISSING,
+    MISSING_TABLE,
+    NOBODY,
+    OPEN,
+    OWNER,
+    READER,
+    SECRET,
+    WRITER,
+    World,
+)
 
 load()
 
@@ -77,6 +89,7 @@ HIDDEN_FROM = {
     "anonymous, a database": (None, (HIDDEN, HIDDEN_TABLE), (MISSING, MISSING_TABLE)),
     "a reader of another table": (READER, (OPEN, HIDDEN_TABLE), (OPEN, MISSING_TABLE)),
     "a writer of another table": (WRITER, (OPEN, HIDDEN_TABLE), (OPEN, MISSING_TABLE)),
+    "the owner of another table": (OWNER, (OPEN, HIDDEN_TABLE), (OPEN, MISSING_TABLE)),
 }
 
 

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import HiveObjectPrivilege, MetaException, NoSuchObjectException, Partition
+from metastore.wire.hive import (
+    DropPartitionsRequest,
+    HiveObjectPrivilege,
+    MetaException,
+    NoSuchObjectException,
+    Partition,
+    RequestPartsSpec,
+)
 from tests.rights import world as names
 from tests.rights.conftest import as_user
 from tests.rights.test_matrix import HIDDEN_FROM, NAMED, Users, compare
@@ -114,7 +121,8 @@ def test_who_may_write_the_directory_may_drop_the_table(server: MetastoreServer,
         assert bob.get_all_tables("shop") == ["t"]
         with refused(MetaException, message="does not have [DROP] privilege on [shop.t]"):
             bob.drop_table("shop", "t", True)
-        (shop / "t").chmod(0o777)  # at once
+        for each in (shop / "t", shop / "t" / "dt=1"):
+            each.chmod(0o777)  # at once
         bob.drop_partition("shop", "t", ["1"], True)
         with refused(MetaException, message="does not have [DROP] privilege"):
             bob.drop_table("shop", "t", True)  # that deletes a name in a directory which is ANN's
@@ -195,6 +203,66 @@ def test_partitions_can_be_added_below_the_table(server: MetastoreServer, shop: 
         outside = builders.partition("shop", "t", "2", sd=builders.storage(location="file:/etc/cron.d/x"))
         with refused(MetaException, message="does not have [LOCATION] privilege"):
             ann.add_partition(outside)
+
+
+def test_a_partitions_own_directory_counts(server: MetastoreServer, shop: Path) -> None:
+    """Both may write in the table's directory, and one of its partitions is closed to one of them."""
+    with as_user(server, ANN) as ann, as_user(server, BOB) as bob:
+        ann.create_table(builders.table("shop", keys=("dt",)))
+        (shop / "t").chmod(0o777)
+        for day in "12345":
+            ann.add_partition(builders.partition("shop", "t", day))
+        closed = shop / "t" / "dt=1"
+        closed.chmod(0o755)
+        changed = bob.get_partition("shop", "t", ["1"]).replace(parameters={"k": "v"})
+        with refused(MetaException, message="privilege on [shop.t]"):
+            bob.alter_partition("shop", "t", changed)
+        with refused(MetaException, message="privilege on [shop.t]"):
+            bob.alter_partitions("shop", "t", [changed])
+        with refused(MetaException, message="privilege on [shop.t]"):
+            bob.rename_partition("shop", "t", ["1"], changed.replace(values=["9"]))
+        with refused(MetaException, message="does not have [DELETE] privilege on [shop.t]"):
+            bob.drop_partition("shop", "t", ["1"], True)
+        (shop / "t" / "dt=2").chmod(0o777)
+        bob.alter_partition("shop", "t", bob.get_partition("shop", "t", ["2"]).replace(parameters={"k": "v"}))
+        bob.drop_partition("shop", "t", ["2"], True)
+        ann.alter_partition("shop", "t", changed)
+        ann.drop_partition("shop", "t", ["1"], True)
+        assert not closed.exists()
+
+
+def test_what_is_in_a_sticky_directory_is_its_owners(server: MetastoreServer, shop: Path) -> None:
+    with as_user(server, ANN) as ann, as_user(server, BOB) as bob:
+        ann.create_table(builders.table("shop", keys=("dt",)))
+        (shop / "t").chmod(0o1777)
+        ann.add_partition(builders.partition("shop", "t", "1"))
+        (shop / "t" / "dt=1").chmod(0o777)
+        bob.add_partition(builders.partition("shop", "t", "2"))
+        by_expression = DropPartitionsRequest(
+            dbName="shop", tblName="t", parts=RequestPartsSpec(names=["dt=1"]), deleteData=True
+        )
+        for drop in (
+            lambda: bob.drop_partition("shop", "t", ["1"], True),
+            lambda: bob.drop_partition_by_name("shop", "t", "dt=1", True),
+            lambda: bob.drop_partitions_req(by_expression),
+            lambda: bob.truncate_table("shop", "t", ["dt=1"]),
+        ):
+            with refused(MetaException, message="does not have [DELETE] privilege on [shop.t]"):
+                drop()
+        bob.drop_partition("shop", "t", ["2"], True)
+        ann.drop_partitions_req(by_expression)
+
+
+def test_a_directory_that_is_there_already_is_not_taken(server: MetastoreServer, shop: Path) -> None:
+    with as_user(server, ANN) as ann, as_user(server, BOB) as bob:
+        ann.create_table(builders.table("shop", keys=("dt",)))
+        (shop / "t").chmod(0o777)
+        (shop / "t" / "x").mkdir()
+        taken = builders.partition("shop", "t", "1", sd=builders.storage(location=f"file:{shop}/t/x"))
+        with refused(MetaException, message="does not have [INSERT] privilege on [shop.t]"):
+            bob.add_partition(taken)
+        shutil.chown(shop / "t" / "x", BOB)
+        bob.add_partition(taken)
 
 
 def test_a_warehouse_that_cannot_be_looked_at(area: Path) -> None:

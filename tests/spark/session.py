@@ -7,6 +7,7 @@ import queue
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,8 +31,19 @@ class SparkSession:
     #: Further options of the program.
     options: tuple[str, ...] = ()
 
-    def __init__(self, line: str, uri: str, warehouse: str, directory: Path, **settings: str) -> None:
-        """Starts Spark and waits until it is there. `settings` are Spark's, with underscores for their dots."""
+    def __init__(
+        self,
+        line: str,
+        uri: str,
+        warehouse: str,
+        directory: Path,
+        environment: Mapping[str, str] | None = None,
+        **settings: str,
+    ) -> None:
+        """Starts Spark and waits until it is there. `settings` are Spark's, with underscores for their dots.
+
+        `environment`: further variables.
+        """
         self.line = line
         self.log = directory / "spark.log"
         scratch = directory / "scratch"
@@ -40,8 +52,9 @@ class SparkSession:
         command = [str(LINES[line]), str(self.program), "--uri", uri, "--warehouse", warehouse]
         command += ["--scratch", str(scratch), *self.options]
         command += ["--settings", json.dumps({k.replace("_", "."): v for k, v in settings.items()})]
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(foreign)}
-        environment["PYTHONPATH"] = str(ROOT)  # for Spark's Python workers
+        variables = {key: value for key, value in os.environ.items() if not key.startswith(foreign)}
+        variables |= environment or {}
+        variables["PYTHONPATH"] = str(ROOT)  # for Spark's Python workers
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 command,
@@ -50,7 +63,7 @@ class SparkSession:
                 stderr=log,
                 text=True,
                 cwd=directory,
-                env=environment,
+                env=variables,
             )
         self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()

@@ -1,8 +1,12 @@
 """Certificates of an authority of the tests' own."""
 
+import subprocess
 from pathlib import Path
 
 import trustme
+
+STORE_PASSWORD = "changeit"
+"""Of keystores of Java's."""
 
 
 class Authority:
@@ -21,3 +25,11 @@ class Authority:
         certificate.write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
         key.write_bytes(issued.private_key_pem.bytes())
         return certificate, key
+
+    def trust_store(self, name: str) -> Path:
+        """The authority in a keystore of Java's, made by the JDK's own program, as an operator would."""
+        store = self._directory / f"{name}.jks"
+        options = ["-noprompt", "-alias", "authority", "-storepass", STORE_PASSWORD]
+        command = ["keytool", "-importcert", *options, "-file", str(self.file), "-keystore", str(store)]
+        subprocess.run(command, check=True, capture_output=True)
+        return store

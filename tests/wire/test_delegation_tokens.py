@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from metastore.wire import delegation_token, digest_md5
 from metastore.wire.delegation_token import BadToken, Identifier, Token
+from metastore.wire.digest_layers import DigestProtection
 from metastore.wire.digest_md5 import BadDigest
+from metastore.wire.sasl_protection import BadMessage
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 
@@ -61,7 +63,7 @@ def test_client_and_server_agree_and_nothing_else_does() -> None:
     asked = digest_md5.challenge("nonce")
     answer, proof = digest_md5.response(asked, "user==", "password", "cnonce")
     said = digest_md5.directives(answer)
-    assert digest_md5.check_response(said, "password", "nonce") == proof
+    assert digest_md5.check_response(said, "password", "nonce") == (proof, None)
     for change in (
         {"nonce": "other"}, {"cnonce": "other"}, {"username": "other"}, {"digest-uri": "other"}, {"nc": "00000002"},
         {"qop": "auth-conf"}, {"realm": "other"}, {"response": "0" * 32}, {"response": "é"}, {"authzid": "root"},
@@ -76,3 +78,69 @@ def test_client_and_server_agree_and_nothing_else_does() -> None:
         digest_md5.check_response(said, "other", "nonce")
     with pytest.raises(BadDigest):
         digest_md5.check_response(said, "password", "another")  # a replay
+
+
+SESSION = bytes(range(16))
+
+
+def pair(encrypts: bool) -> tuple[DigestProtection, DigestProtection]:
+    """A server's protection and a client's."""
+    return tuple(  # type: ignore[return-value]
+        DigestProtection(SESSION, encrypts=encrypts, of_server=of_server, peer_max_size=65_536)
+        for of_server in (True, False)
+    )
+
+
+@pytest.mark.parametrize("encrypts", [False, True])
+@given(messages=st.lists(st.tuples(st.booleans(), st.binary(max_size=100)), max_size=10))
+def test_protected_messages_arrive(encrypts: bool, messages: list[tuple[bool, bytes]]) -> None:
+    server, client = pair(encrypts)
+    for from_server, message in messages:
+        sender, receiver = (server, client) if from_server else (client, server)
+        wrapped = sender.wrap(message)
+        assert len(wrapped) == len(message) + 16
+        assert receiver.unwrap(wrapped) == message
+
+
+@pytest.mark.parametrize("encrypts", [False, True])
+@given(data=st.data())
+def test_nothing_else_does(encrypts: bool, data: st.DataObject) -> None:
+    """A changed byte, a cut, a repeated, an omitted and a reflected message."""
+    server, client = pair(encrypts)
+    first, second = client.wrap(b"first message"), client.wrap(b"second message")
+    kind = data.draw(st.sampled_from(["byte", "cut", "again", "omitted", "reflected"]))
+    if kind == "again":
+        assert server.unwrap(first) == b"first message"
+    at = data.draw(st.integers(0, len(first) - 1))
+    sent = {
+        "byte": first[:at] + bytes([first[at] ^ data.draw(st.integers(1, 255))]) + first[at + 1 :],
+        "cut": first[:at],
+        "again": first,
+        "omitted": second,
+        "reflected": server.wrap(b"from the server"),
+    }[kind]
+    with pytest.raises(BadMessage):
+        server.unwrap(sent)
+
+
+def test_encryption_hides_and_small_peers_are_refused() -> None:
+    _, client = pair(True)
+    assert b"password" not in client.wrap(b"password")
+    for size in (0, 16, 1_023):
+        with pytest.raises(ValueError, match="too small"):
+            DigestProtection(SESSION, encrypts=True, of_server=True, peer_max_size=size)
+
+
+@pytest.mark.parametrize("qop", ["auth-int", "auth-conf"])
+def test_a_response_chooses_the_protection(qop: str) -> None:
+    said = digest_md5.directives(digest_md5.response(digest_md5.challenge("nonce"), "user==", "password", "c")[0])
+    said |= {"qop": qop, "cipher": "rc4", "maxbuf": "2000"}
+    said["response"] = digest_md5._proof(said, "password", "AUTHENTICATE")
+    proven = digest_md5.check_response(said, "password", "nonce")
+    assert proven.protection is not None and proven.protection.max_bytes == 2_000 - 16
+    for change in ({"maxbuf": "12"}, {"maxbuf": "x"}, {"maxbuf": "9" * 5_000}, {"qop": "auth"}, {"qop": "none"}):
+        with pytest.raises(BadDigest):
+            digest_md5.check_response(said | change, "password", "nonce")
+    if qop == "auth-conf":
+        with pytest.raises(BadDigest, match="cipher"):
+            digest_md5.check_response(said | {"cipher": "3des"}, "password", "nonce")

@@ -158,11 +158,12 @@ class _Deciding:
 
     def by_values(self, rule: Rule, arguments: Struct) -> None:
         """Decides what depends on more than names; each requirement before what comes after it is looked at."""
-        asked = Asked(self._call, self._caller, frozenset(), self._control.places)
         kinds = [need for need in rule.needs if need.action is None]
         if not kinds and not (rule.changes and rule.extra is not None):
             return
-        asked = Asked(self._call, self._caller, self._control.roles(self._caller), self._control.places)
+        control = self._control
+        roles = control.roles(self._caller)
+        asked = Asked(self._call, self._caller, roles, control.places, by_directories=control.by_directories)
         for need in kinds:
             self._each(special.SPECIAL[need.kind](asked, need, arguments))
         if rule.extra is None:

@@ -18,12 +18,20 @@ from metastore.wire.hive import LockType, NoSuchObjectException, Partition, Prin
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call whose needs are looked for. `roles`: of the caller."""
+    """A call whose needs are looked for. `roles`: of the caller. `by_directories`: those of partitions count."""
 
     call: Call
     caller: Caller
     roles: frozenset[str]
     places: Places
+    by_directories: bool = False
+
+    def directories(self, action: Action, object: Securable, locations: Iterable[str | None]) -> Iterator[Requirement]:
+        """The right to do something with the directories of an object's partitions, where that counts."""
+        if self.by_directories:
+            for each in locations:
+                if each:
+                    yield action, object._replace(place=each)
 
     def location(self, object: Securable, locations: Iterable[str | None], *usual: str | None) -> Iterator[Requirement]:
         """The right to places of an object that are none of its usual ones."""
@@ -215,7 +223,10 @@ def _without_statistics(table: Table) -> tuple[Any, ...]:
 
 
 def new_partitions(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
-    """Rows are inserted; a partition outside of its table's directory needs the right to its place."""
+    """Rows are inserted; a partition outside of its table's directory needs the right to its place.
+
+    One within may have a directory already, which is somebody else's.
+    """
     bases: dict[Securable, str | None] = {}
     for row in rows(need, arguments):
         object = table_object(row.values[0], row.values[1], row.get("cat"))
@@ -226,6 +237,7 @@ def new_partitions(asked: Asked, need: Need, arguments: Any) -> Iterator[Require
             bases[object] = None if table is None else _location(table.sd)
         outside = [each for each in places if not asked.places.lies_within(each, bases[object])]
         yield from asked.location(object, outside)
+        yield from asked.directories(Action.INSERT, object, (each for each in places if each not in outside))
 
 
 def partition_change(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
@@ -240,7 +252,9 @@ def partition_change(asked: Asked, need: Need, arguments: Any) -> Iterator[Requi
         if _renamed(new, row):
             yield Action.INSERT, table_object(new.dbName, new.tableName, new.catName or object.catalog)
         old = _partition(asked, object, values)
-        yield from asked.location(object, [_location(new.sd)], None if old is None else _location(old.sd))
+        before = None if old is None else _location(old.sd)
+        yield from asked.directories(Action.WRITE, object, [before])
+        yield from asked.location(object, [_location(new.sd)], before)
         wanted = (new.parameters or {}).get("commit")
         if wanted is not None and old is not None and wanted.lower() != _flag(old):
             yield Action.COMMIT, object

@@ -129,11 +129,7 @@ def finish(connection: Connection, rest: memoryview = _NOTHING) -> None:
 def refuse(connection: Connection, refused: Refused) -> None:
     """Answers a call that asks for more than the limits allow. If nobody knows where it ends, nothing follows it."""
     connection.release_memory()
-    answer = b""
-    if wants_answer(refused.to):
-        body = binary.encode_application_exception(TApplicationException.PROTOCOL_ERROR, str(refused))
-        answer = b"".join(protocols.reply(connection.protocol, refused.to, binary.EXCEPTION, [body]))
-        metrics.bytes_sent(len(answer))
+    answer = refusal(connection, refused)
     if not refused.ended:
         connection.report_close(refused.reason, str(refused))
         connection.become(Discarding(connection, answer))
@@ -142,6 +138,16 @@ def refuse(connection: Connection, refused: Refused) -> None:
     facts = {"method": refused.to.header.name, "reason": refused.reason, "detail": str(refused)}
     log.warning("call refused", peer=connection.session.peer, user=connection.session.user, **facts)
     connection.become(Refusing(connection, answer))
+
+
+def refusal(connection: Connection, refused: Refused) -> bytes:
+    """The answer to a refused call; empty for one that wants none."""
+    if not wants_answer(refused.to):
+        return b""
+    body = binary.encode_application_exception(TApplicationException.PROTOCOL_ERROR, str(refused))
+    answer = b"".join(protocols.reply(connection.protocol, refused.to, binary.EXCEPTION, [body]))
+    metrics.bytes_sent(len(answer))
+    return answer
 
 
 def reject_foreign(connection: Connection, foreign: Foreign) -> None:

@@ -3,7 +3,7 @@
 from metastore.server.connection.connection import Connection
 from metastore.server.connection.context import WorkerContext
 from metastore.server.connection.receiving import Receiving
-from metastore.server.connection.replying import refuse, reject_foreign
+from metastore.server.connection.replying import refusal, refuse, reject_foreign
 from metastore.server.credentials.logins import Logins
 from metastore.server.login.handshaking import Handshaking
 from metastore.server.login.http import HttpLayer
@@ -36,10 +36,11 @@ def open_connection(connection_id: str, context: WorkerContext, *, include_uncom
 class Detecting(LoginState):
     """Waits for the first bytes, at the beginning of a connection and again within TLS."""
 
-    __slots__ = ("_idle_since",)
+    __slots__ = ("_idle_since", "_introduced")
 
     def __init__(self, connection: Connection, progress: Progress) -> None:
         super().__init__(connection, progress)
+        self._introduced = False  # by `set_ugi`, which was refused
         self._idle_since: float | None = None
 
     def enter(self) -> None:
@@ -96,7 +97,11 @@ class Detecting(LoginState):
             connection.become(connection.receiving(connection))
 
     def _refuse_call(self, reason: str, text: str) -> None:
-        """Answers the first call with an error, once it is known which one it is. The connection ends."""
+        """Answers the first call with an error, once it is known which one it is. The connection ends.
+
+        Hive's clients say who they are first, by `set_ugi`, and go on when that is refused: what their users read is
+        what becomes of the call after it. So that one is answered as well.
+        """
         connection, inbox = self.connection, self.connection.inbox
         exceeded = Exceeded(reason, text)
         try:
@@ -106,8 +111,15 @@ class Detecting(LoginState):
         except Rejected as rejected:
             connection.close_for(rejected.reason, str(rejected))
         else:
-            if message is not None:
-                self._end_with(Refused(exceeded, protocols.header_of(connection.protocol, message), ended=False))
+            if message is None:
+                return
+            call = Refused(exceeded, protocols.header_of(connection.protocol, message), ended=False)
+            if call.to.header.name == "set_ugi" and not self._introduced:
+                self._introduced = True
+                connection.transport.write(refusal(connection, call))
+                self._look()
+            else:
+                self._end_with(call)
 
     def _end_with(self, refused: Refused) -> None:
         self.progress.end()

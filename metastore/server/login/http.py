@@ -22,6 +22,7 @@ from metastore.server.login.layer import Layer
 from metastore.server.login.progress import Progress, log
 
 PATH = b"/metastore"
+"""Hive 4.1's clients ask for everything below it, `/metastore/*`, as their server's own pattern is."""
 MEDIA_TYPE = "application/x-thrift"
 MAX_HEAD_BYTES = 32 << 10
 """Of a request's first line and headers."""
@@ -171,7 +172,7 @@ class HttpLayer(Layer):
     def _begin(self, request: h11.Request) -> None:
         self._answered = False
         path = bytes(request.target).partition(b"?")[0]
-        if path.rstrip(b"/") != PATH:
+        if path.removesuffix(b"/*").rstrip(b"/") != PATH:
             self._refuse(404, "Thrift is at /metastore; /metrics, /health and /ready are on the server's http_port")
         elif request.method != b"POST":
             self._refuse(405, "Thrift takes POST", allow="POST")

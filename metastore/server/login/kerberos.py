@@ -7,7 +7,7 @@ from metastore.server.credentials.kerberos import Kerberos
 from metastore.server.credentials.logins import Logins
 from metastore.server.login.mechanisms import Step
 from metastore.wire.gssapi_layers import Choice, Offer, SecurityLayer, decode_choice
-from metastore.wire.gssapi_messages import Protection, describe
+from metastore.wire.gssapi_messages import GssapiProtection, describe
 
 MAX_MESSAGE_BYTES = 64 << 10
 """The longest wrapped message that clients should send. Thrift's own ones send each call as one, however long."""
@@ -81,11 +81,11 @@ class Gssapi:
     def _short(self, name: str) -> str:
         return self._kerberos.user(name) if "@" in name else name
 
-    def _protection(self, context: gssapi.SecurityContext, choice: Choice) -> Protection | None:
+    def _protection(self, context: gssapi.SecurityContext, choice: Choice) -> GssapiProtection | None:
         if choice.layer is SecurityLayer.AUTH:
             return None
         try:
-            return Protection(context, choice.layer, choice.max_size)
+            return GssapiProtection(context, choice.layer, choice.max_size)
         except ValueError as error:
             raise Denied(str(error)) from None
 

@@ -2,7 +2,7 @@
 
 import base64
 import secrets
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from metastore.server.credentials import logins as credentials
 from metastore.server.credentials.identity import Denied, Identity, Unavailable, checked
@@ -10,9 +10,7 @@ from metastore.server.credentials.logins import Logins
 from metastore.services.access.issued_tokens import TokenRefused
 from metastore.wire import digest_md5, sasl
 from metastore.wire.delegation_token import Identifier
-
-if TYPE_CHECKING:
-    from metastore.wire.gssapi_messages import Protection
+from metastore.wire.sasl_protection import Protection
 
 SERVER_MECHANISM = "METASTORE-PROCESS"
 """How a process of this server logs in to its workers: the secret that the supervisor gave both."""
@@ -26,7 +24,7 @@ class Step(NamedTuple):
 
     challenge: bytes
     identity: Identity | None = None
-    protection: "Protection | None" = None
+    protection: Protection | None = None
 
 
 class Mechanism(Protocol):
@@ -87,11 +85,12 @@ class DigestMd5:
             self.user = identifier.owner
             if sent.get("authzid", sent["username"]) != sent["username"]:
                 raise Denied("a token is for its owner alone", "another authzid")
-            proof = digest_md5.check_response(sent, base64.b64encode(password).decode(), self._nonce)
+            proven = digest_md5.check_response(sent, base64.b64encode(password).decode(), self._nonce)
         except (ValueError, TokenRefused) as error:
             raise Denied("the delegation token is not valid", str(error)) from None
         groups = self._logins.groups(identifier.owner)
-        return Step(proof, checked(Identity(identifier.owner, "token", groups, identifier.real_user or None)))
+        identity = checked(Identity(identifier.owner, "token", groups, identifier.real_user or None))
+        return Step(proven.answer, identity, proven.protection)
 
     def _password(self, data: bytes) -> tuple[Identifier, bytes]:
         if self._logins.tokens is None:

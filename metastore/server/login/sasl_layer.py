@@ -1,17 +1,13 @@
 """The frames that follow a login by SASL: four bytes of length and a payload, perhaps a protected one."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from metastore.server.connection.connection import Connection
 from metastore.server.connection.receiving import Receiving, WaitingForMemory
 from metastore.server.login.layer import Layer
-from metastore.wire.gssapi_layers import BadMessage
 from metastore.wire.protocols import SMALL_BYTES
 from metastore.wire.sasl import FRAME_HEADER_BYTES
-
-if TYPE_CHECKING:
-    from metastore.wire.gssapi_messages import Protection
+from metastore.wire.sasl_protection import BadMessage, Protection
 
 _FRAME_BYTES = (1 << 31) - 1
 _PROTECTION_BYTES = 1 << 10
@@ -55,13 +51,13 @@ class SaslLayer(Layer):
 
 
 class ProtectedLayer(Layer):
-    """Frames whose payloads are wrapped by GSSAPI: they are read as a whole, for only then can they be checked.
+    """Frames whose payloads are wrapped: they are read as a whole, for only then can they be checked.
 
     Thrift's clients send each call as one frame, however long. So while one arrives, its memory is reserved and its
     time is limited as that of a call.
     """
 
-    def __init__(self, connection: Connection, protection: "Protection") -> None:
+    def __init__(self, connection: Connection, protection: Protection) -> None:
         super().__init__(connection)
         self._protection = protection
         self._longest = connection.context.limits.message_bytes + _PROTECTION_BYTES

@@ -18,14 +18,14 @@ class AccessControl:
     """`admins`: users, and groups with `group:` before their names. They may do anything, whatever a policy says.
 
     `trust_unproven`: whether a name counts that nobody has proven; otherwise such a caller is nobody.
-    `gives_directories`: whether the directories that a call makes belong to its caller.
+    `by_directories`: whether permissions of directories decide. Then those that a call makes belong to its caller.
     """
 
     authorizer: Authorizer
     places: Places
     admins: frozenset[str]
     trust_unproven: bool
-    gives_directories: bool = False
+    by_directories: bool = False
 
     def acting(self, caller: Caller) -> Caller:
         """A caller as decisions see it: without the name and groups that it only claims."""
@@ -43,7 +43,7 @@ class AccessControl:
 
     def making(self, caller: Caller) -> AbstractContextManager[None]:
         """What holds while a call of a caller's is answered: whose the directories are that are made."""
-        return made_for(user_of(caller)) if self.gives_directories else nullcontext()
+        return made_for(user_of(caller)) if self.by_directories else nullcontext()
 
     def roles(self, caller: Caller) -> frozenset[str]:
         """The roles of a caller."""

@@ -108,7 +108,7 @@ class Securable(NamedTuple):
 
     `partition`: the values of a partition, where only that is meant; `column`: a column. `granting`: for the action
     GRANT, the privileges that are given to others, with commas between. `place`: for the action LOCATION, the place
-    that is named.
+    that is named; where permissions of directories decide, a directory of one of the table's partitions.
     """
 
     kind: Kind

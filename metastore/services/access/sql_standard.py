@@ -290,9 +290,10 @@ class SqlStandard:
     def _enters(self, get: Get, acting: _Acting, name: DatabaseName) -> bool:
         """Whether somebody may know of a database because of something in it, or since it is everybody's."""
         facts = self._database_facts(get, name)
-        if facts is None:
-            return False
-        return facts.owner == _PUBLIC or bool(get(*self._seen_key(acting, name)))
+        if facts is not None and facts.owner == _PUBLIC:
+            return True
+        # Also for one that isn't there: the time of an answer must not tell that from one that is hidden.
+        return bool(get(*self._seen_key(acting, name))) and facts is not None
 
     # -- many objects -----------------------------------------------------------------------------------------
 

@@ -119,10 +119,12 @@ class StoragePermissions:
             return Decision(action is Action.SEE, "catalogs are no secret, and only administrators change them")
         if object.kind is Kind.ROLE or (object.kind is Kind.EVERYTHING and action not in _MAKING):
             return Decision(False, _NOBODYS[Action.ADMIN])
-        if action is Action.LOCATION:
-            location = object.place or location
         if location is None:
             return Decision(False, f"{object} isn't there")
+        if action not in _READING:  # whether the object is seen doesn't depend on the place that a call names
+            location = object.place or location
+        if action is Action.REMOVE_ROWS and object.partition is not None:
+            return self._of_partition(permissions, user, object, location)
         if (why := self._refusal(permissions, user, action, location)) is not None:
             return Decision(False, why)
         return Decision(True, f"permissions of {location}")
@@ -137,7 +139,20 @@ class StoragePermissions:
         path = Location.parse(qualified).path
         if action is Action.DROP:
             return permissions.refusal_to_delete(path, user)
+        if action is Action.REMOVE_ROWS:
+            return permissions.refusal_to_empty(path, user)
         return permissions.refusal(path, user, READ if action in _READING else WRITE)
+
+    def _of_partition(self, permissions: Permissions, user: FileUser, object: Securable, of_table: str) -> Decision:
+        """Whether a user may drop a partition: write in its table's directory, and delete its own."""
+        values = object.partition
+        assert values is not None
+        table = object.of_table
+        location = self._fact((table, values), lambda tx: store.of_partition(tx, table, values))
+        why = self._refusal(permissions, user, Action.WRITE, of_table)
+        if why is None and location:
+            why = self._refusal(permissions, user, Action.DROP, location)
+        return Decision(why is None, why or f"permissions of {location or of_table}")
 
     # -- locations --------------------------------------------------------------------------------------------
 

@@ -3,14 +3,15 @@
 The functions for one object record what they read, so that a location can be kept until that object changes.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, and_, bindparam, func, select
 
 from metastore.store.engine.names import DatabaseName, TableName
 from metastore.store.engine.prepared import Prepared
 from metastore.store.engine.read_set import Kind, record_read
 from metastore.store.schema.catalog import catalogs, databases
+from metastore.store.schema.partition import partitions
 from metastore.store.schema.table import tables
 
 NOWHERE = ""
@@ -26,6 +27,20 @@ _TABLE = Prepared(
     select(tables.c.id, tables.c.database_id, tables.c.location)
     .join(databases, databases.c.id == tables.c.database_id)
     .join(catalogs, catalogs.c.id == databases.c.catalog_id)
+    .where(*_IN_DATABASE, tables.c.name == bindparam("table"))
+)
+_PARTITION = Prepared(
+    select(tables.c.id, tables.c.location, partitions.c.path, partitions.c.location.label("elsewhere"))
+    .join(databases, databases.c.id == tables.c.database_id)
+    .join(catalogs, catalogs.c.id == databases.c.catalog_id)
+    .outerjoin(
+        partitions,
+        and_(
+            partitions.c.table_id == tables.c.id,
+            partitions.c["values"][1] == bindparam("first"),  # which is indexed
+            partitions.c["values"] == bindparam("values"),
+        ),
+    )
     .where(*_IN_DATABASE, tables.c.name == bindparam("table"))
 )
 
@@ -54,6 +69,16 @@ def of_table(tx: Connection, name: TableName) -> str | None:
         record_read(Kind.DATABASE, database.id)
         record_read(Kind.TABLES, database.id)
     return None
+
+
+def of_partition(tx: Connection, name: TableName, values: Sequence[str]) -> str | None:
+    """The location of the partition with these values, of which there is one; None if it or its table isn't there."""
+    row = _PARTITION.first(tx, {**name._asdict(), "first": values[0], "values": list(values)})
+    if row is None:
+        return None
+    record_read(Kind.PARTITIONS, row.id)
+    record_read(Kind.TABLE, row.id)
+    return row.elsewhere or (row.path and f"{row.location}/{row.path}")
 
 
 def of_tables(tx: Connection, name: DatabaseName, names: Collection[str]) -> dict[str, str]:

@@ -52,6 +52,8 @@ class DatabaseAccess(NamedTuple):
     grants: list[Granted]
 
 
+_NONE = 0
+"""The id of no database."""
 _IN_DATABASE = (catalogs.c.name == bindparam("catalog"), databases.c.name == bindparam("database"))
 
 _DATABASE = Prepared(
@@ -92,12 +94,13 @@ _MEMBERS = Prepared(
 def database_access(tx: Connection, name: DatabaseName) -> DatabaseAccess | None:
     """The owner of a database and the privileges on it; None if there is no such database."""
     row = _DATABASE.first(tx, name._asdict())
+    # Asked in any case: the time of an answer must not tell a database that is hidden from one that isn't there.
+    granted = [_granted(each) for each in _ON_DATABASE.all(tx, {"database_id": _NONE if row is None else row.id})]
     if row is None:
         record_read(Kind.DATABASES, 0)
         return None
     record_read(Kind.DATABASE, row.id)
     record_read(Kind.ACCESS, row.id)
-    granted = [_granted(each) for each in _ON_DATABASE.all(tx, {"database_id": row.id})]
     return DatabaseAccess(Owned(row.id, row.name, row.owner, bytes(row.body)), granted)
 
 

@@ -1,4 +1,4 @@
-"""The steps to Kerberos and LDAP in docs/security.md, as an operator would type them."""
+"""The steps in docs/security.md, as an operator would type them."""
 
 import os
 import re
@@ -13,6 +13,7 @@ import pytest
 from metastore.settings import Settings
 from tests.server.login.conftest import Keys
 from tests.support import ldap
+from tests.support.json_web_keys import KeyServer
 from tests.support.kerberos import REALM, Realm
 from tests.support.server import MetastoreServer
 
@@ -20,15 +21,21 @@ PAGE = Path(__file__).resolve().parents[3] / "docs/security.md"
 COMMAND = f"{shlex.quote(sys.executable)} -m metastore.cli"
 
 
-def steps(heading: str, replaced: Mapping[str, str]) -> list[str]:
-    """The commands of the first console block in a section, with other names in them."""
+def block(heading: str, language: str, replaced: Mapping[str, str]) -> str:
+    """The first block of a language in a section, with other names in it."""
     section = PAGE.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    block = re.search(r"```console\n(.*?)```", section, re.DOTALL)
-    assert block is not None
-    text = block[1].replace("\\\n", " ")
+    found = re.search(rf"```{language}\n(.*?)```", section, re.DOTALL)
+    assert found is not None
+    text = found[1]
     for name, other in replaced.items():
         assert name in text, f"{name} is not in the steps to {heading} any more"
         text = text.replace(name, other)
+    return text
+
+
+def steps(heading: str, replaced: Mapping[str, str]) -> list[str]:
+    """The commands of the first console block in a section, with other names in them."""
+    text = block(heading, "console", replaced).replace("\\\n", " ")
     return [line.removeprefix("$ ") for line in text.splitlines()]
 
 
@@ -40,7 +47,8 @@ def follow(commands: list[str], directory: Path, environment: dict[str, str], an
     run(before, environment, answers)
     options = shlex.split(serve)[2:]
     with MetastoreServer(directory / "data", *options, "--workers", "1", environment=environment) as server:
-        return run([each.replace(":9083", f":{server.port}") for each in after], environment, answers)
+        usual = {"METASTORE_URI": f"thrift://localhost:{server.port}"}
+        return run([each.replace(":9083", f":{server.port}") for each in after], usual | environment, answers)
 
 
 def run(commands: list[str], environment: dict[str, str], answers: Mapping[str, str]) -> str:
@@ -48,12 +56,79 @@ def run(commands: list[str], environment: dict[str, str], answers: Mapping[str, 
     for command in commands:
         answer = next((text for name, text in answers.items() if command.startswith(name)), "")
         piped = f"printf '%s\\n' {shlex.quote(answer)} | " if answer else ""
-        lines.append(piped + command.replace("metastore status", f"{COMMAND} status"))
+        lines.append(piped + re.sub(r"^metastore (?=[a-z])", f"{COMMAND} ", command))
     done = subprocess.run(
         ["bash"], input="\n".join(lines), text=True, capture_output=True, env=os.environ | environment, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def test_encryption_and_passwords(tmp_path: Path) -> None:
+    """From a certificate of one's own to a login, by three sections."""
+    place = {"/srv/metastore": str(tmp_path)}
+    make, without_logins = steps("Encryption", place | {"metastore.example": "localhost"})
+    password = tmp_path / "password"
+    password.write_text("secret\n")
+    passwords = steps("Passwords", place)
+    assert any(command.startswith("metastore users add") for command in passwords)
+    use = steps("What clients say", place | {"~/.metastore-password": str(password)})
+    environment = {"METASTORE_PASSWORD": "secret"}
+    assert "ready" in follow([make, *passwords, *use], tmp_path, environment, {})
+    trusting = f"export METASTORE_TLS_CA={tmp_path}/tls/certificate.pem"
+    (tmp_path / "open").mkdir()
+    assert "ready" in follow([without_logins, trusting, "metastore status"], tmp_path / "open", {}, {})
+
+
+def test_bearer_tokens(keys: Keys, tmp_path: Path) -> None:
+    issuer = KeyServer()
+    issuer.add("a")
+    names = {"https://issuer.example/.well-known/jwks.json": issuer.url}
+    configuration = tmp_path / "metastore.toml"
+    configuration.write_text(block("Bearer tokens", "toml", names))
+    tls = ("--tls-certificate", str(keys.certificate), "--tls-key", str(keys.key))
+    with MetastoreServer(tmp_path / "data", "--config", str(configuration), *tls, "--workers", "1") as server:
+        variables = {
+            "METASTORE_TLS_CA": str(keys.authority.file),
+            "METASTORE_TOKEN": issuer.token(),
+            "METASTORE_URI": f"thrift://localhost:{server.port}",
+        }
+        assert "ready" in run(["metastore status"], variables, {})
+    issuer.close()
+
+
+def test_delegation_tokens(keys: Keys, tmp_path: Path) -> None:
+    configuration = tmp_path / "metastore.toml"
+    configuration.write_text(block("Delegation tokens", "toml", {}))
+    options = (
+        *("--config", str(configuration), "--password-file", str(keys.users), "--workers", "1"),
+        *("--tls-certificate", str(keys.certificate), "--tls-key", str(keys.key)),
+    )
+    with MetastoreServer(tmp_path / "data", *options) as server:
+        scope: dict[str, object] = {"login": keys.login("ann", "secret")}
+        exec(block("Delegation tokens", "python", {'"metastore.example"': f'"localhost", {server.port}'}), scope)
+        variables = {
+            "METASTORE_TLS_CA": str(keys.authority.file),
+            "METASTORE_TOKEN": str(scope["token"]),
+            "METASTORE_URI": f"thrift://localhost:{server.port}",
+        }
+        assert "ready" in run(["metastore status"], variables, {})
+
+
+def test_certificates_of_clients(keys: Keys, tmp_path: Path) -> None:
+    certificate, key = keys.authority.issue("operator", common_name="operator")
+    options = (
+        *("--authentication", "certificate", "--tls-client-ca", str(keys.authority.file), "--workers", "1"),
+        *("--tls-certificate", str(keys.certificate), "--tls-key", str(keys.key)),
+    )
+    with MetastoreServer(tmp_path / "data", *options) as server:
+        variables = {
+            "METASTORE_TLS_CA": str(keys.authority.file),
+            "METASTORE_CLIENT_CERTIFICATE": str(certificate),
+            "METASTORE_CLIENT_KEY": str(key),
+            "METASTORE_URI": f"thrift://localhost:{server.port}",
+        }
+        assert "ready" in run(["metastore status"], variables, {})
 
 
 def test_kerberos(realm: Realm, tickets: dict[str, dict[str, str]], tmp_path: Path) -> None:

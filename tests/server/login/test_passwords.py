@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from thrift.Thrift import TApplicationException
+from thrift.transport.TTransport import TTransportException
 
 from metastore.client.login import Login, LoginRefused
 from metastore.client.thrift_client import ThriftClient
@@ -77,6 +78,20 @@ def test_password_without_tls_is_refused_unread(closed_server: StandIn) -> None:
 def test_call_without_a_login(server: StandIn, framed: bool, compact: bool) -> None:
     with pytest.raises(TApplicationException, match="answers nobody who has not logged in"):
         AnyProtocolClient(server.port, framed=framed, compact=compact).call("getVersion")
+
+
+@pytest.mark.parametrize(("framed", "compact"), [(False, False), (True, False), (False, True), (True, True)])
+def test_what_follows_an_introduction_is_answered_too(server: StandIn, framed: bool, compact: bool) -> None:
+    """Hive's clients take no notice of what becomes of `set_ugi`."""
+    client = AnyProtocolClient(server.port, framed=framed, compact=compact)
+    for name, arguments in (("set_ugi", ("ann", [])), ("getVersion", ())):
+        with pytest.raises(TApplicationException, match="answers nobody who has not logged in"):
+            client.call(name, *arguments)
+    with pytest.raises(TTransportException):
+        client.call("getVersion")
+    with server.connect() as connection:
+        connection.sendall(call("set_ugi", "ann", []) * 2 + call("getVersion"))
+        assert server.end_of(connection)["reason"] == "not_logged_in"
 
 
 def test_call_without_a_login_is_refused_though_it_never_ends(server: StandIn) -> None:

@@ -1,0 +1,103 @@
+"""How long an answer takes doesn't tell what is hidden from what isn't there: both ask the database the same."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg2.extensions
+import pytest
+from sqlalchemy import Engine, event
+
+from metastore.api import load
+from metastore.api.registry import HANDLERS, Call
+from metastore.api.rights.guard import Guard, Verdict
+from metastore.api.session import Session
+from metastore.services.wiring import Metastore
+from metastore.settings import Settings
+from metastore.wire.services import METHODS
+from tests.rights import calls
+from tests.rights.calls import Name
+from tests.rights.conftest import OPTIONS, as_user
+from tests.rights.test_matrix import HIDDEN_FROM, NAMED
+from tests.rights.world import OPEN, OPEN_TABLE, fill
+from tests.support.postgres import Postgres
+from tests.support.server import MetastoreServer
+
+load()
+
+
+class Counting(psycopg2.extensions.cursor):
+    """Counts what is sent."""
+
+    messages = 0
+
+    def execute(self, *args: Any) -> None:
+        Counting.messages += 1
+        super().execute(*args)
+
+
+@pytest.fixture(scope="module")
+def metastore(tmp_path_factory: pytest.TempPathFactory, postgres: Postgres) -> Iterator[Metastore]:
+    """The services on a database that was filled by a server."""
+
+    def count(connection: Any, _record: object) -> None:
+        connection.cursor_factory = Counting
+
+    directory: Path = tmp_path_factory.mktemp("times")
+    with postgres.fresh_database() as url:
+        with (
+            MetastoreServer(directory / "data", *OPTIONS, "--workers", "1", "--database-url", url) as server,
+            as_user(server, "root") as root,
+        ):
+            fill(server, root)
+        event.listen(Engine, "connect", count)
+        settings = Settings(
+            database_url=url,
+            data_dir=directory / "mine",
+            authorization="sql-standard",
+            admins=("root",),
+            trust_unproven_users=True,
+        )
+        opened = Metastore.open(settings)
+        yield opened
+        opened.close()
+        event.remove(Engine, "connect", count)
+
+
+def messages(metastore: Metastore, guard: Guard, user: str | None, made: calls.Made) -> int:
+    """How often a call asks the database."""
+    session = Session("1", "127.0.0.1:1", user)
+    call, handler, method = Call(session, metastore, False), HANDLERS[made.method], METHODS[made.method]
+    before = Counting.messages
+    with contextlib.suppress(Exception):  # what it answers is compared elsewhere
+        guard.answer(
+            call,
+            method,
+            made.arguments,
+            lambda: handler.function(call, *[getattr(made.arguments, each) for each in method.argument_names]),
+            Verdict(),
+        )
+    return Counting.messages - before
+
+
+@pytest.mark.parametrize("role", HIDDEN_FROM, ids=list(HIDDEN_FROM))
+def test_what_is_hidden_takes_what_is_missing_takes(metastore: Metastore, role: str) -> None:
+    user, hidden, missing = HIDDEN_FROM[role]
+    assert metastore.access_control is not None
+    guard = Guard(metastore.access_control)
+    wrong = []
+    messages(metastore, guard, user, calls.made("get_table", Name(OPEN, OPEN_TABLE)))  # prepares statements
+    for unrelated in (Name("unrelated", "t"), Name(OPEN, "unrelated")):  # what isn't about the object is read once
+        for method in NAMED:
+            messages(metastore, guard, user, calls.made(method, unrelated))
+    for method in NAMED:
+        found = []
+        for names in (hidden, missing):
+            made = [calls.made(method, calls.ways(*names)["plain"]) for _ in range(2)]
+            # The first reads what is granted, the second has that in memory.
+            found.append([messages(metastore, guard, user, each) for each in made])
+        if found[0] != found[1]:
+            wrong.append((method, found))
+    assert wrong == []
+    assert Counting.messages > len(NAMED), "nothing was counted"
