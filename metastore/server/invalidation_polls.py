@@ -67,9 +67,10 @@ class InvalidationPolls:
         self._was_lost()
 
     def join(self, then: Then) -> None:
-        """Calls `then` after the next poll that begins; at once if there is a lease, or no poll is possible."""
+        """Calls `then` after the next poll that begins; soon if there is a lease, at once if no poll is possible."""
         if self.leased():
-            then(True)
+            # Not at once: a client may have sent thousands of messages together.
+            self._loop.call_soon(self._call, then, True)
         elif not self._ready:
             then(False)
         else:
