@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from bench.comparison import RAW
+from bench.comparison import PER_SECOND, RAW
 from bench.figures import readable
 from metastore.settings import markdown_table
 
@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 SETTINGS = ROOT / "docs" / "settings.md"
 RESULTS = ROOT / "bench" / "results" / "hive.json"
+NEWEST = ROOT / "bench" / "results" / "hive4.json"
 
 
 def with_settings(page: str) -> str:
@@ -20,11 +21,12 @@ def with_settings(page: str) -> str:
     return _between("settings", page, markdown_table())
 
 
-def with_speed(readme: str, results: Path = RESULTS) -> str:
-    """`readme` with chart and main ratios of the kept benchmark against Hive's server between its two marks."""
-    if not results.exists():
-        return _between("speed", readme, "")
-    return _between("speed", readme, _speed(json.loads(results.read_text())))
+def with_speed(readme: str, results: Path = RESULTS, newest: Path = NEWEST) -> str:
+    """`readme` with charts and main ratios of the kept benchmarks against Hive's servers between its two marks."""
+    kept = [
+        show(json.loads(file.read_text())) for file, show in ((newest, _newest), (results, _speed)) if file.exists()
+    ]
+    return _between("speed", readme, "\n\n".join(kept))
 
 
 def _between(mark: str, readme: str, content: str) -> str:
@@ -32,14 +34,41 @@ def _between(mark: str, readme: str, content: str) -> str:
     return section.sub(lambda _: f"\n{content}\n\n" if content else "", readme)
 
 
+def _newest(found: dict[str, Any]) -> str:
+    """The chart, and all operations beside Hive 4."""
+    lines = [
+        "![How many times faster than Hive 4's server each call is](bench/results/hive4.svg)",
+        "",
+        f"{_where(found)}; [all figures](bench/results/hive4.md):",
+        "",
+        "| | beside | Hive | here | times faster | aim |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for section in found["sections"]:
+        for row in section["compared"]:
+            if not row["operation"].endswith("each call"):
+                medians = (f"{readable(row[side]['median'])} {row[side]['unit']}" for side in ("theirs", "ours"))
+                aim = "" if row["target"] is None else f"{row['target']:g}"
+                what = f"{section['title'].partition(',')[0]}, " if row["theirs"]["unit"] == PER_SECOND else ""
+                cells = (what + row["operation"], section["names"][0], *medians, readable(row["ratio"]), aim)
+                lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _where(found: dict[str, Any]) -> str:
+    machine, versions = found["machine"], found["versions"]
+    return (
+        f"{machine['cores']} cores ({machine['processor']}), {machine['memory_gib']} GiB, Hive {versions['Hive']},"
+        f" Postgres {versions['Postgres']}, {found['day']}"
+    )
+
+
 def _speed(found: dict[str, Any]) -> str:
     """The chart, and the operations for which there is an aim."""
-    machine, versions = found["machine"], found["versions"]
     lines = [
         "![How many times faster than Hive's server each call is](bench/results/hive.svg)",
         "",
-        f"{machine['cores']} cores ({machine['processor']}), {machine['memory_gib']} GiB, Hive {versions['Hive']},"
-        f" Postgres {versions['Postgres']}, {found['day']}; [all figures](bench/results/hive.md):",
+        f"{_where(found)}; [all figures](bench/results/hive.md):",
         "",
         "| | Hive | here | times faster | aim |",
         "|---|---:|---:|---:|---:|",
