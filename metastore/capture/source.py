@@ -15,6 +15,7 @@ from psycopg2.extras import LogicalReplicationConnection, ReplicationCursor
 from metastore.capture.errors import CaptureError, SlotLost
 from metastore.capture.pgoutput import Column
 from metastore.capture.positions import SnapshotOfTransactions, parse_lsn
+from metastore.capture.replication import Stream
 from metastore.capture.values import SESSION_SETTINGS
 from metastore.client.closing import Closing
 
@@ -211,20 +212,20 @@ class Source(Closing):
         return int(found)
 
     @contextmanager
-    def stream(self, slot: str, publication: str) -> Iterator[ReplicationCursor]:
-        """The changes that a slot hasn't acknowledged, from `read_message` of the cursor.
+    def stream(self, slot: str, publication: str) -> Iterator[Stream]:
+        """The changes that a slot hasn't acknowledged.
 
         Raises SlotLost if the source has removed what the slot hasn't acknowledged, psycopg2.Error.
         """
         with self._replication() as cursor:
             options = {"proto_version": "1", "publication_names": f'"{publication}"', "messages": "true"}
             try:
-                cursor.start_replication(slot_name=slot, decode=False, status_interval=1, options=options)
+                cursor.start_replication(slot_name=slot, options=options)
             except psycopg2.errors.ObjectNotInPrerequisiteState as error:
                 raise SlotLost(
                     f"the slot {slot} can't be read: {str(error).strip()}; start again with --new-snapshot"
                 ) from None
-            yield cursor
+            yield Stream(cursor.connection)
 
     # --- rows -------------------------------------------------------------------------------------------------
 

@@ -3,13 +3,17 @@
 import json
 import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
+import psycopg2
 import pytest
 
+from metastore.capture import capture as capture_module
 from metastore.capture.capture import Capture
 from metastore.capture.errors import CaptureError, SlotLost
 from metastore.capture.raw_table import RawTable
+from metastore.capture.source import Source as CapturedSource
 from metastore.client.lake import LakeClient
 from tests.capture.shop import Source
 from tests.support.server import MetastoreServer
@@ -393,3 +397,40 @@ def test_types_by_snapshot_and_by_log(source: Source) -> None:
         assert row["after"] == f'{{"id":{id},{wanted}}}'
     found = [each["type"] for each in json.loads(schema["after"])][1:]
     assert found == [each[3] or "decimal(38,10)" for each in TYPES]
+
+
+def test_a_publication_that_is_dropped_while_it_is_captured(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capture_module, "_LAG_SECONDS", 0.0)
+    source.run("CREATE TABLE t (id int PRIMARY KEY)")
+    capture = Capture(source.client, source.options(interval=0.05))
+    capture.on_commit = lambda state: source.run("DROP PUBLICATION shop") and None
+    source.run("INSERT INTO t VALUES (1)")
+    with pytest.raises((CaptureError, psycopg2.errors.UndefinedObject), match="publication"):
+        capture.run()
+
+
+def test_a_capture_that_begins_while_another_writes(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY)")
+    source.capture()
+    looks = {name: getattr(CapturedSource, name) for name in ("slot", "identity")}
+    numbers = iter(range(4))
+
+    def another() -> None:
+        source.run(f"INSERT INTO t VALUES ({next(numbers)})")
+        source.capture()
+
+    def between(name: str) -> Callable[..., Any]:
+        def look(*arguments: Any) -> Any:
+            monkeypatch.setattr(CapturedSource, name, looks[name])  # the first look of the capture alone
+            another()
+            result = looks[name](*arguments)
+            another()
+            return result
+
+        return look
+
+    for name in looks:
+        monkeypatch.setattr(CapturedSource, name, between(name))
+    source.capture()
+    assert next(numbers, None) is None
+    source.check("t", "id")
