@@ -84,7 +84,7 @@ class Source:
 
     def drop_slot(self) -> None:
         """Drops the slot, once the source has seen that its reader is gone."""
-        is_active = "SELECT FROM pg_replication_slots WHERE slot_name = %s AND active"
+        is_active = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s AND active"
         wait_until(lambda: not self.run(is_active, self.slot))
         self.run("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s", self.slot)
 

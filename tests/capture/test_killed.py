@@ -175,7 +175,9 @@ STATEMENT = st.one_of(
     st.just("TRUNCATE t"),
 )
 TRANSACTION = st.tuples(st.lists(STATEMENT, min_size=1, max_size=5), st.booleans())
+LOG_WITHOUT_CHANGES = (["CREATE TABLE other (id int PRIMARY KEY)", "DROP TABLE other"], True)
 ACTION = st.one_of(
+    st.just(("run", [LOG_WITHOUT_CHANGES])),
     st.builds(lambda some: ("run", some), st.lists(TRANSACTION, min_size=1, max_size=4)),
     st.builds(lambda step, n: ("kill", (step, n)), st.sampled_from(STEPS), st.integers(1, 3)),
 )

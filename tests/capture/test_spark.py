@@ -20,12 +20,12 @@ def test_a_captured_table_is_kept_as_the_source_has_it(
     source: Source, spark_session: Callable[[str], SparkSession], target: Target, tmp_path: Path
 ) -> None:
     source.run(
-        "CREATE TABLE items (id int PRIMARY KEY, price numeric(12,2), at timestamptz, body text, raw bytea, ok bool);"
-        " ALTER TABLE items ALTER body SET STORAGE EXTERNAL"
+        "CREATE TABLE items (id int PRIMARY KEY, price numeric(12,2), at timestamptz, body text, raw bytea, ok bool,"
+        " n numeric); ALTER TABLE items ALTER body SET STORAGE EXTERNAL"
     )
     source.run(
         "INSERT INTO items SELECT n, n / 8.0, timestamptz '2026-01-31 10:00:00.123456+02' + n * interval '1 h',"
-        " n || repeat(md5(n::text), 90), '\\x00ff', n % 2 = 0 FROM generate_series(1, 5) n"
+        " n || repeat(md5(n::text), 90), '\\x00ff', n % 2 = 0, 1e50 + n / 8.0 FROM generate_series(1, 5) n"
     )
     source.capture()
     table = TypedTable(tmp_path, source.client, source.into, "public.items")
@@ -33,10 +33,10 @@ def test_a_captured_table_is_kept_as_the_source_has_it(
 
     def check() -> list[str]:
         how, rows = table.refresh(spark)
-        expected = source.run("SELECT id, price, at AT TIME ZONE 'UTC', body, raw, ok FROM items ORDER BY id")
+        expected = source.run("SELECT id, price, at AT TIME ZONE 'UTC', body, raw, ok, n::text FROM items ORDER BY id")
         wanted = [
-            [*map(repr, (id, price, at, body, None if raw is None else bytes(raw), ok))]
-            for id, price, at, body, raw, ok in expected
+            [*map(repr, (id, price, at, body, None if raw is None else bytes(raw), ok, n))]
+            for id, price, at, body, raw, ok, n in expected
         ]
         assert rows == wanted
         return how

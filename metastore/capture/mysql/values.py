@@ -1,7 +1,8 @@
 """The values of MariaDB: as the same text from a query and from the log, as JSON with exact numbers, and their types.
 
-Numbers are JSON's own, digit by digit. Everything else is a JSON string: times in ISO form (TIMESTAMP in UTC, with
-`+00`), binary values in hex after `\\x`, bits as 0 and 1, sets with commas between.
+Numbers are JSON's own, digit by digit, but for those of which a lake keeps the text. These and everything else are JSON
+strings: times in ISO form (TIMESTAMP in UTC, with `+00`), binary values in hex after `\\x`, bits as 0 and 1, sets with
+commas between.
 
 Row images of the log are decoded here, since python-mysql-replication makes of them Python objects that don't have all
 values: no zero dates, no order of sets, no digits of FLOAT.
@@ -128,7 +129,10 @@ class RowEncoder:
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._fields: list[tuple[str, Callable[[str], str]]] = [
-            (f"{encode_basestring(each.name)}:", _itself if each.kind in _NUMBERS else encode_basestring)
+            (
+                f"{encode_basestring(each.name)}:",
+                _itself if each.kind in _NUMBERS and each.lake_type != "string" else encode_basestring,
+            )
             for each in columns
         ]
 

@@ -35,7 +35,7 @@ TYPES: dict[str, tuple[str, str, list[tuple[str, object]]]] = {
         [("123456789.987654321", "raw:123456789.987654321"), ("7", "raw:7.000000000")],
     ),
     "dz": ("DECIMAL(8,2) ZEROFILL", "decimal(8,2)", [("3.5", "raw:3.50")]),
-    "d65": ("DECIMAL(65,30)", "string", [("1.5", f"raw:1.5{'0' * 29}")]),
+    "d65": ("DECIMAL(65,30)", "string", [("1.5", f"1.5{'0' * 29}")]),
     "f": (
         "FLOAT",
         "float",
