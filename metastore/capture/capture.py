@@ -114,8 +114,9 @@ class _Session(Closing):
         self._end_mark: str | None = None
         self._idle_mark: str | None = None
         try:
-            self._source.check(options.publication)
+            oid = self._source.check(options.publication)
             self.state = self._prepared(renew=renew)
+            self._check_publication(oid)
         except BaseException:
             self.close()
             raise
@@ -178,6 +179,15 @@ class _Session(Closing):
                 " with --new-snapshot"
             )
         return known
+
+    def _check_publication(self, oid: int) -> None:
+        """While there is no publication, Postgres 18 sends no changes, and doesn't say so. Raises SlotLost."""
+        if self.state.publication_oid not in (0, oid):
+            raise SlotLost(
+                f"the publication {self._options.publication} was dropped and made anew: changes in between are"
+                " missing; start again with --new-snapshot"
+            )
+        self.state.publication_oid = oid
 
     def _make_slot(self) -> None:
         self._source.create_slot(self._options.slot)
@@ -335,7 +345,7 @@ class _Session(Closing):
     def _look(self) -> None:
         """Looks at the lag of the slot, and for new tables. Raises CaptureError if the publication is gone."""
         self._looked = time.monotonic()
-        self._source.check(self._options.publication)  # without it Postgres 18 goes on, and sends nothing
+        self._check_publication(self._source.check(self._options.publication))
         self._snapshots.find_tables()
         slot = self._source.slot(self._options.slot)
         if slot is None:

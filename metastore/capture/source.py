@@ -135,15 +135,15 @@ class Source(Closing):
             [(system, timeline, position, database)] = cursor.fetchall()
             return Identity(system, timeline, parse_lsn(position), database)
 
-    def check(self, publication: str) -> None:
-        """Raises CaptureError, with what to do, if the source can't be captured."""
+    def check(self, publication: str) -> int:
+        """The publication's oid. Raises CaptureError, with what to do, if the source can't be captured."""
         if self._connection.server_version < MINIMUM_VERSION:
             raise CaptureError(f"the source is Postgres {self._connection.server_version // 10_000}: capture needs 15")
         [(level,)] = self._rows("SHOW wal_level")
         if level != "logical":
             raise CaptureError(f"the source's wal_level is {level}: set it to logical, and restart Postgres")
         found = self._rows(
-            "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %s",
+            "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate, oid FROM pg_publication WHERE pubname = %s",
             publication,
         )
         if not found:
@@ -155,6 +155,7 @@ class Source(Closing):
                 f"the publication {publication} leaves out changes: ALTER PUBLICATION {publication}"
                 " SET (publish = 'insert, update, delete, truncate')"
             )
+        return int(found[0][1])
 
     def tables(self, publication: str, oid: int | None = None) -> list[SourceTable]:
         """The tables of a publication, or that one of them with an oid."""

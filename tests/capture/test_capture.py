@@ -407,6 +407,11 @@ def test_a_publication_that_is_dropped_while_it_is_captured(source: Source, monk
     source.run("INSERT INTO t VALUES (1)")
     with pytest.raises((CaptureError, psycopg2.errors.UndefinedObject), match="publication"):
         capture.run()
+    source.run("CREATE PUBLICATION shop FOR ALL TABLES; INSERT INTO t VALUES (2)")
+    with pytest.raises(SlotLost, match="dropped and made anew: changes in between are missing"):
+        source.capture()
+    source.capture(new_snapshot=True)
+    source.check("t", "id")
 
 
 def test_a_capture_that_begins_while_another_writes(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
