@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.interop import maven, record
 from tests.support import reference
@@ -14,6 +15,9 @@ from tests.support.server import MetastoreServer
 from tests.support.target import Target
 
 pytest_plugins = ["tests.support.method_record", "tests.support.scheduling", "tests.support.fast"]
+
+settings.register_profile("tests", deadline=None)  # how long an example takes depends on what else the machine does
+settings.load_profile("tests")
 
 TARGETS = {
     "ours": ["ours"],

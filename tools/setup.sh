@@ -151,6 +151,8 @@ make_logins() {
 make_mariadb() (
     PATH=$PATH:/usr/sbin
     command -v mariadbd >/dev/null || apt_install "MariaDB is missing" mariadb-server-core
+    # mariadb-install-db calls it.
+    command -v my_print_defaults >/dev/null || apt_install "MariaDB's tools are missing" mariadb-client-core
 )
 
 make_java

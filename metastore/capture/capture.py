@@ -2,14 +2,12 @@
 
 import json
 import logging
-import select
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import psycopg2
-from psycopg2.extras import ReplicationCursor
 from thrift.Thrift import TException
 
 from metastore.capture import metrics
@@ -17,6 +15,7 @@ from metastore.capture.changes import Changes, Commitment
 from metastore.capture.errors import CaptureError, SlotLost
 from metastore.capture.pgoutput import Begin, Relation, decode
 from metastore.capture.raw_table import Batch, RawTable, Row
+from metastore.capture.replication import Stream
 from metastore.capture.results import Result
 from metastore.capture.retries import Retries, passes
 from metastore.capture.snapshots import Snapshots
@@ -108,15 +107,16 @@ class _Session(Closing):
         self._batch: Batch | None = None
         self._batch_due = 0.0
         self._rows: dict[str, int] = {}
-        self._cursor: ReplicationCursor | None = None
+        self._stream: Stream | None = None
         self._looked = 0.0
         self._acknowledged = 0
         self._last_commit_time = 0
         self._end_mark: str | None = None
         self._idle_mark: str | None = None
         try:
-            self._source.check(options.publication)
+            oid = self._source.check(options.publication)
             self.state = self._prepared(renew=renew)
+            self._check_publication(oid)
         except BaseException:
             self.close()
             raise
@@ -143,9 +143,11 @@ class _Session(Closing):
 
     def _prepared(self, *, renew: bool) -> State:
         """The state to go on from; the slot is there afterwards. Raises CaptureError."""
-        options, identity = self._options, self._source.identity()
-        known = None if renew else self._raw.state()
+        options = self._options
+        # In this order: another capture that goes on meanwhile must not look like a lost slot or another source.
         slot = self._source.slot(options.slot)
+        known = None if renew else self._raw.state()
+        identity = self._source.identity()
         if known is None:
             state = self._new_epoch(identity) if renew else None
             if slot is not None and renew:
@@ -177,6 +179,15 @@ class _Session(Closing):
                 " with --new-snapshot"
             )
         return known
+
+    def _check_publication(self, oid: int) -> None:
+        """While there is no publication, Postgres 18 sends no changes, and doesn't say so. Raises SlotLost."""
+        if self.state.publication_oid not in (0, oid):
+            raise SlotLost(
+                f"the publication {self._options.publication} was dropped and made anew: changes in between are"
+                " missing; start again with --new-snapshot"
+            )
+        self.state.publication_oid = oid
 
     def _make_slot(self) -> None:
         self._source.create_slot(self._options.slot)
@@ -216,15 +227,15 @@ class _Session(Closing):
     def run(self, *, once: bool) -> None:
         """Captures until the capture is stopped or, with `once`, has caught up."""
         self._snapshots.find_tables()
-        with self._source.stream(self._options.slot, self._options.publication) as cursor:
-            self._cursor = cursor
+        with self._source.stream(self._options.slot, self._options.publication) as stream:
+            self._stream = stream
             self._capture.pause("streaming")
             while not self._is_over(once=once):
-                message = cursor.read_message()
+                message = stream.read()
                 if message is None:
-                    self._idle(cursor)
+                    self._idle(stream)
                     continue
-                commitment = self._changes.take(decode(message.payload))
+                commitment = self._changes.take(decode(message))
                 if commitment is not None:
                     self._ended(commitment)
             self._commit()
@@ -262,22 +273,24 @@ class _Session(Closing):
         if time.monotonic() - self._looked > _LAG_SECONDS:
             self._look()
 
-    def _idle(self, cursor: ReplicationCursor) -> None:
+    def _idle(self, stream: Stream) -> None:
         """Nothing has come: does what is due, and waits."""
         now = time.monotonic()
         if not self._changes.is_open:
             self._snapshots.advance()
-            if now - self._looked > _LAG_SECONDS:
+            if now - self._looked > _LAG_SECONDS or stream.is_asked:
+                # A source that shuts down asks, and waits for the stream to end. It answers no queries any more.
+                stream.is_asked = False
                 self._look()
             if self._batch is not None and now >= self._batch_due:
                 self._commit()
-            elif self._idle_mark is None and cursor.wal_end - self._written.lsn > _IDLE_BYTES:
+            elif self._idle_mark is None and stream.end_lsn - self._written.lsn > _IDLE_BYTES:
                 self._idle_mark = uuid.uuid4().hex
                 self._source.mark(self._idle_mark)
             elif self._acknowledged < self._written.lsn and not self._snapshots.is_pending:
                 self._forget_seen()
                 self._acknowledge(self._safe_lsn())
-        select.select([cursor], [], [], _TICK_SECONDS)
+        stream.wait(_TICK_SECONDS)
 
     # --- batches ----------------------------------------------------------------------------------------------
 
@@ -325,16 +338,14 @@ class _Session(Closing):
         return min([self._written.lsn, *recent])
 
     def _acknowledge(self, lsn: int) -> None:
-        assert self._cursor is not None
+        assert self._stream is not None
         self._acknowledged = max(self._acknowledged, lsn)
-        # Once the last message is acknowledged, psycopg2 acknowledges the end of the server's log by itself. The slot
-        # would then be ahead of the raw table, as is one that another program reads. One byte less skips no commit.
-        flushed = max(0, self._acknowledged - 1)
-        self._cursor.send_feedback(write_lsn=flushed, flush_lsn=flushed, force=True)  # type: ignore[no-untyped-call]
+        self._stream.acknowledge(self._acknowledged)
 
     def _look(self) -> None:
-        """Looks at the lag of the slot, and for new tables."""
+        """Looks at the lag of the slot, and for new tables. Raises CaptureError if the publication is gone."""
         self._looked = time.monotonic()
+        self._check_publication(self._source.check(self._options.publication))
         self._snapshots.find_tables()
         slot = self._source.slot(self._options.slot)
         if slot is None:

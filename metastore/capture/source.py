@@ -15,6 +15,7 @@ from psycopg2.extras import LogicalReplicationConnection, ReplicationCursor
 from metastore.capture.errors import CaptureError, SlotLost
 from metastore.capture.pgoutput import Column
 from metastore.capture.positions import SnapshotOfTransactions, parse_lsn
+from metastore.capture.replication import Stream
 from metastore.capture.values import SESSION_SETTINGS
 from metastore.client.closing import Closing
 
@@ -134,15 +135,15 @@ class Source(Closing):
             [(system, timeline, position, database)] = cursor.fetchall()
             return Identity(system, timeline, parse_lsn(position), database)
 
-    def check(self, publication: str) -> None:
-        """Raises CaptureError, with what to do, if the source can't be captured."""
+    def check(self, publication: str) -> int:
+        """The publication's oid. Raises CaptureError, with what to do, if the source can't be captured."""
         if self._connection.server_version < MINIMUM_VERSION:
             raise CaptureError(f"the source is Postgres {self._connection.server_version // 10_000}: capture needs 15")
         [(level,)] = self._rows("SHOW wal_level")
         if level != "logical":
             raise CaptureError(f"the source's wal_level is {level}: set it to logical, and restart Postgres")
         found = self._rows(
-            "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %s",
+            "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate, oid FROM pg_publication WHERE pubname = %s",
             publication,
         )
         if not found:
@@ -154,6 +155,7 @@ class Source(Closing):
                 f"the publication {publication} leaves out changes: ALTER PUBLICATION {publication}"
                 " SET (publish = 'insert, update, delete, truncate')"
             )
+        return int(found[0][1])
 
     def tables(self, publication: str, oid: int | None = None) -> list[SourceTable]:
         """The tables of a publication, or that one of them with an oid."""
@@ -211,20 +213,20 @@ class Source(Closing):
         return int(found)
 
     @contextmanager
-    def stream(self, slot: str, publication: str) -> Iterator[ReplicationCursor]:
-        """The changes that a slot hasn't acknowledged, from `read_message` of the cursor.
+    def stream(self, slot: str, publication: str) -> Iterator[Stream]:
+        """The changes that a slot hasn't acknowledged.
 
         Raises SlotLost if the source has removed what the slot hasn't acknowledged, psycopg2.Error.
         """
         with self._replication() as cursor:
             options = {"proto_version": "1", "publication_names": f'"{publication}"', "messages": "true"}
             try:
-                cursor.start_replication(slot_name=slot, decode=False, status_interval=1, options=options)
+                cursor.start_replication(slot_name=slot, options=options)
             except psycopg2.errors.ObjectNotInPrerequisiteState as error:
                 raise SlotLost(
                     f"the slot {slot} can't be read: {str(error).strip()}; start again with --new-snapshot"
                 ) from None
-            yield cursor
+            yield Stream(cursor.connection)
 
     # --- rows -------------------------------------------------------------------------------------------------
 

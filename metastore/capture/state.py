@@ -47,7 +47,8 @@ class State:
 
     `system`: the source's identifier; `timeline` is another one after a standby took its place. `epoch` grows with each
     snapshot of all tables anew. `lsn`: commits before it are written. `batch`: the number of the instant. `rereads`:
-    keys of rows of which a value is missing, by table.
+    keys of rows of which a value is missing, by table. `publication_oid`: the publication's number in the source;
+    0 if it isn't known.
     """
 
     slot: str
@@ -60,6 +61,7 @@ class State:
     lsn: int = 0
     tables: dict[str, TableProgress] = field(default_factory=dict)
     rereads: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
+    publication_oid: int = 0
 
     @property
     def stream(self) -> str:

@@ -1,7 +1,8 @@
 """The values of Postgres: as JSON with exact numbers, and the types that they have in a lake.
 
 Numbers and booleans are JSON's own, digit by digit as Postgres writes them. Everything else is a JSON string with the
-text of Postgres (`bytea` in hex, times in ISO form and UTC), as are NaN and Infinity, which JSON's numbers don't have.
+text of Postgres (`bytea` in hex, times in ISO form and UTC), as are NaN and Infinity, which JSON's numbers don't have,
+and numbers of which a lake keeps the text: Spark reads a number into a string with the digits of a double.
 """
 
 from collections.abc import Callable, Sequence
@@ -84,12 +85,12 @@ def _itself(text: str) -> str:
     return text
 
 
-def _encoder(type_oid: int) -> Callable[[str], str]:
-    if type_oid in (_INT2, _INT4, _INT8, _OID_TYPE):
+def _encoder(column: Column) -> Callable[[str], str]:
+    if column.type_oid in (_INT2, _INT4, _INT8, _OID_TYPE):
         return _itself
-    if type_oid in _NUMBERS:
+    if column.type_oid in _NUMBERS and lake_type(column) != "string":
         return _number
-    encode: Callable[[str], str] = _bool if type_oid == _BOOL else encode_basestring
+    encode: Callable[[str], str] = _bool if column.type_oid == _BOOL else encode_basestring
     return encode
 
 
@@ -97,7 +98,7 @@ class RowEncoder:
     """Writes rows of some columns as JSON objects."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
-        self._fields = [(f"{encode_basestring(each.name)}:", _encoder(each.type_oid)) for each in columns]
+        self._fields = [(f"{encode_basestring(each.name)}:", _encoder(each)) for each in columns]
         self._key = [
             (place, *field)
             for place, (each, field) in enumerate(zip(columns, self._fields, strict=True))

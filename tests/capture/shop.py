@@ -13,6 +13,7 @@ from metastore.capture.capture import Capture, Options
 from metastore.capture.raw_table import RawTable, rows_of
 from metastore.capture.results import Result
 from metastore.client.lake import LakeClient
+from tests.support.waiting import wait_until
 
 NUMBERS = itertools.count(1)
 SLOT = "shop_{}"
@@ -24,11 +25,19 @@ class Source:
     def __init__(self, url: str, client: LakeClient) -> None:
         self.url = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
         self.client = client
-        self.number = next(NUMBERS)
-        self.slot = SLOT.format(self.number)
-        self.into = f"raw_{self.number}.shop"
+        self._name()
         self.connection = self.connect()
         self.run("CREATE PUBLICATION shop FOR ALL TABLES")
+
+    def _name(self) -> None:
+        number = next(NUMBERS)
+        self.slot = SLOT.format(number)
+        self.into = f"raw_{number}.shop"
+
+    def begin_anew(self) -> None:
+        """Goes on with another slot and another raw table, for another example of a test."""
+        self.drop_slot()
+        self._name()
 
     def connect(self) -> Any:
         """A connection to the source, without transactions of its own."""
@@ -73,8 +82,14 @@ class Source:
         """Raises AssertionError unless the raw table comes to the rows of the source."""
         assert self.replayed(table, key) == self.rows(table), table
 
-    def close(self) -> None:
+    def drop_slot(self) -> None:
+        """Drops the slot, once the source has seen that its reader is gone."""
+        is_active = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s AND active"
+        wait_until(lambda: not self.run(is_active, self.slot))
         self.run("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s", self.slot)
+
+    def close(self) -> None:
+        self.drop_slot()
         self.connection.close()
 
 

@@ -50,7 +50,8 @@ def test_other_messages() -> None:
 
 def test_values_as_json() -> None:
     types = {"i": 23, "n": 1700, "d": 701, "b": 16, "s": 25, "j": 3802}
-    encoder = RowEncoder([Column(name, oid, -1, name == "i") for name, oid in types.items()])
+    limits = {"n": (30 << 16 | 2) + 4}
+    encoder = RowEncoder([Column(name, oid, limits.get(name, -1), name == "i") for name, oid in types.items()])
     values = ["7", "100000000000000000000.10", "1e-07", "t", 'a"\\\n\x01é', '{"x": 1}']
     made = encoder.encode(values)
     assert made.startswith('{"i":7,"n":100000000000000000000.10,"d":1e-07,"b":true,')

@@ -21,11 +21,20 @@ SETTINGS = {
     "skip-networking": "1",
 }
 
+_COMMANDS = {
+    "mariadbd": "mariadb-server-core",
+    "mariadb-install-db": "mariadb-server-core",
+    "my_print_defaults": "mariadb-client-core",
+}
+"""Debian's packages of the commands that are needed."""
+
 
 def missing() -> str | None:
     """Why there is no MariaDB; None if there is one."""
-    absent = [each for each in ("mariadbd", "mariadb-install-db") if shutil.which(each) is None]
-    return f"{absent[0]} is not installed (Debian: mariadb-server-core)" if absent else None
+    for command, package in _COMMANDS.items():
+        if shutil.which(command) is None:
+            return f"{command} is not installed (Debian: {package})"
+    return None
 
 
 class MariaDb:

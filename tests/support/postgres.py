@@ -47,8 +47,12 @@ class Postgres:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
 
+    def stop(self) -> None:
+        """Shuts Postgres down in order."""
+        self._server.stop()
+
     def start(self) -> None:
-        """Starts Postgres after `kill`, in the thread that made this object: the kernel ends Postgres with it."""
+        """Starts Postgres again, in the thread that made this object: the kernel ends Postgres with it."""
         self._server.start()
 
     def close(self) -> None:

@@ -1,9 +1,7 @@
-"""Iceberg's tables: what is decided from their metadata files, and the command that does it."""
+"""Iceberg's tables: what is decided from their metadata files."""
 
 import gzip
 import json
-import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +17,7 @@ from metastore.table_services.iceberg import (
     is_iceberg,
     metadata_of,
 )
-from metastore.table_services.iceberg_executor import IcebergExecutor, WritersWon
 from metastore.table_services.policy import policy_of
-from metastore.table_services.spark_submit import SubmissionFailed
-from metastore.wire.lake import ServiceJob
 
 HOUR = 3_600_000
 NOW = 1_000 * HOUR
@@ -138,26 +133,3 @@ def test_the_file_is_read(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(UnreadableMetadata, match=why):
             read(place)
-
-
-def executor(program: str) -> IcebergExecutor:
-    return IcebergExecutor("thrift://nowhere", "a.jar", ["--master=x"], command=[sys.executable, "-c", program])
-
-
-def test_the_command() -> None:
-    job = ServiceJob(id=7, action="clean", enqueuedAt=123, attempts=2)
-    policy = policy_of({"clean.hours-retained": "24"})
-    said = executor("import sys; print(sys.argv[1:])").run(job, FACTS, policy, threading.Event())
-    for word in ("'--jars', 'a.jar'", "--master=x", "run_iceberg.py", "'--database', 'shop'", "'--table', 'orders'"):
-        assert word in said
-    assert f"'--older-than', '{NOW - 24 * HOUR}', '--retain-last', '1'" in said
-    assert "'--tag', 'tms-job7.123-2'" in said
-
-
-def test_writers_win() -> None:
-    job, policy = ServiceJob(id=7, action="clustering", enqueuedAt=123, attempts=2), policy_of({})
-    lost = "print('org.apache.iceberg.exceptions.ValidationException: Missing required files'); raise SystemExit(1)"
-    with pytest.raises(WritersWon, match="Missing required files"):
-        executor(lost).run(job, FACTS, policy, threading.Event())
-    with pytest.raises(SubmissionFailed):
-        executor("raise SystemExit(1)").run(job, FACTS, policy, threading.Event())

@@ -5,6 +5,7 @@ import shutil
 import struct
 import tempfile
 from collections.abc import Callable, Iterator
+from os import fork
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def with_list(path: Path, named: list[tuple[int, int, int]], owner: int, group: 
 
 def by_kernel(user: FileUser, act: Callable[[], bool]) -> bool:
     """What a function returns in a process of a user."""
-    child = os.fork()
+    child = fork()
     if not child:
         code = 2
         try:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from metastore.capture.debezium.values import (
     Field,
-    as_it_came,
+    as_text,
     encoded,
     encoder,
     is_unavailable,
@@ -191,7 +191,7 @@ def _row(image: Mapping[str, Any], fields: Mapping[str, Field]) -> str:
     parts = []
     for name, value in image.items():
         field = fields.get(name)
-        encode = as_it_came if field is None else encoder(field)
+        encode = as_text if field is None else encoder(field)
         parts.append(f"{encode_basestring(name)}:{'null' if value is None else encoded(name, value, encode)}")
     return "{" + ",".join(parts) + "}"
 

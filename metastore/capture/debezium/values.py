@@ -114,9 +114,10 @@ def encoder(field: Field) -> Encoder:
     name, parameters = field.get("name"), field.get("parameters") or {}
     if name == _DECIMAL:
         scale = int(parameters.get("scale", 0))
-        return lambda value: value if isinstance(value, Number) else _decimal(value, scale)
+        write = encode_basestring if lake_type(field) == "string" else str
+        return lambda value: write(value if isinstance(value, Number) else _decimal(value, scale))
     if name == _VARIABLE_DECIMAL:
-        return lambda value: _decimal(value["value"], int(value["scale"]))
+        return lambda value: encode_basestring(_decimal(value["value"], int(value["scale"])))
     if name in _DATES:
         return lambda value: encode_basestring(_date(_integer(value)))
     if isinstance(name, str) and name in _TIMESTAMPS:
@@ -133,6 +134,12 @@ def encoder(field: Field) -> Encoder:
     if field.get("type") == "bytes":
         return lambda value: encode_basestring("\\x" + _bytes(value).hex())
     return as_it_came
+
+
+def as_text(value: Any) -> str:
+    """A value whose type nobody knows: as it came, but numbers as strings with their digits. Spark would read them with
+    the digits of a double."""
+    return encode_basestring(value) if isinstance(value, Number) else as_it_came(value)
 
 
 def as_it_came(value: Any) -> str:

@@ -22,7 +22,7 @@ from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, Write
 from metastore.capture.errors import CaptureError, SlotLost
 from metastore.capture.mysql.positions import Position
 from metastore.capture.mysql.source import MysqlSource, Wanted
-from metastore.capture.mysql.values import Column, Read, Text, column_of_log, read_row
+from metastore.capture.mysql.values import Column, Read, Text, column_of_log, may_be_fixed, read_row
 from metastore.client.closing import Closing
 
 HEARTBEAT_SECONDS = 0.5
@@ -84,6 +84,7 @@ class Log(Closing):
     """Reads the log from a position on, which is the end of a transaction."""
 
     def __init__(self, source: MysqlSource, position: Position) -> None:
+        self._source = source
         self._wanted = source.wanted
         self._connections = 0
         self._position = position
@@ -200,7 +201,8 @@ class Log(Closing):
             )
         there = int.from_bytes(present, "little")
         kept = [each for number, each in enumerate(described.columns) if there >> number & 1]
-        made = [column_of_log(each) for each in kept]
+        fixed = self._source.fixed(event.schema, event.table) if any(map(may_be_fixed, kept)) else {}
+        made = [column_of_log(each, fixed.get(each.name)) for each in kept]
         columns = tuple(column for column, _ in made)
         key = tuple(each.name for each in columns if each.in_key)
         found = LogTable(name, columns, key), [read for _, read in made]

@@ -14,7 +14,7 @@ from pymysql.cursors import Cursor, SSCursor
 
 from metastore.capture.errors import CaptureError, SlotLost
 from metastore.capture.mysql.positions import Position
-from metastore.capture.mysql.values import Column, Text, as_parameter, column_of, from_query, selected
+from metastore.capture.mysql.values import FIXED, Column, Text, as_parameter, column_of, from_query, selected
 from metastore.client.closing import Closing
 
 MINIMUM_VERSION = (10, 5)
@@ -188,6 +188,10 @@ class MysqlSource(Closing):
                 )
             found.append(f"{schema}.{table}")
         return found
+
+    def fixed(self, schema: str, table: str) -> dict[str, str]:
+        """The columns of a table whose types the log doesn't tell from BINARY, with these types."""
+        return {name: kind for name, kind, *_ in self._rows(_COLUMNS, schema, table) if kind in FIXED}
 
     # --- rows -------------------------------------------------------------------------------------------------
 

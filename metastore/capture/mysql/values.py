@@ -1,17 +1,20 @@
 """The values of MariaDB: as the same text from a query and from the log, as JSON with exact numbers, and their types.
 
-Numbers are JSON's own, digit by digit. Everything else is a JSON string: times in ISO form (TIMESTAMP in UTC, with
-`+00`), binary values in hex after `\\x`, bits as 0 and 1, sets with commas between.
+Numbers are JSON's own, digit by digit, but for those of which a lake keeps the text. These and everything else are JSON
+strings: times in ISO form (TIMESTAMP in UTC, with `+00`), binary values in hex after `\\x`, bits as 0 and 1, sets with
+commas between.
 
 Row images of the log are decoded here, since python-mysql-replication makes of them Python objects that don't have all
 values: no zero dates, no order of sets, no digits of FLOAT.
 """
 
 import codecs
+import socket
 import struct
 from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 import numpy as np
 from pymysql.charset import charset_by_name
@@ -38,6 +41,13 @@ _GEOMETRY: Final = frozenset(
         "geometrycollection",
     }
 )
+FIXED: Final[dict[str, tuple[int, Callable[[bytes], str]]]] = {
+    "uuid": (16, lambda value: str(UUID(bytes=value))),
+    "inet6": (16, lambda value: socket.inet_ntop(socket.AF_INET6, value)),
+    "inet4": (4, lambda value: socket.inet_ntop(socket.AF_INET, value)),
+}
+"""Types that the log has as BINARY: their bytes, and the text of these."""
+
 _UNORDERED: Final = frozenset({"enum", "set", "bit", "float", "double", "geometry"})
 """Kinds whose values a query doesn't compare as it sorts them, or not exactly."""
 
@@ -106,7 +116,7 @@ def column_of(name: str, data_type: str, column_type: str, precision: Any, scale
         return Column(name, "binary")
     if kind in _GEOMETRY:
         return Column(name, "geometry")
-    if kind in ("float", "double", "date", "year", "enum", "set"):
+    if kind in ("float", "double", "date", "year", "enum", "set") or kind in FIXED:
         return Column(name, kind)
     raise CaptureError(f"the column {name} has the type {kind}, which isn't captured: leave its table out with --table")
 
@@ -119,7 +129,10 @@ class RowEncoder:
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._fields: list[tuple[str, Callable[[str], str]]] = [
-            (f"{encode_basestring(each.name)}:", _itself if each.kind in _NUMBERS else encode_basestring)
+            (
+                f"{encode_basestring(each.name)}:",
+                _itself if each.kind in _NUMBERS and each.lake_type != "string" else encode_basestring,
+            )
             for each in columns
         ]
 
@@ -140,6 +153,8 @@ def _itself(text: str) -> str:
 
 def selected(column: Column, quoted: str) -> str:
     """The expression by which a query reads a column without losing anything."""
+    if column.kind in FIXED:
+        return f"CAST({quoted} AS BINARY({FIXED[column.kind][0]}))"
     return f"CAST({quoted} AS DOUBLE)" if column.kind == "float" else quoted
 
 
@@ -155,6 +170,8 @@ def from_query(column: Column) -> Callable[[Any], str]:
         return lambda value: repr(float(value))
     if column.kind in ("binary", "geometry"):
         return _hex
+    if column.kind in FIXED:
+        return FIXED[column.kind][1]
     if column.kind == "bit":
         return lambda value: _bits(int.from_bytes(value), column.limits[0])
     if column.kind == "timestamp":
@@ -198,10 +215,19 @@ _BLOB, _STRING, _GEOMETRY_TYPE = 252, 254, 255
 _OF_LOG: Final = {_TINY: "tinyint", _SHORT: "smallint", _INT24: "mediumint", _LONG: "int", _LONGLONG: "bigint"}
 
 
-def column_of_log(described: Any) -> tuple[Column, Read]:
+def may_be_fixed(described: Any) -> bool:
+    """Whether a column that the log describes as BINARY may be one of `FIXED`."""
+    return (
+        described.type == _STRING
+        and described.character_set_name == "binary"
+        and described.max_length in {size for size, _ in FIXED.values()}
+    )
+
+
+def column_of_log(described: Any, fixed: str | None = None) -> tuple[Column, Read]:
     """A column, and what reads it, from its description in the log (a Column of python-mysql-replication).
 
-    Raises CaptureError for a type that isn't captured.
+    `fixed`: which of `FIXED` it is; the log doesn't say. Raises CaptureError for a type that isn't captured.
     """
     kind, name, in_key = described.type, described.name, bool(described.is_primary)
     made = Column(name, "", in_key=in_key)
@@ -245,7 +271,11 @@ def column_of_log(described: Any) -> tuple[Column, Read]:
         length = described.length_size if kind == _BLOB else 2 if described.max_length > 255 else 1
         if described.character_set_name == "binary":
             pad = described.max_length if kind == _STRING else 0  # the log leaves out zeros at the end of BINARY
-            return made._replace(kind="binary"), _reading_bytes(length, lambda value: _hex(value.ljust(pad, b"\0")))
+            text = FIXED[fixed][1] if fixed and pad == FIXED[fixed][0] else _hex
+            return (
+                made._replace(kind="binary" if text is _hex else fixed or ""),
+                _reading_bytes(length, lambda value: text(value.ljust(pad, b"\0"))),
+            )
         return made._replace(kind="text"), _reading_bytes(length, _decoding(name, described.character_set_name))
     raise CaptureError(f"the column {name} has the type {kind} of the log, which isn't captured")
 
