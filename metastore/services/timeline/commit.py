@@ -31,7 +31,14 @@ from metastore.services.table.service import TableService
 from metastore.services.timeline import changelogs, staging, stream_batches
 from metastore.services.timeline.cleaning import clean
 from metastore.services.timeline.hive_sync import HiveView, lake_partition
-from metastore.services.timeline.lookup import abort, check_attempt, held_instant, held_lake_table, no_instant, saved_position
+from metastore.services.timeline.lookup import (
+    abort,
+    check_attempt,
+    held_instant,
+    held_lake_table,
+    no_instant,
+    saved_position,
+)
 from metastore.services.timeline.planner import Planner, undone
 from metastore.services.timeline.publishing import Publishing
 from metastore.services.timeline.staging import InstantFiles

@@ -25,10 +25,11 @@ from sqlalchemy import (
     delete,
     func,
     literal,
+    literal_column,
     or_,
     select,
     text,
-    tuple_,
+    true,
     union_all,
     update,
 )
@@ -323,14 +324,22 @@ _GROUPS = (
     .table_valued(column("partition_name", NAME), column("file_group", NAME), name="wanted")
     .render_derived()
 )
-_LIVE_OF_GROUPS = select(*_COLUMNS).where(
-    data_files.c.table_id == bindparam("table_id"),
-    data_files.c.removed_at.is_(None),
-    tuple_(data_files.c.partition_name, data_files.c.file_group).in_(
-        select(_GROUPS.c.partition_name, _GROUPS.c.file_group)
-    ),
+# One look at the index for each group: OFFSET keeps Postgres from joining them with all of the table's files, which it
+# would do without statistics of the table.
+_OF_GROUP = (
+    select(*_COLUMNS)
+    .where(
+        data_files.c.table_id == bindparam("table_id"),
+        data_files.c.removed_at.is_(None),
+        data_files.c.partition_name == _GROUPS.c.partition_name,
+        data_files.c.file_group == _GROUPS.c.file_group,
+    )
+    .offset(literal_column("0"))
+    .correlate(_GROUPS)
+    .lateral("found")
 )
-_LIVE_IN_GROUPS = Prepared(_LIVE_OF_GROUPS.order_by(*_ORDER))
+_LIVE_OF_GROUPS = select(_OF_GROUP).join_from(_GROUPS, _OF_GROUP, true())
+_LIVE_IN_GROUPS = Prepared(_LIVE_OF_GROUPS.order_by(*(_OF_GROUP.c[each.name] for each in _ORDER)))
 
 
 def live_in_groups_or_with_paths(

@@ -267,11 +267,12 @@ def find(tx: Connection, table_id: int, timestamp: str, action: str, *, lock: bo
 
 
 _ACTION = bindparam("action", type_=Text)
-_WITH_KEY = _ROW.where(
+_HAS_KEY = and_(
     instants.c.table_id == bindparam("table_id"),
     instants.c.timestamp == bindparam("timestamp"),
     or_(instants.c.action == _ACTION, instants.c.begun_as == _ACTION),
-).order_by(instants.c.action != _ACTION)
+)
+_WITH_KEY = _ROW.where(_HAS_KEY).order_by(instants.c.action != _ACTION)
 _FIND, _HOLD = Prepared(_WITH_KEY), Prepared(_WITH_KEY.with_for_update())
 _HOLD_TO_COMPLETE = Prepared(
     select(
@@ -283,7 +284,7 @@ _HOLD_TO_COMPLETE = Prepared(
         *_COLUMNS,
     )
     .join(timelines, timelines.c.table_id == instants.c.table_id)
-    .where(_WITH_KEY.whereclause)
+    .where(_HAS_KEY)
     .order_by(instants.c.action != _ACTION)
     .with_for_update(of=instants)
 )
