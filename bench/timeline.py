@@ -2,10 +2,15 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 
+import psutil
 import structlog
 from rich.progress import Progress
+from sqlalchemy import NullPool, create_engine, text
 
 from bench import services
 from bench.figures import Figure, Report
@@ -27,6 +32,8 @@ PER_PARTITION = 1_000
 AT_ONCE = 100_000
 """Files that one commit brings while a table is filled."""
 
+WRITERS, TABLES_EACH, COMMITS_EACH = 16, 4, 100
+
 FULL, QUICK = (10_000, 100_000, 1_000_000), (2_000,)
 
 
@@ -34,11 +41,60 @@ def run(options: Options) -> Report:
     """Tables of several sizes, on a Postgres of its own, without a network between."""
     report = Report("timeline")
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    with services.opened() as (metastore, _):
+    with services.opened() as (metastore, url):
         metastore.databases.create(builders.database("bench"))
         for size in QUICK if options.quick else FULL:
             _measure(metastore, report, size, rounds=options.rounds or (5 if options.quick else 100))
+        _many_tables(metastore, report, url, rounds=options.rounds or (3 if options.quick else 10))
     return report
+
+
+def _many_tables(metastore: Metastore, report: Report, url: str, rounds: int) -> None:
+    """Each of many writers begins and completes commits in tables of its own, one after the other."""
+    tables = [_Table(metastore, f"many{number}") for number in range(WRITERS * TABLES_EACH)]
+    for each in tables:
+        each.fill(PER_PARTITION)
+    section = report.section(
+        f"{WRITERS} writers over {len(tables)} tables",
+        f"{PER_PARTITION:,} files to a table; each commit rewrites a file group. The aims on 2 cores: 200 completions a"
+        " second, 5 ms of CPU for each, of which 2 are Postgres's.",
+    )
+    rates, workers, postgres = [], [], []
+    with _postmaster(url) as postmaster, ThreadPoolExecutor(WRITERS) as pool:
+        for number in range(rounds + 1):  # the first one prepares statements
+            began, mine, its = time.perf_counter(), time.process_time(), _cpu_seconds(postmaster)
+            list(pool.map(partial(_write, group=number), (tables[writer::WRITERS] for writer in range(WRITERS))))
+            elapsed = time.perf_counter() - began
+            if number:
+                rates.append(COMMITS_EACH * WRITERS / elapsed)
+                workers.append((time.process_time() - mine) * 1000 / (COMMITS_EACH * WRITERS))
+                postgres.append((_cpu_seconds(postmaster) - its) * 1000 / (COMMITS_EACH * WRITERS))
+    section.figures += [
+        Figure.of("completions per second", "1/s", rates),
+        Figure.of("CPU time of the worker for each", "ms", workers),
+        Figure.of("CPU time of Postgres for each", "ms", postgres),
+    ]
+
+
+def _write(tables: Sequence["_Table"], group: int) -> None:
+    for number in range(COMMITS_EACH):
+        tables[number % len(tables)].rewrite("dt=00000", f"g{(group * COMMITS_EACH + number) % PER_PARTITION}")
+
+
+@contextmanager
+def _postmaster(url: str) -> Iterator[psutil.Process]:
+    """The process whose children serve the connections."""
+    engine = create_engine(url, poolclass=NullPool)
+    with engine.connect() as connection:
+        backend = psutil.Process(connection.execute(text("SELECT pg_backend_pid()")).scalar_one())
+        postmaster = backend.parent()
+    assert postmaster is not None
+    yield postmaster
+
+
+def _cpu_seconds(postmaster: psutil.Process) -> float:
+    """The CPU time of Postgres's processes, all of which live as long as the measurement."""
+    return sum(times.user + times.system for times in (each.cpu_times() for each in postmaster.children()))
 
 
 def _measure(metastore: Metastore, report: Report, files: int, rounds: int) -> None:

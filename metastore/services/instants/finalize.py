@@ -53,13 +53,15 @@ class Finalized(NamedTuple):
 def change_snapshot(tx: Transaction, row: TableRow, position: int, changes: Changes) -> Sequence[PartitionSums]:
     """Changes the snapshot from a position on, and stores the changed file groups for the check of conflicts.
 
-    Returns the new sums of the affected partitions.
+    Returns the new sums of the affected partitions. It is one message, but for files that a rollback brings back.
     """
-    data_files.close(tx, changes.removed.keys(), position)
-    data_files.add(tx, row.id, position, changes.added)
     data_files.add_again(tx, [each.id for each in changes.again], position)
-    instants.put_changed_groups(tx, row.id, position, changes.changed_groups)
-    return data_files.count_changes(tx, row.id, position, changes.counts())
+    changed = [
+        *data_files.to_close(changes.removed.keys(), position),
+        *data_files.to_add(row.id, position, changes.added),
+        *instants.to_put_changed_groups(row.id, position, changes.changed_groups),
+    ]
+    return data_files.count_changes(tx, row.id, position, changes.counts(), after=changed)
 
 
 def common_time(tx: Transaction, table_ids: Sequence[int]) -> int:
@@ -94,22 +96,11 @@ def finalize(
     instant has seen this completion if, and only if, its timestamp is later than the completion time. Raises
     store.Conflict if an instant with that timestamp and action exists already.
     """
-    now = now_ms(tx) if now is None else now
-    line = instants.hold_timeline(tx, row.id)
-    assert line is not None, "an instant without a timeline"
+    held = instants.hold_timeline_now(tx, row.id)
+    assert held is not None, "an instant without a timeline"
+    line, now = held.line, held.now if now is None else now
     completion_time = rules.next_timestamp(line.last_timestamp, now)
     line = line._replace(last_timestamp=completion_time, position=position, oldest_readable=oldest_readable)
-    instants.put_timeline(tx, row.id, line)
-    completed = instant._replace(
-        action=action,
-        state=rules.COMPLETED,
-        changed_at=now,
-        completion_time=completion_time,
-        position=position,
-        digest=digest,
-        conflict=None,
-    )
-    instants.complete(tx, completed)
     event = events.instant(
         tx,
         row.name,
@@ -124,7 +115,18 @@ def finalize(
             files_removed=len(changes.removed),
         ),
     )
-    return Finalized(completed, event, tables.touch(tx, row.id))
+    completed = instant._replace(
+        action=action,
+        state=rules.COMPLETED,
+        changed_at=now,
+        completion_time=completion_time,
+        position=position,
+        event_id=event,
+        digest=digest,
+        conflict=None,
+    )
+    stored = [instants.to_put_timeline(row.id, line), instants.to_complete(completed)]
+    return Finalized(completed, event, tables.touch(tx, row.id, after=stored))
 
 
 def complete_own(
@@ -141,12 +143,11 @@ def complete_own(
 
     `oldest_readable`: by default it stays as it is.
     """
-    line = instants.hold_timeline(tx, row.id)
-    assert line is not None, "the caller has seen to it that there is one"
-    now = now_ms(tx)
+    held = instants.hold_timeline_now(tx, row.id)
+    assert held is not None, "the caller has seen to it that there is one"
+    line, now, _ = held
     timestamp = rules.next_timestamp(line.last_timestamp, now)
-    instants.put_timeline(tx, row.id, line._replace(last_timestamp=timestamp))
-    instant = instants.add(tx, row.id, timestamp, action, rules.INFLIGHT, now, line.position, attempt=1)
+    line = line._replace(last_timestamp=timestamp)
+    instant = instants.add(tx, row.id, timestamp, action, rules.INFLIGHT, now, line.position, attempt=1, line=line)
     oldest = line.oldest_readable if oldest_readable is None else oldest_readable
-    finalized = finalize(tx, row, events, instant, changes, action=action, position=position, oldest_readable=oldest)
-    instants.put_event(tx, [instant.id], finalized.event)
+    finalize(tx, row, events, instant, changes, action=action, position=position, oldest_readable=oldest)

@@ -1,6 +1,7 @@
 """Normalises Hive's objects to the form in which Hive returns them, and converts them to and from stored rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from metastore.store.catalog.databases import DatabaseRow
 from metastore.store.table.tables import TableRow, TableValues
@@ -123,6 +124,16 @@ def partition(given: Partition, shared: SharedDescriptors) -> Partition:
 def key_names(value: Table) -> list[str]:
     """The names of a table's partition keys."""
     return [field.name or "" for field in value.partitionKeys or ()]
+
+
+def key_names_of(row: TableRow) -> Sequence[str]:
+    """The names of a stored table's partition keys. They are read from a few bytes, without its columns."""
+    return _key_names_of(row.body)
+
+
+@lru_cache(maxsize=1_000)
+def _key_names_of(body: bytes) -> tuple[str, ...]:
+    return tuple(key_names(binary.decode_preserving(Table, body)))
 
 
 def location(value: Table | Partition) -> str | None:

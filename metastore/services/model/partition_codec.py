@@ -31,7 +31,10 @@ def encoder(tx: Transaction, row: TableRow, *, columns: bool = True) -> splice.P
     """The encoder that converts a table's rows to Thrift, with or without their columns."""
 
     def bodies(numbers: Iterable[int]) -> Mapping[int, bytes]:
-        kept = descriptors.bodies(tx, numbers)
+        wanted = set(numbers)
+        kept = {row.descriptor_id: row.descriptor} if row.descriptor_id in wanted else {}  # that of most partitions
+        if others := wanted - kept.keys():
+            kept |= descriptors.bodies(tx, others)
         return kept if columns else {number: splice.without_columns(body) for number, body in kept.items()}
 
     return splice.PartitionEncoder(*row.name, row.location, bodies)

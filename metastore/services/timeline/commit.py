@@ -31,7 +31,14 @@ from metastore.services.table.service import TableService
 from metastore.services.timeline import changelogs, staging, stream_batches
 from metastore.services.timeline.cleaning import clean
 from metastore.services.timeline.hive_sync import HiveView, lake_partition
-from metastore.services.timeline.lookup import abort, check_attempt, held_instant, held_lake_table, saved_position
+from metastore.services.timeline.lookup import (
+    abort,
+    check_attempt,
+    held_instant,
+    held_lake_table,
+    no_instant,
+    saved_position,
+)
 from metastore.services.timeline.planner import Planner, undone
 from metastore.services.timeline.publishing import Publishing
 from metastore.services.timeline.staging import InstantFiles
@@ -146,8 +153,9 @@ class InstantCompletion:
         changed = [self._change(tx, each, decode) for each in locked]
         now = common_time(tx, [each.locked.row.id for each in changed]) if len(changed) > 1 else None
         done = [self._finalize(tx, each, now) for each in changed]
-        # All of them share one moment, so that no reader sees some without the others.
-        instants.put_event(tx, [each.instant_id for each in done], max(each.event or 0 for each in done))
+        if len(done) > 1:
+            # All of them share one moment, so that no reader sees some without the others.
+            instants.put_event(tx, [each.instant_id for each in done], max(each.event or 0 for each in done))
         return done
 
     def _lock_all(
@@ -164,9 +172,11 @@ class InstantCompletion:
                 raise InvalidOperationException(
                     f"two of the instants belong to {row.name}: complete one instant of a table at a time"
                 )
-            line = instants.hold_completions(tx, row.id)
-            instant = held_instant(tx, row, request.timestamp, request.action)
-            locked[index] = _Locked(request, row, line, instant)
+            action = rules.check_action(request.action)
+            held = instants.hold_to_complete(tx, row.id, request.timestamp or "", action, staging.staged_place(row))
+            if held is None:
+                raise no_instant(row, request.timestamp, request.action)
+            locked[index] = _Locked(request, row, held.line, held.instant, held.pending)
         return [locked[index] for index in range(len(requests))]
 
     @staticmethod
@@ -176,7 +186,7 @@ class InstantCompletion:
         if instant.digest != _digest(locked.request):
             raise InvalidOperationException(f"{describe_instant(instant)} already, with another content")
         answer = CompletedInstant(locked.request.table, to_thrift(with_moments(tx, [instant])[0]), True, row.version)
-        return _Result(answer, row.id, instant.id, None, may_be_due=False)
+        return _Result(answer, row.id, instant.id, None, staged=True, may_be_due=False)
 
     @staticmethod
     def _abort_batch(tx: Transaction, locked: "_Locked") -> "_Result":
@@ -193,7 +203,7 @@ class InstantCompletion:
         check_attempt(instant, request.attempt)
         abort(tx, row, [instant])
         answer = CompletedInstant(request.table, to_thrift(instant), True, row.version, True)
-        return _Result(answer, row.id, instant.id, None, may_be_due=False)
+        return _Result(answer, row.id, instant.id, None, staged=True, may_be_due=False)
 
     def _change(self, tx: Transaction, locked: "_Locked", decode: Decode | None) -> "_Changed":
         """Makes all changes of a completion but the last, `_finalize`. Until then other instants may begin."""
@@ -206,7 +216,7 @@ class InstantCompletion:
         if decode is not None:
             request, directories = decode(tx, row, instant, request)
         brought: list[int] = []
-        if self._files.pending(tx, row):
+        if locked.pending:
             # Files of earlier completions must be in place before they can be removed or replaced.
             brought = self._files.bring(tx, row)
         keyed = is_keyed(row)
@@ -237,7 +247,8 @@ class InstantCompletion:
             line = clean(tx, row, instant, request.cleanedPaths, line)
         if request.metadata is not None:
             instants.put_metadata(tx, instant.id, rules.COMPLETED, request.metadata)
-        data_files.cancel_deletions_of(tx, instant.id)
+        if instant.conflict is not None:  # only a rejected completion left some
+            data_files.cancel_deletions_of(tx, instant.id)
         # A process may have written to the directory of its attempt after that was deleted.
         staging.schedule_deletion_of_attempts(tx, row, instant, range(1, instant.attempt))
         places = _Places({**directories, **joined.directories}, relocated)
@@ -247,7 +258,8 @@ class InstantCompletion:
             self._hive_view.update(tx, row, published.sums, {}, {}, published.places)
         self._files.forget(tx, row, brought)
         self._files.record(tx, row, instant, joined)
-        return _Changed(locked, request, digest, line.oldest_readable, action, changes)
+        staged = bool(joined.joining) or locked.pending
+        return _Changed(locked, request, digest, line.oldest_readable, action, changes, staged)
 
     def _finalize(self, tx: Transaction, changed: "_Changed", now: int | None) -> "_Result":
         row, instant, request = changed.locked.row, changed.locked.instant, changed.request
@@ -267,7 +279,7 @@ class InstantCompletion:
         )
         answer = CompletedInstant(request.table, to_thrift(finalized.instant), False, finalized.version)
         may_be_due = bool(request.eventTimes or request.published)
-        return _Result(answer, row.id, instant.id, finalized.event, may_be_due=may_be_due)
+        return _Result(answer, row.id, instant.id, finalized.event, staged=changed.staged, may_be_due=may_be_due)
 
     def _apply(
         self,
@@ -389,7 +401,8 @@ class InstantCompletion:
         """Moves staged files and commits due partitions. Failures don't undo the completions; a leader task retries."""
         for each in done:
             try:
-                self._files.publish(each.table_id)
+                if each.staged:
+                    self._files.publish(each.table_id)
             except (WarehouseError, DatabaseUnavailable) as error:
                 log.warning("files of an instant can't be moved yet", table_id=each.table_id, error=str(error))
             try:
@@ -401,12 +414,13 @@ class InstantCompletion:
 
 @dataclass(frozen=True, slots=True)
 class _Locked:
-    """A request, and the rows that are locked for it."""
+    """A request, and the rows that are locked for it. `pending`: earlier completions' files are still to be moved."""
 
     request: CompleteInstantRequest
     row: TableRow
     line: Timeline
     instant: InstantRow
+    pending: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,7 +438,8 @@ class _Places:
 class _Changed:
     """A completion whose changes are made, and which is to be finalized.
 
-    `request`: decoded, with the final paths of staged files. `digest`: of the original request.
+    `request`: decoded, with the final paths of staged files. `digest`: of the original request. `staged`: files are to
+    be moved once it is committed.
     """
 
     locked: _Locked
@@ -433,19 +448,22 @@ class _Changed:
     oldest_readable: int
     action: str
     changes: Changes
+    staged: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Result:
     """A completed instant. `event`: the id of its event; None if an earlier call had completed it.
 
-    `may_be_due`: partitions may be due to turn ready by it.
+    `staged`: files of it, or of the earlier call's, may be still to be moved. `may_be_due`: partitions may be due to
+    turn ready by it.
     """
 
     answer: CompletedInstant
     table_id: int
     instant_id: int
     event: int | None
+    staged: bool
     may_be_due: bool
 
 

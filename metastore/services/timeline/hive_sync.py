@@ -23,7 +23,7 @@ from metastore.services.table.service import DDL_TIME
 from metastore.store.engine import clock
 from metastore.store.engine.database import Transaction
 from metastore.store.partition import partitions
-from metastore.store.partition.partitions import Selection
+from metastore.store.partition.partitions import PartitionRow, Selection
 from metastore.store.snapshot import data_files
 from metastore.store.snapshot.data_files import PartitionSums
 from metastore.store.table import descriptors, tables
@@ -44,7 +44,7 @@ class LakePartition(NamedTuple):
 
 def lake_partition(row: TableRow, name: str | None) -> LakePartition:
     """The partition for a name from a client. Raises NoSuchObjectException, InvalidOperationException."""
-    keys = hive_objects.key_names(hive_objects.table_of(row))
+    keys = hive_objects.key_names_of(row)
     if not keys:
         if name:
             raise InvalidOperationException(f"{row.name} has no partition keys: its files belong to the partition ''")
@@ -90,23 +90,40 @@ class HiveView:
         if not found:
             return
         before = partition_codec.decoded(tx, row, found)
-        kept: list[Kept] = []
-        for old, value in zip(found, before, strict=True):
-            new = value.replace(parameters={**(value.parameters or {}), **of.get(old.name, {})})
-            if old.name in relocated:
-                new = new.replace(sd=self._moved(new.sd, row.location, relocated[old.name]))
-            kept.append((old.name, old.values, new, Flag(old.ready, old.commit_time)))
-        rows = partition_codec.new_rows(tx, row, kept)
-        partitions.change_many(tx, [(old.id, new) for old, new in zip(found, rows, strict=True)])
+        after = [
+            value.replace(parameters={**(value.parameters or {}), **of.get(old.name, {})})
+            for old, value in zip(found, before, strict=True)
+        ]
+        if relocated:
+            after = [
+                new.replace(sd=self._moved(new.sd, row.location, relocated[old.name])) if old.name in relocated else new
+                for old, new in zip(found, after, strict=True)
+            ]
+            numbers = self._put(tx, row, found, after)
+        else:
+            partitions.put_bodies(
+                tx, [(old.id, splice.partition_body(new)) for old, new in zip(found, after, strict=True)]
+            )
+            numbers = [old.stored.storage_descriptor_id for old in found]
         self._events.partitions(
             tx,
             EventType.ALTER_PARTITIONS,
             owner,
             [
-                PartitionChange(old.name, old.ready, value, new, after.descriptor_id, old.stored.storage_descriptor_id)
-                for old, value, (_, _, new, _), after in zip(found, before, kept, rows, strict=True)
+                PartitionChange(old.name, old.ready, value, new, number, old.stored.storage_descriptor_id)
+                for old, value, new, number in zip(found, before, after, numbers, strict=True)
             ],
         )
+
+    @staticmethod
+    def _put(tx: Transaction, row: TableRow, found: Sequence[PartitionRow], after: Sequence[Partition]) -> list[int]:
+        """Stores all that is kept of changed partitions. Returns the ids of their descriptors."""
+        kept = [
+            (old.name, old.values, new, Flag(old.ready, old.commit_time)) for old, new in zip(found, after, strict=True)
+        ]
+        rows = partition_codec.new_rows(tx, row, kept)
+        partitions.change_many(tx, [(old.id, new) for old, new in zip(found, rows, strict=True)])
+        return [each.descriptor_id for each in rows]
 
     def add(
         self, tx: Transaction, row: TableRow, sums: Sequence[PartitionSums], values: Mapping[str, Sequence[str]]

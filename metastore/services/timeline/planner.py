@@ -178,8 +178,14 @@ class Planner:
         if missing_groups := sorted(removed_groups - {(each.partition, each.file_group) for each in found}):
             raise InvalidOperationException("partition {!r} has no file group {!r}".format(*missing_groups[0]))
         changes.removed.update({each.id: each for each in found})
-        self._supersede(changes)
-        self._join(changes)
+        bases: dict[tuple[str, str], list[NewFile]] = {}
+        for file in changes.added:
+            if file.kind is Kind.BASE:
+                bases.setdefault((file.partition, file.file_group), []).append(file)
+        coming = {each.path: each for each in changes.added}
+        there = data_files.live_in_groups_or_with_paths(tx, table_id, bases, coming)
+        self._supersede(changes, bases, there)
+        self._join(changes, coming, there)
 
     def check_left_behind(self, changes: Changes, relocated: Collection[str]) -> None:
         """Checks that partitions with a new directory have no files elsewhere. Call it after `resolve`.
@@ -196,16 +202,15 @@ class Planner:
                 " bring a link or a copy of it along"
             )
 
-    def _supersede(self, changes: Changes) -> None:
+    @staticmethod
+    def _supersede(
+        changes: Changes, bases: Mapping[tuple[str, str], Sequence[NewFile]], there: Iterable[FileRow]
+    ) -> None:
         """Removes the older slices that a new base file replaces: those of its group, with no other columns."""
-        bases: dict[tuple[str, str], list[NewFile]] = {}
-        for file in changes.added:
-            if file.kind is Kind.BASE:
-                bases.setdefault((file.partition, file.file_group), []).append(file)
-        for row in data_files.live_in_groups(self._tx, self._row.id, bases.keys()):
-            if row.id in changes.removed:
+        for row in there:
+            if row.id in changes.removed or row.removed_at is not None:
                 continue
-            for base in bases[row.partition, row.file_group]:
+            for base in bases.get((row.partition, row.file_group), ()):
                 if base.columns is not None and (row.columns is None or not {*row.columns} <= {*base.columns}):
                     continue
                 if row.slice < base.slice:
@@ -216,10 +221,10 @@ class Planner:
                         f" {row.slice} already: a new one belongs to a later slice than that, not to {base.slice}"
                     )
 
-    def _join(self, changes: Changes) -> None:
+    @staticmethod
+    def _join(changes: Changes, coming: Mapping[str, NewFile], there: Iterable[FileRow]) -> None:
         """Checks the paths of added files: each is new, or a log file that has grown."""
-        coming = {each.path: each for each in changes.added}
-        found = data_files.with_paths(self._tx, self._row.id, coming)
+        found = [each for each in there if each.path in coming]
         live = {each.path: each for each in found if each.removed_at is None}
         for path, old in live.items():
             new = coming[path]

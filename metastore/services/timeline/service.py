@@ -25,7 +25,7 @@ from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
-from metastore.store.timeline.instants import InstantRow, Timeline
+from metastore.store.timeline.instants import HeldTimeline, InstantRow, Timeline
 from metastore.wire.hive import InvalidOperationException
 from metastore.wire.lake import BeginInstantRequest, Instant, TableReference
 
@@ -63,13 +63,14 @@ class TimelineService:
             row = written_lake_table(self._tables, tx, request.table)
             if action not in rules.UNDOING:
                 check_timeline_properties(row.parameters)
-            end_expired(tx, row, instants.dead(tx, self._heartbeat_seconds, row.id))
             groups = [(lake_partition(row, each.partition).name, _group(each.fileGroup)) for each in plan]
             # The table's row isn't locked, since a completion may lock it for long.
-            line = instants.hold_timeline(tx, row.id)
-            if line is None:
-                row, line = self._started(tx, request.table)
-            now = now_ms(tx)
+            held = instants.hold_timeline_now(tx, row.id, self._heartbeat_seconds)
+            if held is None:
+                row, held = self._started(tx, request.table)
+            line, now, silent = held
+            if silent:
+                end_expired(tx, row, instants.dead(tx, self._heartbeat_seconds, row.id))
             if own is not None and (known := instants.find(tx, row.id, own, action)) is not None:
                 self._check_again(tx, known, state, request.metadata or b"")
                 return _in_directory(row, known)
@@ -79,14 +80,24 @@ class TimelineService:
             timestamp = own or rules.next_timestamp(line.last_timestamp, now)
             read = self._read_position(tx, row, line, action, timestamp, request)
             attempt, planned = int(state == rules.INFLIGHT), bool(groups) and action in rules.PLANNED
-            found = instants.add(tx, row.id, timestamp, action, state, now, read, attempt=attempt, planned=planned)
+            given = rules.is_servers(timestamp) and timestamp > line.last_timestamp
+            found = instants.add(
+                tx,
+                row.id,
+                timestamp,
+                action,
+                state,
+                now,
+                read,
+                attempt=attempt,
+                planned=planned,
+                line=line._replace(last_timestamp=timestamp) if given else None,
+            )
             if request.metadata is not None:
                 instants.put_metadata(tx, found.id, state, request.metadata)
             instants.put_plan(tx, found.id, groups)
             if request.heartbeat:
                 instants.beat(tx, found.id)
-            if rules.is_servers(timestamp) and timestamp > line.last_timestamp:
-                instants.put_timeline(tx, row.id, line._replace(last_timestamp=timestamp))
             return _in_directory(row, found)
 
     def transition(
@@ -186,13 +197,13 @@ class TimelineService:
         if content and instants.metadata_of(tx, known.id).get(state, b"") != content:
             raise InvalidOperationException(f"{describe_instant(known)} already, with other metadata")
 
-    def _started(self, tx: Transaction, table: TableReference | None) -> tuple[TableRow, Timeline]:
+    def _started(self, tx: Transaction, table: TableReference | None) -> tuple[TableRow, HeldTimeline]:
         """Creates a table's timeline. Returns the table's row and the timeline, both locked."""
         row = held_lake_table(self._tables, tx, table)
         instants.start_timeline(tx, row.id)
-        line = instants.hold_timeline(tx, row.id)
-        assert line is not None, "nobody drops a locked table"
-        return row, line
+        held = instants.hold_timeline_now(tx, row.id, self._heartbeat_seconds)
+        assert held is not None, "nobody drops a locked table"
+        return row, held
 
     @staticmethod
     def _read_position(

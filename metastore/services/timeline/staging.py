@@ -155,12 +155,12 @@ class InstantFiles:
     @staticmethod
     def pending(tx: Transaction, row: TableRow) -> bool:
         """Whether files of completed instants are still to be moved into their partitions' directories."""
-        return publications.has_any_below(tx, row.id, f"{_base(row)}/{DIRECTORY}")
+        return publications.has_any_below(tx, row.id, staged_place(row))
 
     def settle(self, row: TableRow) -> None:
         """Moves all pending files, in a transaction of its own. Raises WarehouseError."""
         with self._database.write() as tx:
-            self._publisher.settle_below(tx, row.id, f"{_base(row)}/{DIRECTORY}")
+            self._publisher.settle_below(tx, row.id, staged_place(row))
 
     def publish(self, table_id: int) -> None:
         """Moves a table's pending files, of instants and of batches. Raises WarehouseError, DatabaseUnavailable."""
@@ -168,11 +168,11 @@ class InstantFiles:
 
     def bring(self, tx: Transaction, row: TableRow) -> list[int]:
         """Moves pending files, in a transaction that hasn't locked partitions yet. Returns the ids for `forget`."""
-        return self._publisher.bring_below(tx, row.id, f"{_base(row)}/{DIRECTORY}")
+        return self._publisher.bring_below(tx, row.id, staged_place(row))
 
     def forget(self, tx: Transaction, row: TableRow, brought: Sequence[int]) -> None:
         """Removes the records of the moves that `bring` made. Call it when the partitions are locked."""
-        self._publisher.forget_below(tx, row.id, f"{_base(row)}/{DIRECTORY}", brought)
+        self._publisher.forget_below(tx, row.id, staged_place(row), brought)
 
     def delete(self, tx: Transaction, row: TableRow, path: str) -> bool:
         """Deletes an instant's directory, or one in it. Returns False while files are still to be moved.
@@ -233,6 +233,11 @@ class InstantFiles:
             if self._warehouse.content_summary(f"{_base(row)}/{name}").files:
                 places[name] = directories[name] = below(own, name)
         return {name: places[own_name] for name, own_name in exact.items()}, directories
+
+
+def staged_place(row: TableRow) -> str:
+    """The directory of a table in which those of its instants lie."""
+    return f"{_base(row)}/{DIRECTORY}"
 
 
 def schedule_deletion_of_directory(tx: Transaction, row: TableRow, instant: InstantRow) -> None:

@@ -8,7 +8,10 @@ from sqlalchemy import BigInteger, Connection, cast, func, select
 from metastore.clock import as_hive_seconds
 from metastore.store.engine.prepared import Prepared
 
-_NOW = Prepared(select(cast(func.floor(func.extract("epoch", func.clock_timestamp()) * 1000), BigInteger)))
+NOW_MS = cast(func.floor(func.extract("epoch", func.clock_timestamp()) * 1000), BigInteger)
+"""SQL for `now_ms`."""
+
+_NOW = Prepared(select(NOW_MS))
 
 
 def now_ms(tx: Connection) -> int:

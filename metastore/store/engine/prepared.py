@@ -63,23 +63,28 @@ class Prepared:
             {key: bound.value for key, bound in compiled.binds.items() if not bound.required},
         )
 
-    def all(self, tx: Connection, values: Mapping[str, Any] = _NONE, *, after: "Sequence[Prepared]" = ()) -> list[Any]:
+    def all(
+        self, tx: Connection, values: Mapping[str, Any] = _NONE, *, after: "Sequence[Prepared | Call]" = ()
+    ) -> list[Any]:
         """Executes the statement. Returns its rows as named tuples. `after`: as of `first`."""
-        with _executed(tx, [*after, self], values) as cursor:
+        with _executed(tx, _calls([*after, self], values)) as cursor:
             if self._make is None:
                 self._make = cast(Any, namedtuple("Row", [column.name for column in cursor.description]))._make
             return [*map(self._make, cursor.fetchall())]
 
-    def first(self, tx: Connection, values: Mapping[str, Any] = _NONE, *, after: "Sequence[Prepared]" = ()) -> Any:
+    def first(
+        self, tx: Connection, values: Mapping[str, Any] = _NONE, *, after: "Sequence[Prepared | Call]" = ()
+    ) -> Any:
         """The first row, as a named tuple; None if there is none.
 
-        `after`: statements that are executed before, with the same values and in the same message.
+        `after`: statements that are executed before, in the same message, with the same values or their own. Their rows
+        are discarded.
         """
         return next(iter(self.all(tx, values, after=after)), None)
 
     def scalars(self, tx: Connection, values: Mapping[str, Any] = _NONE) -> list[Any]:
         """The first column of each row."""
-        with _executed(tx, [self], values) as cursor:
+        with _executed(tx, [Call(self, values)]) as cursor:
             return [row[0] for row in cursor.fetchall()]
 
     def scalar(self, tx: Connection, values: Mapping[str, Any] = _NONE) -> Any:
@@ -88,26 +93,39 @@ class Prepared:
 
     def execute(self, tx: Connection, values: Mapping[str, Any] = _NONE) -> int:
         """Executes the statement. Returns how many rows it found or changed."""
-        with _executed(tx, [self], values) as cursor:
+        with _executed(tx, [Call(self, values)]) as cursor:
             return int(cursor.rowcount)
 
 
-def execute_all(tx: Connection, statements: Sequence[Prepared], values: Mapping[str, Any]) -> None:
-    """Executes statements in order, with the same values, in one message. Discards their rows."""
-    _executed(tx, statements, values).close()
+class Call(NamedTuple):
+    """A prepared statement with values of its own, to be executed together with others."""
+
+    statement: Prepared
+    values: Mapping[str, Any]
 
 
-def _executed(tx: Connection, statements: Sequence[Prepared], values: Mapping[str, Any]) -> Any:
+def execute_all(tx: Connection, statements: Sequence[Prepared | Call], values: Mapping[str, Any] = _NONE) -> None:
+    """Executes statements in order, with the same values or their own, in one message. Discards their rows."""
+    if statements:
+        _executed(tx, _calls(statements, values)).close()
+
+
+def _calls(statements: Sequence[Prepared | Call], values: Mapping[str, Any]) -> list[Call]:
+    return [each if isinstance(each, Call) else Call(each, values) for each in statements]
+
+
+def _executed(tx: Connection, calls: Sequence[Call]) -> Any:
     known = tx.info.setdefault(_KNOWN, set())
     cursor = tx.connection.cursor()
     try:
-        for form in (statement.form for statement in statements):
+        texts = []
+        for statement, values in calls:
+            form = statement.form
             if form.name not in known:
                 cursor.execute(form.prepare)
                 known.add(form.name)
-            if form.constants:
-                values = {**form.constants, **values}
-        cursor.execute(";\n".join([statement.form.execute for statement in statements]), values)
+            texts.append(cursor.mogrify(form.execute, {**form.constants, **values} if form.constants else values))
+        cursor.execute(b";\n".join(texts))
     except BaseException:
         cursor.close()
         raise

@@ -18,6 +18,7 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
+    exists,
     func,
     insert,
     select,
@@ -110,6 +111,8 @@ def has_any_below(tx: Connection, table_id: int, place: str) -> bool:
 
 
 _ANY_BELOW = Prepared(select(publications.c.id).where(_TABLE_BELOW).limit(1))
+ANY_BELOW = exists().where(_TABLE_BELOW)
+"""SQL for `has_any_below`, of the parameters `table_id` and `begin`, which is the place with a slash."""
 
 
 def count(tx: Connection) -> int:

@@ -21,6 +21,7 @@ from sqlalchemy import (
     func,
     literal,
     select,
+    text,
     update,
 )
 
@@ -339,6 +340,19 @@ def change_many(tx: Connection, changes: Iterable[tuple[int, NewPartition]]) -> 
         " AS n (id, name, v, ready, commit_time, path, location, sd, body) WHERE partitions.id = n.id",
         ((number, *new._replace(values=bulk.array(new.values))) for number, new in changes),
     )
+
+
+def put_bodies(tx: Connection, bodies: Iterable[tuple[int, bytes]]) -> None:
+    """Replaces the encoded bodies of many partitions, given by id. What else is kept of them stays."""
+    ids, new = map(list, zip(*bodies, strict=True))
+    _PUT_BODIES.execute(tx, {"ids": ids, "bodies": new})
+
+
+_PUT_BODIES = Prepared(
+    text(
+        "UPDATE partitions SET body = n.body FROM unnest(:ids, :bodies) AS n (id, body) WHERE partitions.id = n.id"
+    ).bindparams(bindparam("ids", type_=ARRAY(BigInteger)), bindparam("bodies", type_=ARRAY(LargeBinary)))
+)
 
 
 def pin_locations(tx: Connection, table_id: int, base: str) -> None:

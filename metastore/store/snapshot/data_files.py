@@ -1,12 +1,12 @@
 """The files of lake tables' snapshots. Each row says from which position to which a file belongs to the snapshot."""
 
+import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import IntEnum
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from psycopg2.extras import execute_values
 from sqlalchemy import (
     ARRAY,
     BigInteger,
@@ -14,6 +14,7 @@ from sqlalchemy import (
     Connection,
     FromClause,
     Integer,
+    LargeBinary,
     Select,
     Text,
     and_,
@@ -24,10 +25,12 @@ from sqlalchemy import (
     delete,
     func,
     literal,
+    literal_column,
     or_,
     select,
     text,
-    tuple_,
+    true,
+    union_all,
     update,
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by, insert
@@ -35,7 +38,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by, insert
 from metastore.store.engine import bulk, read_set
 from metastore.store.engine.names import TableName
 from metastore.store.engine.predicates import Predicate, to_sql
-from metastore.store.engine.prepared import Prepared
+from metastore.store.engine.prepared import Call, Prepared, execute_all
 from metastore.store.files.attempts import is_due
 from metastore.store.schema.base import NAME
 from metastore.store.schema.catalog import catalogs, databases
@@ -145,11 +148,10 @@ def _path_is(paths: Collection[str]) -> ColumnElement[bool]:
 # --- writing --------------------------------------------------------------------------------------------------
 
 
-def add(tx: Connection, table_id: int, position: int, files: Iterable[NewFile]) -> None:
-    """Adds files to the snapshot from a position on."""
+def to_add(table_id: int, position: int, files: Iterable[NewFile]) -> list[Call]:
+    """What adds files to the snapshot from a position on."""
     rows = [
         (
-            table_id,
             each.partition,
             each.file_group,
             each.slice,
@@ -160,32 +162,55 @@ def add(tx: Connection, table_id: int, position: int, files: Iterable[NewFile]) 
             each.rows,
             each.min_event_time,
             each.max_event_time,
-            None if each.columns is None else list(each.columns),
+            None if each.columns is None else bulk.array(each.columns),
             each.statistics,
-            position,
         )
         for each in files
     ]
     if not rows:
-        return
-    cursor = tx.connection.cursor()
-    try:
-        execute_values(
-            cursor,
-            "INSERT INTO data_files (table_id, partition_name, file_group, slice, kind, version, path, size, row_count,"
-            " min_event_time, max_event_time, columns, statistics, added_at) VALUES %s",
-            rows,
-            template="(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::text[], %s, %s)",
-            page_size=1_000,
-        )
-    finally:
-        cursor.close()
+        return []
+    columns = dict(zip(_ADDED, map(list, zip(*rows, strict=True)), strict=True))
+    return [Call(_ADD, {"table_id": table_id, "position": position, **columns})]
 
 
-def close(tx: Connection, file_ids: Collection[int], position: int) -> None:
-    """Removes files from the snapshot from a position on."""
-    if file_ids:
-        tx.execute(update(data_files).where(data_files.c.id == func.any(list(file_ids))).values(removed_at=position))
+_ADDED = {
+    "partition_names": Text,
+    "file_groups": Text,
+    "slices": Text,
+    "kinds": Integer,
+    "versions": Integer,
+    "paths": Text,
+    "sizes": BigInteger,
+    "row_counts": BigInteger,
+    "min_event_times": BigInteger,
+    "max_event_times": BigInteger,
+    "columns": Text,
+    "statistics": LargeBinary,
+}
+_ADD = Prepared(
+    text(
+        "INSERT INTO data_files (table_id, partition_name, file_group, slice, kind, version, path, size, row_count,"
+        " min_event_time, max_event_time, columns, statistics, added_at)"
+        " SELECT :table_id, n.partition_name, n.file_group, n.slice, n.kind, n.version, n.path, n.size, n.row_count,"
+        " n.min_event_time, n.max_event_time, CAST(n.columns AS text[]), n.statistics, :position"
+        f" FROM unnest({', '.join(f':{name}' for name in _ADDED)}) AS n (partition_name, file_group, slice, kind,"
+        " version, path, size, row_count, min_event_time, max_event_time, columns, statistics)"
+    ).bindparams(
+        bindparam("table_id", type_=BigInteger),
+        bindparam("position", type_=BigInteger),
+        *(bindparam(name, type_=ARRAY(type_)) for name, type_ in _ADDED.items()),
+    )
+)
+
+
+def to_close(file_ids: Collection[int], position: int) -> list[Call]:
+    """What removes files from the snapshot from a position on."""
+    return [Call(_CLOSE, {"file_ids": list(file_ids), "removed_at": position})] if file_ids else []
+
+
+_CLOSE = Prepared(
+    update(data_files).where(data_files.c.id == any_(bindparam("file_ids", type_=ARRAY(BigInteger)))), ("removed_at",)
+)
 
 
 def add_again(tx: Connection, file_ids: Collection[int], position: int) -> None:
@@ -218,16 +243,25 @@ class PartitionSums(NamedTuple):
 
 
 def count_changes(
-    tx: Connection, table_id: int, position: int, changes: Mapping[str, tuple[Sequence[str], int, int, int]]
+    tx: Connection,
+    table_id: int,
+    position: int,
+    changes: Mapping[str, tuple[Sequence[str], int, int, int]],
+    *,
+    after: Sequence[Call] = (),
 ) -> list[PartitionSums]:
-    """Adds differences to partitions' sums, given by name as (values, files, size, rows). Returns the new sums."""
+    """Adds differences to partitions' sums, given by name as (values, files, size, rows). Returns the new sums.
+
+    `after`: what makes the changes, executed before and in the same message.
+    """
     if not changes:
+        execute_all(tx, after)
         return []
     # In the order of names, as everybody locks them.
     rows = [(name, bulk.array(values), *sums) for name, (values, *sums) in sorted(changes.items())]
     names = ("names", "values_of_each", "files", "sizes", "row_counts")
     columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-    found = _COUNT_CHANGES.all(tx, {"table_id": table_id, "position": position, **columns})
+    found = _COUNT_CHANGES.all(tx, {"table_id": table_id, "position": position, **columns}, after=after)
     return sorted(PartitionSums(*row) for row in found)
 
 
@@ -290,17 +324,34 @@ _GROUPS = (
     .table_valued(column("partition_name", NAME), column("file_group", NAME), name="wanted")
     .render_derived()
 )
-_LIVE_IN_GROUPS = Prepared(
+# One look at the index for each group: OFFSET keeps Postgres from joining them with all of the table's files, which it
+# would do without statistics of the table.
+_OF_GROUP = (
     select(*_COLUMNS)
     .where(
         data_files.c.table_id == bindparam("table_id"),
         data_files.c.removed_at.is_(None),
-        tuple_(data_files.c.partition_name, data_files.c.file_group).in_(
-            select(_GROUPS.c.partition_name, _GROUPS.c.file_group)
-        ),
+        data_files.c.partition_name == _GROUPS.c.partition_name,
+        data_files.c.file_group == _GROUPS.c.file_group,
     )
-    .order_by(*_ORDER)
+    .offset(literal_column("0"))
+    .correlate(_GROUPS)
+    .lateral("found")
 )
+_LIVE_OF_GROUPS = select(_OF_GROUP).join_from(_GROUPS, _OF_GROUP, true())
+_LIVE_IN_GROUPS = Prepared(_LIVE_OF_GROUPS.order_by(*(_OF_GROUP.c[each.name] for each in _ORDER)))
+
+
+def live_in_groups_or_with_paths(
+    tx: Connection, table_id: int, groups: Collection[tuple[str, str]], paths: Collection[str]
+) -> list[FileRow]:
+    """What `live_in_groups` and `with_paths` find, each file once, in the order of `live_in_groups`."""
+    if not groups and not paths:
+        return []
+    names, file_groups = map(list, zip(*groups, strict=True)) if groups else ([], [])
+    values = {"table_id": table_id, "partitions": names, "file_groups": file_groups, "hashes": _hashes(paths)}
+    found = {row.id: _file(row) for row in _LIVE_IN_GROUPS_OR_WITH_PATHS.all(tx, values)}
+    return sorted((each for each in found.values() if each.removed_at is None or each.path in paths), key=_PLACE)
 
 
 def live_paths(tx: Connection, table_id: int, paths: Collection[str]) -> list[FileRow]:
@@ -308,16 +359,23 @@ def live_paths(tx: Connection, table_id: int, paths: Collection[str]) -> list[Fi
     if not paths:
         return []
     # Filtered and sorted here: without statistics of the table, Postgres would scan the index of all live files.
-    place = attrgetter("partition", "file_group", "slice", "kind", "version", "id")
-    return sorted((each for each in with_paths(tx, table_id, paths) if each.removed_at is None), key=place)
+    return sorted((each for each in with_paths(tx, table_id, paths) if each.removed_at is None), key=_PLACE)
 
 
 def with_paths(tx: Connection, table_id: int, paths: Collection[str]) -> list[FileRow]:
     """The files with these paths in any snapshot; a path has several rows if a rollback brought its file back."""
     if not paths:
         return []
-    found = _WITH_PATHS.all(tx, {"table_id": table_id, "paths": list(paths)})
-    return [_file(row) for row in found]
+    found = _WITH_PATHS.all(tx, {"table_id": table_id, "hashes": _hashes(paths)})
+    return [_file(row) for row in found if row.path in paths]
+
+
+_PLACE = attrgetter("partition", "file_group", "slice", "kind", "version", "id")
+
+
+def _hashes(paths: Iterable[str]) -> list[str]:
+    """The hashes of paths that an index has, since a path may be too long for an index."""
+    return [hashlib.md5(path.encode(), usedforsecurity=False).hexdigest() for path in paths]
 
 
 def _file(row: Any) -> FileRow:
@@ -326,15 +384,14 @@ def _file(row: Any) -> FileRow:
     return found if found.statistics is None else found._replace(statistics=bytes(found.statistics))
 
 
-_PATHS = bindparam("paths", type_=ARRAY(NAME))
-_WITH_PATHS = Prepared(
-    select(*_COLUMNS).where(
-        data_files.c.table_id == bindparam("table_id"),
-        # Uses the index on hashes of paths, since a path may be too long for an index.
-        func.md5(data_files.c.path).in_(select(func.md5(func.unnest(_PATHS))).scalar_subquery()),
-        data_files.c.path == any_(_PATHS),
-    )
+# The hashes are given, not computed by a subquery: without statistics of the table, Postgres would join that with all
+# of the table's files.
+_WITH_HASHES = select(*_COLUMNS).where(
+    data_files.c.table_id == bindparam("table_id"),
+    func.md5(data_files.c.path) == any_(bindparam("hashes", type_=ARRAY(Text))),
 )
+_WITH_PATHS = Prepared(_WITH_HASHES)
+_LIVE_IN_GROUPS_OR_WITH_PATHS = Prepared(union_all(_LIVE_OF_GROUPS, _WITH_HASHES))
 
 
 def groups_of_removed(tx: Connection, table_id: int, paths: Collection[str], since: int) -> set[tuple[str, str]]:

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from metastore.store.catalog.databases import RowLock, for_update
 from metastore.store.engine import name_patterns, read_set
 from metastore.store.engine.names import DatabaseName, TableName
-from metastore.store.engine.prepared import Prepared, execute_all
+from metastore.store.engine.prepared import Call, Prepared, execute_all
 from metastore.store.engine.read_set import Kind, mark_uncacheable, record_read, recorded
 from metastore.store.files import publications
 from metastore.store.schema.catalog import catalogs, databases
@@ -338,9 +338,12 @@ _CHANGE = Prepared(
 )
 
 
-def touch(tx: Connection, table_id: int) -> int:
-    """Gives a table a new version, the next number, and returns it: something that belongs to it has changed."""
-    return int(_TOUCH.scalar(tx, {"table_id": table_id}))
+def touch(tx: Connection, table_id: int, *, after: Sequence[Call] = ()) -> int:
+    """Gives a table a new version, the next number, and returns it: something that belongs to it has changed.
+
+    `after`: what changes it, executed before and in the same message.
+    """
+    return int(_TOUCH.first(tx, {"table_id": table_id}, after=after).version)
 
 
 def remove(tx: Connection, table_ids: Sequence[int]) -> None:

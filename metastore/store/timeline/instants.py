@@ -29,8 +29,10 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from metastore.store.engine import bulk
-from metastore.store.engine.prepared import Prepared
+from metastore.store.engine.clock import NOW_MS
+from metastore.store.engine.prepared import Call, Prepared, execute_all
 from metastore.store.engine.read_set import Kind, record_read
+from metastore.store.files import publications
 from metastore.store.schema.base import NAME
 from metastore.store.schema.snapshot import changelogs, data_files
 from metastore.store.schema.table import tables
@@ -147,6 +149,9 @@ _LINE = select(
     timelines.c.last_timestamp, timelines.c.position, timelines.c.oldest_readable, timelines.c.forgotten
 ).where(timelines.c.table_id == bindparam("table_id"))
 _TIMELINE, _HOLD_TIMELINE = Prepared(_LINE), Prepared(_LINE.with_for_update())
+# The time is read once the row is locked: a query with FOR UPDATE isn't merged into the one around it.
+_HELD_LINE = _LINE.with_for_update().subquery("held")
+_HOLD_TIMELINE_NOW = Prepared(select(_HELD_LINE, NOW_MS.label("now")))
 _LOCK = Prepared(select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("lock", type_=Text), 0))))
 
 
@@ -173,6 +178,54 @@ def hold_timeline(tx: Connection, table_id: int) -> Timeline | None:
     return Timeline(*row) if row else None
 
 
+class HeldTimeline(NamedTuple):
+    """A timeline that is locked until the transaction ends, and the database's time in milliseconds since then.
+
+    `silent`: whether the table has an open instant whose heartbeats have stopped.
+    """
+
+    line: Timeline
+    now: int
+    silent: bool = False
+
+
+def hold_timeline_now(tx: Connection, table_id: int, silent_seconds: float | None = None) -> HeldTimeline | None:
+    """As `hold_timeline`, with the time. `silent_seconds`: heartbeats have stopped after so long without one.
+
+    Without `silent_seconds` nobody looks for such instants.
+    """
+    row = (
+        _HOLD_TIMELINE_NOW.first(tx, {"table_id": table_id})
+        if silent_seconds is None
+        else _HOLD_TIMELINE_TO_BEGIN.first(tx, {"table_id": table_id, "seconds": silent_seconds})
+    )
+    return HeldTimeline(Timeline(*row[:4]), *row[4:]) if row else None
+
+
+class HeldInstant(NamedTuple):
+    """An instant, locked until the transaction ends as are its table's completions.
+
+    `line`: as of `hold_completions`. `pending`: whether files staged below a place are still to be moved.
+    """
+
+    line: Timeline
+    pending: bool
+    instant: InstantRow
+
+
+def hold_to_complete(
+    tx: Connection, table_id: int, timestamp: str, action: str, staged_below: str
+) -> HeldInstant | None:
+    """Locks out completions as `hold_completions` does, and locks an instant as `find` does. None without the instant.
+
+    `staged_below`: the place of HeldInstant's `pending`.
+    """
+    values = {"table_id": table_id, "timestamp": timestamp, "action": action, "begin": f"{staged_below}/"}
+    lock = Call(_LOCK, {"lock": f"completions {table_id}"})
+    row = _HOLD_TO_COMPLETE.first(tx, values, after=[lock])
+    return HeldInstant(Timeline(*row[:4]), row[4], _row(row[5:])) if row else None
+
+
 def hold_completions(tx: Connection, table_id: int) -> Timeline:
     """Locks out completions until the transaction ends. Returns the table's timeline.
 
@@ -191,7 +244,12 @@ def has_timeline(tx: Connection, table_id: int) -> bool:
 
 def put_timeline(tx: Connection, table_id: int, new: Timeline) -> None:
     """Stores a timeline that the caller has locked."""
-    _PUT_TIMELINE.execute(tx, {"of_table": table_id, **new._asdict()})
+    execute_all(tx, [to_put_timeline(table_id, new)])
+
+
+def to_put_timeline(table_id: int, new: Timeline) -> Call:
+    """What stores a timeline that the caller has locked."""
+    return Call(_PUT_TIMELINE, {"of_table": table_id, **new._asdict()})
 
 
 _PUT_TIMELINE = Prepared(update(timelines).where(timelines.c.table_id == bindparam("of_table")), Timeline._fields)
@@ -209,12 +267,27 @@ def find(tx: Connection, table_id: int, timestamp: str, action: str, *, lock: bo
 
 
 _ACTION = bindparam("action", type_=Text)
-_WITH_KEY = _ROW.where(
+_HAS_KEY = and_(
     instants.c.table_id == bindparam("table_id"),
     instants.c.timestamp == bindparam("timestamp"),
     or_(instants.c.action == _ACTION, instants.c.begun_as == _ACTION),
-).order_by(instants.c.action != _ACTION)
+)
+_WITH_KEY = _ROW.where(_HAS_KEY).order_by(instants.c.action != _ACTION)
 _FIND, _HOLD = Prepared(_WITH_KEY), Prepared(_WITH_KEY.with_for_update())
+_HOLD_TO_COMPLETE = Prepared(
+    select(
+        timelines.c.last_timestamp,
+        timelines.c.position.label("last_position"),
+        timelines.c.oldest_readable,
+        timelines.c.forgotten,
+        publications.ANY_BELOW.label("pending"),
+        *_COLUMNS,
+    )
+    .join(timelines, timelines.c.table_id == instants.c.table_id)
+    .where(_HAS_KEY)
+    .order_by(instants.c.action != _ACTION)
+    .with_for_update(of=instants)
+)
 
 
 def completed_at(tx: Connection, table_id: int, timestamp: str) -> InstantRow | None:
@@ -328,8 +401,12 @@ def add(
     *,
     attempt: int,
     planned: bool = False,
+    line: Timeline | None = None,
 ) -> InstantRow:
-    """Adds an instant. Raises store.Conflict if one with that timestamp and action exists."""
+    """Adds an instant. Raises store.Conflict if one with that timestamp and action exists.
+
+    `line`: the table's timeline, which the caller has locked, to store in the same message.
+    """
     values = {
         "table_id": table_id,
         "timestamp": timestamp,
@@ -342,7 +419,7 @@ def add(
         "attempt": attempt,
         "planned": planned,
     }
-    return _row(_ADD.first(tx, values))
+    return _row(_ADD.first(tx, values, after=[to_put_timeline(table_id, line)] if line else ()))
 
 
 _ADD = Prepared(
@@ -373,14 +450,14 @@ def change_state(tx: Connection, changed: InstantRow) -> None:
     tx.execute(update(instants).where(instants.c.id == changed.id).values(values))
 
 
-def complete(tx: Connection, completed: InstantRow) -> None:
-    """Stores a completed instant. Raises store.Conflict if an instant with the new action exists."""
-    _COMPLETE.execute(tx, {"instant_id": completed.id, **completed._asdict()})
+def to_complete(completed: InstantRow) -> Call:
+    """What stores a completed instant. It raises store.Conflict if an instant with the new action exists."""
+    return Call(_COMPLETE, {"instant_id": completed.id, **completed._asdict()})
 
 
 _COMPLETE = Prepared(
     update(instants).where(instants.c.id == bindparam("instant_id")),
-    ("action", "state", "changed_at", "completion_time", "position", "digest", "conflict"),
+    ("action", "state", "changed_at", "completion_time", "position", "event_id", "digest", "conflict"),
 )
 
 
@@ -455,17 +532,21 @@ def dead(tx: Connection, seconds: float, table_id: int | None = None) -> list[In
     return [_row(row) for row in _DEAD_OF_TABLE.all(tx, {"seconds": seconds, "table_id": table_id})]
 
 
-_SILENT = (
-    _ROW.where(
-        instants.c.position.is_(None),
-        instants.c.heartbeat_at
-        < func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, bindparam("seconds", type_=Float)),
-    )
-    .order_by(instants.c.id)
-    .with_for_update(skip_locked=True)
+_IS_SILENT = and_(
+    instants.c.position.is_(None),
+    instants.c.heartbeat_at
+    < func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, bindparam("seconds", type_=Float)),
 )
+_SILENT = _ROW.where(_IS_SILENT).order_by(instants.c.id).with_for_update(skip_locked=True)
 _DEAD = Prepared(_SILENT)
 _DEAD_OF_TABLE = Prepared(_SILENT.where(instants.c.table_id == bindparam("table_id")))
+_HOLD_TIMELINE_TO_BEGIN = Prepared(
+    select(
+        _HELD_LINE,
+        NOW_MS.label("now"),
+        exists().where(_IS_SILENT, instants.c.table_id == bindparam("table_id")).label("silent"),
+    )
+)
 
 
 def archive(tx: Connection, table_id: int, keep: int) -> int:
@@ -586,8 +667,8 @@ def plan_of(tx: Connection, instant_id: int) -> list[tuple[str, str]]:
     return [(row[0], row[1]) for row in tx.execute(query.order_by(*query.selected_columns))]
 
 
-def put_changed_groups(tx: Connection, table_id: int, position: int, some: Iterable[ChangedGroup]) -> None:
-    """Stores the file groups that a completion changed."""
+def to_put_changed_groups(table_id: int, position: int, some: Iterable[ChangedGroup]) -> list[Call]:
+    """What stores the file groups that a completion changed."""
     rows = [
         (
             each.partition,
@@ -599,10 +680,11 @@ def put_changed_groups(tx: Connection, table_id: int, position: int, some: Itera
         )
         for each in some
     ]
-    if rows:
-        names = ("partitions", "file_groups", "slices", "logs_only", "compacted", "columns")
-        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-        _PUT_CHANGED_GROUPS.execute(tx, {"table_id": table_id, "position": position, **columns})
+    if not rows:
+        return []
+    names = ("partitions", "file_groups", "slices", "logs_only", "compacted", "columns")
+    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    return [Call(_PUT_CHANGED_GROUPS, {"table_id": table_id, "position": position, **columns})]
 
 
 _PUT_CHANGED_GROUPS = Prepared(

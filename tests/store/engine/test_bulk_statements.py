@@ -12,6 +12,7 @@ from metastore.services.wiring import Metastore
 from metastore.settings import Settings
 from metastore.store import migrations
 from metastore.wire.hive import Partition
+from metastore.wire.lake import BeginInstantRequest, CompleteInstantRequest, DataFile, TableReference
 from tests.support import builders
 
 DB, TABLE = "d", "t"
@@ -82,3 +83,23 @@ def test_messages_of_a_bulk_change_do_not_grow_with_it(metastore: Metastore, tmp
     assert changes(300) == few
     # A table is created, changed and dropped in a handful of round trips, whatever may belong to one.
     assert all(number <= 20 for number in few.values()), few
+
+
+def test_messages_of_an_instant_do_not_grow_with_its_files(metastore: Metastore) -> None:
+    metastore.tables.create(builders.table(DB, TABLE, keys=("ds",)), {})
+    table = TableReference(database=DB, table=TABLE)
+
+    def commit(partitions: int) -> tuple[int, int]:
+        begun: list[str] = []
+        begin = BeginInstantRequest(table, "commit", state="inflight")
+        sent = _messages(lambda: begun.append(metastore.timeline.begin(begin).timestamp or ""))
+        added = [
+            DataFile(f"ds={number}", "g", begun[0], f"ds={number}/{begun[0]}", size=1) for number in range(partitions)
+        ]
+        complete = CompleteInstantRequest(table, begun[0], "commit", added=added)
+        return sent, _messages(lambda: metastore.instant_completion.complete([complete]))
+
+    for _ in range(2):  # partitions are added, then changed; a connection prepares its statements once
+        commit(50)
+    # Beside BEGIN and COMMIT, which psycopg2 sends apart.
+    assert commit(1) == commit(50) == (3, 10)

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import bindparam, event, insert, select, text, update
 
 from metastore.store import Database, DatabaseUnavailable, migrations
-from metastore.store.engine.prepared import Prepared, execute_all
+from metastore.store.engine.prepared import Call, Prepared, execute_all
 from metastore.store.schema.transactions import counters
 
 _NAMED = Prepared(select(counters).where(counters.c.name == bindparam("name")))
@@ -80,6 +80,18 @@ def test_several_are_one_message(database: Database) -> None:
         with database.write() as tx:
             execute_all(tx, [_ADD, _RAISE, _RAISE], values)
             assert _NAMED.first(tx, {"name": "c"}).next == 5
+            tx.rollback()
+    assert len(Listed.sent) == 2
+
+
+def test_several_with_values_of_their_own_are_one_message(database: Database) -> None:
+    for _ in range(2):
+        Listed.sent.clear()
+        with database.write() as tx:
+            both = [Call(_ADD, {"name": name, "next": len(name)}) for name in ("it's", "50%")]
+            raised = [Call(_RAISE, {"counter": name, "by": 10}) for name in ("it's", "50%")]
+            assert _NAMED.first(tx, {"name": "50%"}, after=[*both, *raised]).next == 13
+            assert _NAMED.first(tx, {"name": "it's"}).next == 14
             tx.rollback()
     assert len(Listed.sent) == 2
 
