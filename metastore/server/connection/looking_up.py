@@ -122,7 +122,7 @@ def answer_at_once(connection: Connection, data: bytes) -> bool:
     """
     context = connection.context
     replies, protocol, session = context.replies, connection.inbox.protocol, connection.session
-    if replies is None or protocol is None or protocol.framed:
+    if replies is None or protocol is None or protocol.framed or protocol.compact:
         return False
     started = time.perf_counter()
     found = replies.recognised(data, session)
