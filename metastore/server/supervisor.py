@@ -40,6 +40,7 @@ _LONGEST_PAUSE = 30.0
 _KILL_AFTER = 5.0  # past the time that draining may take
 _BACKLOG = 1024
 _OTHER_FILES = 512  # open files of a worker besides its clients' connections
+_CONNECTIONS_BESIDE_POOL = 3  # of a worker: the cache's polls, its lease, and notices of events
 _OTHER_DATABASE_CONNECTIONS = 20  # commands, probes, those reserved for superusers
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _READY, _FAILURE = b"R", b"E"  # what a child writes to its pipe; text follows the second
@@ -219,7 +220,7 @@ class Supervisor:
     def _start_postgres(self) -> str:
         settings = self._settings
         connections = (
-            settings.workers * settings.database_pool_size
+            settings.workers * (settings.database_pool_size + _CONNECTIONS_BESIDE_POOL)
             + len(outlets.names(settings)) * outlets.DATABASE_CONNECTIONS
             + _OTHER_DATABASE_CONNECTIONS
         )
