@@ -57,7 +57,7 @@ def _many_tables(metastore: Metastore, report: Report, url: str, rounds: int) ->
     section = report.section(
         f"{WRITERS} writers over {len(tables)} tables",
         f"{PER_PARTITION:,} files to a table; each commit rewrites a file group. The aims on 2 cores: 200 completions a"
-        " second, 5 ms of CPU for each, of which 2 are Postgres's.",
+        " second, with 2 ms of Postgres's CPU time for each.",
     )
     rates, workers, postgres = [], [], []
     with _postmaster(url) as postmaster, ThreadPoolExecutor(WRITERS) as pool:
