@@ -113,6 +113,8 @@ def append(tx: Connection, new: Sequence[NewEvent]) -> list[int]:
 
 
 def _append_one(tx: Connection, row: Mapping[str, Any]) -> int:
+    if not tx.in_transaction():
+        tx.begin()  # SQLAlchemy doesn't see what its driver executes
     with closing(tx.connection.cursor()) as cursor:
         if _IS_PREPARED not in tx.info:
             cursor.execute(_PREPARE)
@@ -120,6 +122,11 @@ def _append_one(tx: Connection, row: Mapping[str, Any]) -> int:
         cursor.execute(_APPEND_ONE, row)
         [(number,)] = cursor.fetchall()
         return int(number)
+
+
+def has_unnumbered(tx: Connection) -> bool:
+    """Whether there are committed events without a number."""
+    return bool(tx.exec_driver_sql("SELECT EXISTS (SELECT FROM events WHERE number IS NULL)").scalar_one())
 
 
 def number(tx: Connection) -> None:

@@ -113,7 +113,8 @@ class Database:
     def read_at_once(self) -> Iterator[Connection]:
         """For one statement that reads, and is a transaction of its own: one message instead of four.
 
-        The statement has to pass the columns `read_set.STAMP` to `read_set.stamp`. Raises NestedTransaction.
+        A statement of which the cache keeps the result has to pass its columns `read_set.STAMP` to `read_set.stamp`.
+        Raises NestedTransaction.
         """
         with self._alone(), self._translated(), self._connect(self._single) as tx, _discarded_if_broken(tx):
             yield tx
