@@ -15,6 +15,7 @@ from bench.figures import Figure, Report
 from metastore.client.compaction import plan_compaction, run_compaction
 from metastore.client.lake import LakeClient, LakeTable
 from metastore.client.thrift_client import ThriftClient
+from metastore.errors import UserError
 from tests.support import builders
 from tests.support.server import MetastoreServer
 
@@ -93,7 +94,8 @@ def _service(uri: str) -> Iterator[None]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            assert any(line.startswith("table services ready") for line in process.stdout)
+            if not any(line.startswith("table services ready") for line in process.stdout):
+        raise UserError("the table services ended before they were ready")
             yield
         finally:
             process.terminate()

@@ -191,4 +191,5 @@ BEGIN
     RETURN true;
 END $$
 """
-event.listen(metadata, "after_create", DDL(_NUMBER_EVENTS.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")))
+_CREATE = DDL(_NUMBER_EVENTS.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"))  # type: ignore[no-untyped-call]
+event.listen(metadata, "after_create", _CREATE)
