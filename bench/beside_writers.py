@@ -95,7 +95,7 @@ def _service(uri: str) -> Iterator[None]:
         try:
             assert process.stdout is not None
             if not any(line.startswith("table services ready") for line in process.stdout):
-        raise UserError("the table services ended before they were ready")
+                raise UserError("the table services ended before they were ready")
             yield
         finally:
             process.terminate()
