@@ -283,9 +283,10 @@ def test_none_is_skipped_whoever_dies(events: Log, few: None, steps: list[tuple[
     assert sorted(len(member.shards) for member in working) == sorted(
         SHARDS // len(working) + (rank < SHARDS % len(working)) for rank in range(len(working))
     )
-    for member in working:
-        events.await_sign(member)
-        member.poll()
+    for _ in range(2):  # what one lets go of with its sign of life, another moves the position past with its own
+        for member in working:
+            events.await_sign(member)
+            member.poll()
     assert events.group(group).position == events.last()
     assert events.group(group).members == len(working)
     first_handled: dict[str | None, list[int]] = {}
