@@ -20,7 +20,6 @@ from tests.support.reference4 import VERSION
 
 NAMED = 1_000
 WRITERS = (1, 8, 16)
-READERS = (1, 16)
 
 
 @dataclass(frozen=True)
