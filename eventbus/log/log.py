@@ -6,8 +6,8 @@ sequencer gives numbers to all new events, under a lock. Every reader runs the s
 own changes. If one change began after another was committed, its event has the greater id, and so the greater number.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -91,37 +91,55 @@ _IS_PREPARED = "append_event is prepared"  # on a connection
 
 def append(tx: Connection, new: Sequence[NewEvent]) -> list[int]:
     """Appends events in this order; they count once `tx` commits. Returns their ids, which are not their numbers."""
-    rows = [
-        {
-            "type": event.type,
-            "catalog": event.catalog,
-            "database_name": event.database,
-            "table_name": event.table,
-            "notifications": event.notifications,
-            "time": event.time,
-            "user_name": event.origin.user,
-            "connection": event.origin.connection,
-            "payload": payloads.pack(event.payload),
-        }
-        for event in new
-    ]
-    if not rows:
-        return []
-    if len(rows) == 1:
-        return [_append_one(tx, rows[0])]
-    return list(tx.scalars(_APPENDED, rows))
+    if len(new) == 1:
+        return [_append_one(tx, new[0])]
+    return list(tx.scalars(_APPENDED, [_row(event) for event in new])) if new else []
 
 
-def _append_one(tx: Connection, row: Mapping[str, Any]) -> int:
+def append_with_commit(tx: Connection, event: NewEvent) -> None:
+    """Appends an event in one message with what comes next, which is COMMIT at best.
+
+    For connections of a driver that can `put_off` statements; on others it is `append`.
+    """
+    put_off = getattr(tx.connection.driver_connection, "put_off", None)
+    if put_off is None:
+        _append_one(tx, event)
+        return
+    with _prepared(tx) as cursor:
+        put_off(cursor.mogrify(_APPEND_ONE, _row(event)))
+
+
+def _row(event: NewEvent) -> dict[str, Any]:
+    return {
+        "type": event.type,
+        "catalog": event.catalog,
+        "database_name": event.database,
+        "table_name": event.table,
+        "notifications": event.notifications,
+        "time": event.time,
+        "user_name": event.origin.user,
+        "connection": event.origin.connection,
+        "payload": payloads.pack(event.payload),
+    }
+
+
+def _append_one(tx: Connection, event: NewEvent) -> int:
     if not tx.in_transaction():
         tx.begin()  # SQLAlchemy doesn't see what its driver executes
+    with _prepared(tx) as cursor:
+        cursor.execute(_APPEND_ONE, _row(event))
+        [(number,)] = cursor.fetchall()
+        return int(number)
+
+
+@contextmanager
+def _prepared(tx: Connection) -> Iterator[Any]:
+    """The driver's cursor, on a connection that knows the statement."""
     with closing(tx.connection.cursor()) as cursor:
         if _IS_PREPARED not in tx.info:
             cursor.execute(_PREPARE)
             tx.info[_IS_PREPARED] = True
-        cursor.execute(_APPEND_ONE, row)
-        [(number,)] = cursor.fetchall()
-        return int(number)
+        yield cursor
 
 
 def has_unnumbered(tx: Connection) -> bool:
@@ -130,7 +148,7 @@ def has_unnumbered(tx: Connection) -> bool:
 
 
 def number(tx: Connection) -> None:
-    """Gives numbers to all committed events without one, and notifies CHANNEL.
+    """Gives numbers to all committed events without one, and notifies CHANNEL. Without such events it only reads.
 
     A concurrent call waits, and then sees the numbers that the first has given.
     """

@@ -21,13 +21,8 @@ log = structlog.get_logger(__name__)
 class Sequencer:
     """Numbers events whenever `wake` is called. Any number of sequencers may share a database."""
 
-    def __init__(
-        self,
-        read: Callable[[], AbstractContextManager[Connection]],
-        write: Callable[[], AbstractContextManager[Connection]],
-    ) -> None:
-        """`read` opens a connection for one statement, `write` a transaction."""
-        self._read = read
+    def __init__(self, write: Callable[[], AbstractContextManager[Connection]]) -> None:
+        """`write`: opens a transaction, or a connection that commits one statement by itself."""
         self._write = write
         self._waked = threading.Event()
         self._stopping = threading.Event()
@@ -47,9 +42,6 @@ class Sequencer:
 
     def catch_up(self) -> None:
         """Numbers all events that are committed by now, in the caller's thread."""
-        with self._read() as tx:
-            if not event_log.has_unnumbered(tx):
-                return
         with self._write() as tx:
             event_log.number(tx)
 

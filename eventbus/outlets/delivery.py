@@ -390,4 +390,4 @@ def _write(connection: Connection) -> Iterator[Connection]:
 
 
 def _catch_up(connection: Connection) -> None:
-    Sequencer(partial(_read, connection), partial(_write, connection)).catch_up()
+    Sequencer(partial(_write, connection)).catch_up()

@@ -227,16 +227,19 @@ class Events:
         notifications: int = 1,
     ) -> None:
         new = self._new(type, payload, table, catalog=catalog, database=database, notifications=notifications)
-        self._record(tx, [new])
+        self._ask(tx, [new])
+        log.append_with_commit(tx, new)
 
     def _record(self, tx: Transaction, new: Sequence[NewEvent]) -> list[int]:
+        self._ask(tx, new)
+        return log.append(tx, new)
+
+    def _ask(self, tx: Transaction, new: Sequence[NewEvent]) -> None:
         try:
             self._pre_events.ask(new)
         except Veto as veto:
             raise InvalidOperationException(str(veto)) from None
-        ids = log.append(tx, new)
         after_commit(tx, self._wake)
-        return ids
 
     @staticmethod
     def _new(

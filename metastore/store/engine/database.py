@@ -8,12 +8,13 @@ from typing import Any, cast
 
 import psycopg2.errors
 from sqlalchemy import create_engine, event
-from sqlalchemy.engine import Connection, Engine, make_url
+from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from metastore.store.engine import binary_rows, read_set
+from metastore.store.engine.joined_messages import JoiningConnection
 
 _RESTED_SECONDS = 1.0
 _AFTER_COMMIT = "after commit"
@@ -82,6 +83,7 @@ class Database:
                 "application_name": application_name,
                 "client_encoding": "utf8",  # whatever the database's default: stored bytes are sent as they are
                 "connect_timeout": 10,
+                "connection_factory": JoiningConnection,
                 # This side notices within a minute that the database's host vanished.
                 "keepalives_idle": 30,
                 "keepalives_interval": 10,
@@ -99,13 +101,13 @@ class Database:
         event.listen(self._engine, "checkin", _note_use)
         self._holders: set[int] = set()  # ids of threads in a transaction
         self._lost_at = 0.0  # when a connection broke last; connections that are older are checked
-        self._single = self._engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._reader = self._engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A read-only REPEATABLE READ transaction. Records in the read set. Raises NestedTransaction."""
-        with self._alone(), self._translated(), self._connect(self._reader) as tx, _discarded_if_broken(tx):
+        with self._connected() as tx, _discarded_if_broken(tx):
+            driver = _in_own_transactions(tx)
+            driver.set_session(isolation_level="REPEATABLE READ", readonly=True)
             read_set.begin(tx)
             yield tx
 
@@ -116,7 +118,15 @@ class Database:
         A statement of which the cache keeps the result has to pass its columns `read_set.STAMP` to `read_set.stamp`.
         Raises NestedTransaction.
         """
-        with self._alone(), self._translated(), self._connect(self._single) as tx, _discarded_if_broken(tx):
+        with self._connected() as tx, _discarded_if_broken(tx):
+            _in_own_transactions(tx).autocommit = True
+            yield tx
+
+    @contextmanager
+    def write_at_once(self) -> Iterator[Connection]:
+        """For one statement that writes, and is a transaction of its own. Raises as `write`."""
+        read_set.mark_uncacheable()
+        with self.read_at_once() as tx:
             yield tx
 
     @contextmanager
@@ -126,29 +136,32 @@ class Database:
         Raises NestedTransaction, and Conflict, Unstorable and DatabaseUnavailable for errors of the database.
         """
         read_set.mark_uncacheable()
-        with (
-            self._alone(),
-            self._translated(),
-            self._connect(self._engine) as tx,
-            tx.begin(),
-            _discarded_if_broken(tx),
-        ):
+        with self._connected() as tx:
+            driver = _in_own_transactions(tx)
+            driver.autocommit = True  # BEGIN and COMMIT are sent by the connection itself
             actions: list[Callable[[], None]] = []
             tx.info[_AFTER_COMMIT] = actions
-            yield tx
+            with tx.begin(), _discarded_if_broken(tx):
+                driver.begin()
+                yield tx
         for action in actions:
             action()
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        with self._alone(), self._translated(), self._connect() as tx:
+            yield tx
 
     def close(self) -> None:
         """Closes all idle connections."""
         self._engine.dispose()
 
-    def _connect(self, engine: Engine) -> Connection:
-        if self._waited is None or cast(QueuePool, engine.pool).checkedout() < self._pool_size:
-            return engine.connect()
+    def _connect(self) -> Connection:
+        if self._waited is None or cast(QueuePool, self._engine.pool).checkedout() < self._pool_size:
+            return self._engine.connect()
         since = time.monotonic()
         try:
-            return engine.connect()
+            return self._engine.connect()
         finally:
             self._waited(time.monotonic() - since)
 
@@ -199,6 +212,15 @@ class Database:
 def after_commit(tx: Transaction, action: Callable[[], None]) -> None:
     """Calls a function after a transaction of `Database.write` has committed. The function must not raise."""
     tx.info[_AFTER_COMMIT].append(action)
+
+
+def _in_own_transactions(tx: Transaction) -> JoiningConnection:
+    """The driver's connection with its defaults. In this order, none of the settings takes a message."""
+    driver = cast(JoiningConnection, tx.connection.driver_connection)
+    if driver.autocommit:
+        driver.autocommit = False
+    driver.set_session(isolation_level="DEFAULT", readonly="default")
+    return driver
 
 
 @contextmanager

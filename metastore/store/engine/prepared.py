@@ -14,6 +14,8 @@ from sqlalchemy import ClauseElement, Connection
 from sqlalchemy.dialects import registry
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from metastore.store.engine.joined_messages import JoiningConnection
+
 _KNOWN = "prepared"  # where a connection keeps the names of what it has prepared
 _NONE: Mapping[str, Any] = {}
 _DIALECT = registry.load("postgresql.psycopg2")()
@@ -91,6 +93,18 @@ class Prepared:
         """The first column of the first row; None if there is none."""
         return next(iter(self.scalars(tx, values)), None)
 
+    def put_off(self, tx: Connection, values: Mapping[str, Any] = _NONE) -> None:
+        """Executes the statement within `Database.write`, with the next message or that of COMMIT. Its rows are lost.
+
+        Its errors are raised there, too. So it is for the last statements of a transaction.
+        """
+        cursor = tx.connection.cursor()
+        try:
+            text = _text(tx, cursor, Call(self, values))
+        finally:
+            cursor.close()
+        cast(JoiningConnection, tx.connection.driver_connection).put_off(text)
+
     def execute(self, tx: Connection, values: Mapping[str, Any] = _NONE) -> int:
         """Executes the statement. Returns how many rows it found or changed."""
         with _executed(tx, [Call(self, values)]) as cursor:
@@ -115,18 +129,22 @@ def _calls(statements: Sequence[Prepared | Call], values: Mapping[str, Any]) -> 
 
 
 def _executed(tx: Connection, calls: Sequence[Call]) -> Any:
-    known = tx.info.setdefault(_KNOWN, set())
     cursor = tx.connection.cursor()
     try:
-        texts = []
-        for statement, values in calls:
-            form = statement.form
-            if form.name not in known:
-                cursor.execute(form.prepare)
-                known.add(form.name)
-            texts.append(cursor.mogrify(form.execute, {**form.constants, **values} if form.constants else values))
-        cursor.execute(b";\n".join(texts))
+        cursor.execute(b";\n".join([_text(tx, cursor, call) for call in calls]))
     except BaseException:
         cursor.close()
         raise
     return cursor
+
+
+def _text(tx: Connection, cursor: Any, call: Call) -> bytes:
+    """What executes a statement, which is prepared if the connection doesn't know it yet."""
+    known = tx.info.setdefault(_KNOWN, set())
+    statement, values = call
+    form = statement.form
+    if form.name not in known:
+        cursor.execute(form.prepare)
+        known.add(form.name)
+    text: bytes = cursor.mogrify(form.execute, {**form.constants, **values} if form.constants else values)
+    return text

@@ -317,8 +317,8 @@ def add(tx: Connection, database_id: int, values: TableValues) -> int:
 
 
 def change(tx: Connection, table_id: int, database_id: int, values: TableValues) -> None:
-    """Replaces what is kept of a table. Raises store.Conflict if its new name is taken."""
-    _CHANGE.execute(tx, {"table_id": table_id, "database_id": database_id, **values.columns()})
+    """Replaces what is kept of a table. The commit raises store.Conflict if its new name is taken."""
+    _CHANGE.put_off(tx, {"table_id": table_id, "database_id": database_id, **values.columns()})
 
 
 _WRITTEN = (

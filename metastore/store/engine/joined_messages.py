@@ -1,0 +1,85 @@
+"""Connections that send the begin and the end of a transaction together with its statements.
+
+psycopg2 sends BEGIN and COMMIT as messages of their own, for each of which both processes are woken up. For a short
+transaction that is most of its time. Here BEGIN goes with the first statement. Statements whose results nobody needs
+can be put off: they go with the next one, or with COMMIT.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg2.extensions as driver
+
+_IDLE = driver.TRANSACTION_STATUS_IDLE
+
+
+class JoiningCursor(driver.cursor):
+    """A cursor whose statements take along what its connection has put off."""
+
+    def execute(self, query: Any, values: Any = None) -> None:
+        """As psycopg2's. What was put off is executed before it, and can be what fails."""
+        if waiting := self._waiting():
+            query, values = b";\n".join([*waiting, self.mogrify(query, values)]), None
+        super().execute(query, values)
+
+    def executemany(self, query: Any, sequence: Any) -> None:
+        self._send()
+        super().executemany(query, sequence)
+
+    def copy_expert(self, sql: Any, file: Any, size: int = 8192) -> None:
+        self._send()
+        super().copy_expert(sql, file, size)
+
+    def _send(self) -> None:
+        if waiting := self._waiting():
+            super().execute(b";\n".join(waiting))
+
+    def _waiting(self) -> Sequence[bytes]:
+        connection = self.connection
+        return connection.take_waiting() if isinstance(connection, JoiningConnection) else ()
+
+
+class JoiningConnection(driver.connection):
+    """A connection that is psycopg2's as long as `autocommit` is off."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.cursor_factory = JoiningCursor
+        self._waiting: list[bytes] = []
+
+    def begin(self) -> None:
+        """The next statement begins a transaction. `autocommit` has to be on, and no transaction open."""
+        self._waiting = [b"BEGIN"]
+
+    def put_off(self, statement: bytes) -> None:
+        """Executes a statement together with the next one, or with `commit`, whose error it then is."""
+        self._waiting.append(statement)
+
+    def take_waiting(self) -> Sequence[bytes]:
+        """What has to be executed now, before anything else."""
+        waiting = self._waiting
+        if waiting:
+            self._waiting = []
+        return waiting
+
+    def commit(self) -> None:
+        """As psycopg2's; with `autocommit` it ends what `begin` began."""
+        if not self.autocommit:
+            return super().commit()
+        waiting = self.take_waiting()
+        if self.info.transaction_status == _IDLE and len(waiting) < 2:
+            return None  # nothing was executed
+        return self._execute(b";\n".join([*waiting, b"COMMIT"]))
+
+    def rollback(self) -> None:
+        """As psycopg2's; with `autocommit` it ends what `begin` began."""
+        if not self.autocommit:
+            return super().rollback()
+        self._waiting = []
+        if self.info.transaction_status == _IDLE:
+            return None
+        return self._execute(b"ROLLBACK")
+
+    def _execute(self, statement: bytes) -> None:
+        with self.cursor() as cursor:
+            cursor.execute(statement)
