@@ -19,6 +19,9 @@ CALL_KINDS = (1, 4)  # call, oneway: what a client may send
 _CONTAINERS = (TType.LIST, TType.SET, TType.MAP)
 _IN_STRUCT = -1
 _REMEMBERED_BYTES = 1 << 16
+_REMEMBERED_LISTS = 64
+_LONG_LIST = 8  # items from which on it pays to look whether a list came before
+_BEGIN_BYTES = 64
 _length_at = Layout(">i").unpack_from
 
 Walk = Generator[None, None, int]
@@ -185,11 +188,24 @@ def _envelope(data: bytes | bytearray, start: int, limits: Limits) -> Walk:
     return at + 5
 
 
+_known: dict[tuple[Limits, int, bytes], tuple[bytes, int]] = {}
+"""Long lists of structs in earlier messages, with the values that each holds. The key has the limits that it kept, how
+deep it lay and its first bytes."""
+
+
+def _remember(limits: Limits, depth: int, encoded: bytes, values: int) -> None:
+    key = (limits, depth, encoded[:_BEGIN_BYTES])
+    if key not in _known and len(_known) >= _REMEMBERED_LISTS:
+        _known.pop(next(iter(_known)), None)
+    _known[key] = (encoded, values)
+
+
 def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
     """Steps over a struct. One flat loop: a large message has hundreds of thousands of fields.
 
     Partitions of one table repeat the table's columns. A list of structs whose bytes equal those of the list
-    that ended last at the same depth is stepped over in one comparison.
+    that ended last at the same depth is stepped over in one comparison. So are long lists that other messages had:
+    a table is altered again and again.
     """
     size = len(data)
     values, most = 0, limits.memory // VALUE_BYTES
@@ -218,6 +234,8 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
             if begin >= 0 and at - begin <= _REMEMBERED_BYTES:
                 repeated = bytes(data[begin:at])
                 repeated_values, repeated_depth = values - before, len(stack) - 1
+                if _length_at(repeated, 1)[0] >= _LONG_LIST:
+                    _remember(limits, repeated_depth, repeated, repeated_values)
             left, even, odd, begin, before = stack.pop()
             continue
 
@@ -246,6 +264,17 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
             first, second = data[at], data[at + header - 5]
             start, at = at, at + header
             if ttype == TType.LIST and len(stack) == repeated_depth and data.startswith(repeated, start):
+                at = start + len(repeated)
+                values += repeated_values
+            elif (
+                count >= _LONG_LIST
+                and first == TType.STRUCT
+                and ttype == TType.LIST
+                and (known := _known.get((limits, len(stack), bytes(data[start : start + _BEGIN_BYTES]))))
+                and data.startswith(known[0], start)
+            ):
+                repeated, repeated_values = known
+                repeated_depth = len(stack)
                 at = start + len(repeated)
                 values += repeated_values
             elif first in FIXED and second in FIXED:

@@ -3,6 +3,7 @@
 import contextlib
 import struct
 import time
+from unittest import mock
 
 import pytest
 from hypothesis import example, given, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TType
 
-from metastore.wire import binary
+from metastore.wire import binary, scanner
 from metastore.wire.hive import FieldSchema, Partition, StorageDescriptor
 from metastore.wire.scanner import VALUE_BYTES, BinaryScanner, Limits, Rejected
 from metastore.wire.services import METHODS
@@ -32,10 +33,10 @@ def scan(data: bytes, limits: Limits = LIMITS) -> int | None:
 
 def fed(data: bytes, cuts: list[int], limits: Limits = LIMITS) -> int | None:
     """Scans while the bytes arrive in pieces; where the scanner says that the message ends."""
-    scanner, buffer = BinaryScanner(limits), bytearray()
+    growing, buffer = BinaryScanner(limits), bytearray()
     for begin, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
         buffer += data[begin:end]
-        if (found := scanner.scan(buffer)) is not None:
+        if (found := growing.scan(buffer)) is not None:
             return found
     return None
 
@@ -55,11 +56,11 @@ def test_end_is_found_however_the_message_arrives(
 @given(headers, trees())
 def test_end_is_found_byte_by_byte(header: bytes, tree: Tree) -> None:
     message = header + encoded_tree(tree)
-    scanner, buffer = BinaryScanner(LIMITS), bytearray()
+    found, buffer = BinaryScanner(LIMITS), bytearray()
     for at, byte in enumerate(message):
-        assert scanner.scan(buffer) is None, at
+        assert found.scan(buffer) is None, at
         buffer.append(byte)
-    assert scanner.scan(buffer) == len(message)
+    assert found.scan(buffer) == len(message)
 
 
 @settings(max_examples=300, deadline=None)
@@ -232,13 +233,32 @@ def _containers_of(inner: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
 
 
 @settings(max_examples=300, deadline=None)
-@given(repetitions(), st.integers(0, 30))
-@example(_SAME, 1)
-def test_repetitions_change_nothing(body: bytes, piece: int) -> None:
+@given(repetitions(), st.integers(0, 30), st.sampled_from([1, 8]))
+@example(_SAME, 1, 8)
+def test_repetitions_change_nothing(body: bytes, piece: int, long_list: int) -> None:
+    """`long_list`: from how many items on a list is remembered for the messages after it."""
     message = HEADER + body
     cuts = list(range(piece, len(message), piece)) if piece else []
-    for limits in (LIMITS, LIMITS._replace(depth=8), LIMITS._replace(memory=40 * VALUE_BYTES)):
-        assert _outcome(message, cuts, limits) == _outcome_without_memory(body, limits)
+    with mock.patch.object(scanner, "_LONG_LIST", long_list):
+        for limits in (LIMITS, LIMITS._replace(depth=8), LIMITS._replace(memory=40 * VALUE_BYTES)) * 2:
+            assert _outcome(message, cuts, limits) == _outcome_without_memory(body, limits)
+
+
+def test_what_another_message_was_allowed_is_not_allowed_to_all() -> None:
+    """The limits before a login are smaller than those after it."""
+    message = partitions(1, 20)
+    assert scan(message) == scan(message) == len(message)
+    for smaller in (LIMITS._replace(string_bytes=7), LIMITS._replace(container_items=19), LIMITS._replace(depth=4)):
+        with pytest.raises(Rejected):
+            scan(message, smaller)
+    longer = partitions(1, 20).replace(b"column_19", b"column_2X") + b"after"
+    assert scan(longer) == len(message)
+
+
+def test_few_lists_are_remembered() -> None:
+    for number in range(200):
+        scan(partitions(1, 8).replace(b"column_0", b"c%07d" % number))
+    assert len(scanner._known) <= scanner._REMEMBERED_LISTS
 
 
 def _outcome(message: bytes, cuts: list[int], limits: Limits) -> int | str:

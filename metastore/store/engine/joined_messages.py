@@ -47,6 +47,13 @@ class JoiningConnection(driver.connection):
         self.cursor_factory = JoiningCursor
         self._waiting: list[bytes] = []
 
+    def cursor(self, *args: Any, **kwargs: Any) -> Any:
+        """As psycopg2's. Raises TypeError for a cursor that would forget to begin the transaction."""
+        made = super().cursor(*args, **kwargs)
+        if self._waiting and not isinstance(made, JoiningCursor):
+            raise TypeError(f"a transaction begins with a {JoiningCursor.__name__}, not with a {type(made).__name__}")
+        return made
+
     def begin(self) -> None:
         """The next statement begins a transaction. `autocommit` has to be on, and no transaction open."""
         self._waiting = [b"BEGIN"]
@@ -81,5 +88,5 @@ class JoiningConnection(driver.connection):
         return self._execute(b"ROLLBACK")
 
     def _execute(self, statement: bytes) -> None:
-        with self.cursor() as cursor:
+        with super().cursor(cursor_factory=driver.cursor) as cursor:
             cursor.execute(statement)

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import bindparam, event, insert, select, text, update
 
 from metastore.store import Database, DatabaseUnavailable, migrations
+from metastore.store.engine.joined_messages import JoiningCursor
 from metastore.store.engine.prepared import Call, Prepared, execute_all
 from metastore.store.schema.transactions import counters
 
@@ -23,7 +24,7 @@ _RAISE = Prepared(
 _WAIT = Prepared(text("SELECT pg_sleep(:seconds)"))
 
 
-class Listed(psycopg2.extensions.cursor):
+class Listed(JoiningCursor):
     """Notes what is sent."""
 
     sent: list[str] = []
@@ -49,7 +50,7 @@ def database(postgres_url: str) -> Iterator[Database]:
 
 
 def _prepared() -> int:
-    return sum(sent.startswith("PREPARE") for sent in Listed.sent)
+    return sum("PREPARE " in sent for sent in Listed.sent)
 
 
 def test_a_connection_prepares_a_statement_once(database: Database) -> None:
