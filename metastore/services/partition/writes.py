@@ -399,7 +399,7 @@ class PartitionService:
             rows = partition_codec.new_rows(tx, row, altered)
             partitions.change_many(tx, [(old.id, new) for old, new in zip(found, rows, strict=True)])
             self._record_altered(tx, row, owner, found, before, altered, rows)
-            tables.touch(tx, row.id)
+            tables.touch_with_commit(tx, row.id)
 
     def _record_altered(
         self,
@@ -554,7 +554,7 @@ class PartitionService:
         written_tables.rename_partition(tx, row.name, old.name, name)
         self._record_altered(tx, row, owner, [old], [before], altered, rows)
         readiness_changes.renamed(tx, row, old.name, name, ready=altered[0][3].ready)
-        tables.touch(tx, row.id)
+        tables.touch_with_commit(tx, row.id)
         return move
 
     def _default_place(self, tx: Transaction, row: TableRow, name: str, value: Partition) -> Move | None:

@@ -7,6 +7,7 @@ this for frequent statements for which one plan fits all values.
 import hashlib
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
@@ -93,18 +94,6 @@ class Prepared:
         """The first column of the first row; None if there is none."""
         return next(iter(self.scalars(tx, values)), None)
 
-    def put_off(self, tx: Connection, values: Mapping[str, Any] = _NONE) -> None:
-        """Executes the statement within `Database.write`, with the next message or that of COMMIT. Its rows are lost.
-
-        Its errors are raised there, too. So it is for the last statements of a transaction.
-        """
-        cursor = tx.connection.cursor()
-        try:
-            text = _text(tx, cursor, Call(self, values))
-        finally:
-            cursor.close()
-        cast(JoiningConnection, tx.connection.driver_connection).put_off(text)
-
     def execute(self, tx: Connection, values: Mapping[str, Any] = _NONE) -> int:
         """Executes the statement. Returns how many rows it found or changed."""
         with _executed(tx, [Call(self, values)]) as cursor:
@@ -122,6 +111,18 @@ def execute_all(tx: Connection, statements: Sequence[Prepared | Call], values: M
     """Executes statements in order, with the same values or their own, in one message. Discards their rows."""
     if statements:
         _executed(tx, _calls(statements, values)).close()
+
+
+def put_off(tx: Connection, statements: Sequence[Prepared | Call], values: Mapping[str, Any] = _NONE) -> None:
+    """As `execute_all`, but together with the next message, or with that of COMMIT.
+
+    Their errors are raised there, too. So it is for the last statements of a `Database.write`, after which nothing is
+    done that a rollback can't undo.
+    """
+    connection = cast(JoiningConnection, tx.connection.driver_connection)
+    with closing(tx.connection.cursor()) as cursor:
+        for call in _calls(statements, values):
+            connection.put_off(_text(tx, cursor, call))
 
 
 def _calls(statements: Sequence[Prepared | Call], values: Mapping[str, Any]) -> list[Call]:

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from metastore.store.catalog.databases import RowLock, for_update
 from metastore.store.engine import name_patterns, read_set
 from metastore.store.engine.names import DatabaseName, TableName
-from metastore.store.engine.prepared import Call, Prepared, execute_all
+from metastore.store.engine.prepared import Call, Prepared, execute_all, put_off
 from metastore.store.engine.read_set import Kind, mark_uncacheable, record_read, recorded
 from metastore.store.files import publications
 from metastore.store.schema.catalog import catalogs, databases
@@ -318,7 +318,7 @@ def add(tx: Connection, database_id: int, values: TableValues) -> int:
 
 def change(tx: Connection, table_id: int, database_id: int, values: TableValues) -> None:
     """Replaces what is kept of a table. The commit raises store.Conflict if its new name is taken."""
-    _CHANGE.put_off(tx, {"table_id": table_id, "database_id": database_id, **values.columns()})
+    put_off(tx, [_CHANGE], {"table_id": table_id, "database_id": database_id, **values.columns()})
 
 
 _WRITTEN = (
@@ -344,6 +344,11 @@ def touch(tx: Connection, table_id: int, *, after: Sequence[Call] = ()) -> int:
     `after`: what changes it, executed before and in the same message.
     """
     return int(_TOUCH.first(tx, {"table_id": table_id}, after=after).version)
+
+
+def touch_with_commit(tx: Connection, table_id: int) -> None:
+    """As `touch`, in the message of the commit, which waits if somebody else holds the table."""
+    put_off(tx, [_TOUCH], {"table_id": table_id})
 
 
 def remove(tx: Connection, table_ids: Sequence[int]) -> None:

@@ -37,7 +37,7 @@ from sqlalchemy.dialects.postgresql import array
 
 from metastore.store.engine import bulk
 from metastore.store.engine.names import DatabaseName, TableName
-from metastore.store.engine.prepared import Prepared, execute_all
+from metastore.store.engine.prepared import Prepared, put_off
 from metastore.store.schema.transactions import lock_components, locks
 
 NO_TRANSACTION = 0
@@ -218,7 +218,7 @@ _BLOCKER = Prepared(_blocker())
 
 def acquire(tx: Connection, lock_id: int) -> None:
     """A waiting lock is had from now on."""
-    execute_all(tx, _ACQUISITION, {"lock_id": lock_id})
+    put_off(tx, _ACQUISITION, {"lock_id": lock_id})
 
 
 _ACQUISITION = (

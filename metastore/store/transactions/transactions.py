@@ -36,7 +36,7 @@ from sqlalchemy import (
 )
 
 from metastore.store.engine.names import TableName
-from metastore.store.engine.prepared import Prepared, execute_all
+from metastore.store.engine.prepared import Prepared, put_off
 from metastore.store.schema.transactions import (
     completed_components,
     counters,
@@ -145,7 +145,8 @@ def continue_at(tx: Connection, following: int) -> None:
 
 def add(tx: Connection, ids: Iterable[int], *, type: int, user: str, host: str) -> None:
     """Adds open transactions."""
-    _ADD.execute(tx, {"ids": list(ids), "state": State.OPEN.value, "type": type, "user_name": user, "host": host})
+    values = {"ids": list(ids), "state": State.OPEN.value, "type": type, "user_name": user, "host": host}
+    put_off(tx, [_ADD], values)
 
 
 _ADD = Prepared(
@@ -238,7 +239,7 @@ def end(tx: Connection, ids: Iterable[int], state: State, *, commit_id: int | No
     The records of what a committed transaction writes and rebuilds are removed. Those of an aborted one stay.
     """
     values = {"ids": list(ids), "state": state.value, "open": State.OPEN.value, "commit_id": commit_id}
-    execute_all(tx, (*(_FINISHED if state is State.COMMITTED else ()), *_ENDED), values)
+    put_off(tx, (*(_FINISHED if state is State.COMMITTED else ()), *_ENDED), values)
 
 
 _FINISHED = (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, text
 
 from metastore.store.engine.names import DatabaseName, TableName
-from metastore.store.engine.prepared import Prepared, execute_all
+from metastore.store.engine.prepared import Prepared, put_off
 from metastore.store.schema.transactions import (
     compaction_metrics,
     compactions,
@@ -50,22 +50,22 @@ _RENAME_PARTITION = [
 
 def forget_tables(tx: Connection, database: DatabaseName, names: Sequence[str]) -> None:
     """Tables are gone: others of their names begin anew."""
-    execute_all(tx, _FORGET_TABLES, {**database._asdict(), "tables": list(names)})
+    put_off(tx, _FORGET_TABLES, {**database._asdict(), "tables": list(names)})
 
 
 def forget_partitions(tx: Connection, name: TableName, partitions: Sequence[str]) -> None:
     """Partitions are gone."""
-    execute_all(tx, _FORGET_PARTITIONS, {**name._asdict(), "partitions": list(partitions)})
+    put_off(tx, _FORGET_PARTITIONS, {**name._asdict(), "partitions": list(partitions)})
 
 
 def rename_table(tx: Connection, old: TableName, new: TableName) -> None:
     """A table has another name; its write ids go on. What was noted under that name was of no table."""
     forget_tables(tx, new.of_database, [new.table])
     values = {f"new_{field}": value for field, value in new._asdict().items()}
-    execute_all(tx, _RENAME_TABLE, {**old._asdict(), **values})
+    put_off(tx, _RENAME_TABLE, {**old._asdict(), **values})
 
 
 def rename_partition(tx: Connection, name: TableName, old: str, new: str) -> None:
     """A partition has another name. What was noted under that name was of no partition."""
     forget_partitions(tx, name, [new])
-    execute_all(tx, _RENAME_PARTITION, {**name._asdict(), "old": old, "new": new})
+    put_off(tx, _RENAME_PARTITION, {**name._asdict(), "old": old, "new": new})

@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, text
 
 from metastore.store.engine.database import Conflict, Database
 from metastore.store.engine.joined_messages import JoiningConnection, JoiningCursor
-from metastore.store.engine.prepared import Prepared
+from metastore.store.engine.prepared import Prepared, put_off
 
 INSERT = Prepared(text("INSERT INTO kept VALUES (:value)").bindparams(bindparam("value")))
 COUNT = Prepared(text("SELECT count(*) FROM kept"))
@@ -163,10 +163,10 @@ def test_without_autocommit_it_is_the_drivers(url: str) -> None:
 
 def test_a_conflict_of_the_last_statement_is_raised_by_the_block(database: Database, url: str) -> None:
     with database.write() as tx:
-        INSERT.put_off(tx, {"value": 1})
+        put_off(tx, [INSERT], {"value": 1})
     with pytest.raises(Conflict), database.write() as tx:
         COUNT.scalar(tx)
-        INSERT.put_off(tx, {"value": 1})
+        put_off(tx, [INSERT], {"value": 1})
     with database.write() as tx:
         assert COUNT.scalar(tx) == 1
     assert kept(url) == [1]
@@ -224,7 +224,7 @@ def test_random_transactions(shared_database: Database, transactions: list[tuple
                     if step == "prepared":
                         INSERT.execute(tx, {"value": value})
                     elif step == "put off":
-                        INSERT.put_off(tx, {"value": value})
+                        put_off(tx, [INSERT], {"value": value})
                     elif step == "savepoint":
                         with tx.begin_nested():
                             tx.execute(WRITES, {"value": value})
