@@ -651,6 +651,7 @@ struct ServiceFactsRequest {
   5: optional i32 keepCommits           // of a clean, one of the three at most
   6: optional i32 keepHours
   7: optional i32 keepVersions
+  8: optional bool shared               // whether something else lies in the table's directory or around it
 }
 
 struct PendingPlan {
@@ -696,6 +697,7 @@ struct ServiceFacts {
   29: optional i64 unpublishedPartitions   // of a keyed table: that a publish would give Hive now
   30: optional i64 unpublishedCommits      // completed since the position that Hive sees of the oldest of them
   31: optional i64 orphansRemovedAt        // end of the latest job that removed orphan files
+  32: optional bool shared                 // if it was asked for
 }
 
 struct RecordDecisionsRequest {

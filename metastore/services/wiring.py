@@ -429,7 +429,7 @@ def _table_services(parts: _Parts, table: _Table) -> _TableServices:
     database, tables = parts.database, table["tables"]
     heartbeat_seconds = parts.settings.instant_heartbeat_seconds
     return _TableServices(
-        table_looks=TableLooks(database, tables),
+        table_looks=TableLooks(database, tables, parts.deletable),
         job_queue=JobQueue(database, tables, heartbeat_seconds=heartbeat_seconds),
     )
 

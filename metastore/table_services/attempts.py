@@ -26,7 +26,7 @@ from metastore.table_services.facts import Facts
 from metastore.table_services.hudi import is_hudi
 from metastore.table_services.hudi_executor import HudiExecutor, RunElsewhere
 from metastore.table_services.hudi_executor import WritersWon as HudisWritersWon
-from metastore.table_services.iceberg import is_iceberg
+from metastore.table_services.iceberg import UnreadableMetadata, is_iceberg, why_not_alone
 from metastore.table_services.iceberg_executor import IcebergExecutor, WritersWon
 from metastore.table_services.policy import (
     BadPolicy,
@@ -59,7 +59,7 @@ MAX_CLEANS = 100
 LOG_CHARACTERS = 20_000
 
 _TIMES = 3
-_HOPELESS = (NotKeyed, NotClusterable, BadPolicy, ValueError)
+_HOPELESS = (NotKeyed, NotClusterable, BadPolicy, UnreadableMetadata, ValueError)
 
 log = structlog.get_logger(__name__)
 
@@ -197,11 +197,14 @@ class Attempt:
 
     def _procedure(self, facts: Facts) -> Ended:
         """Iceberg's own services: they have no plans, and each commit of theirs is one of Iceberg's."""
-        if self.job.action not in (CLEAN, CLUSTERING):
-            self._say(f"an Iceberg table has no {self.job.action}: submit {CLUSTERING} or {CLEAN}")
+        if self.job.action not in (CLEAN, CLUSTERING, ORPHANS):
+            self._say(f"an Iceberg table has no {self.job.action}: submit {CLUSTERING}, {CLEAN} or {ORPHANS}")
             return Ended("failed", "error")
         if self._iceberg is None:
             return Ended("pending", "busy", WHILE_BUSY)
+        if self.job.action == ORPHANS and (reason := why_not_alone(self._facts(shared=True))) is not None:
+            self._say(f"no orphan file is deleted: {reason}")
+            return Ended("failed", "error")
         try:
             self._say(self._iceberg.run(self.job, facts, self._policy(facts), self._stop))
         except WritersWon as lost:
@@ -373,9 +376,12 @@ class Attempt:
         assert self.job.table is not None
         return self._client.table(self.job.table)
 
-    def _facts(self) -> Facts:
-        """What is known of the table now, but for what a policy asks. Raises NoSuchObjectException."""
-        request = ServiceFactsRequest(table=self.job.table)
+    def _facts(self, *, shared: bool = False) -> Facts:
+        """What is known of the table now, but for what a policy asks. Raises NoSuchObjectException.
+
+        `shared`: also whether its directory is another's, too.
+        """
+        request = ServiceFactsRequest(table=self.job.table, shared=shared or None)
         return Facts.of(self._client.call(lambda client: client.lake_service_facts(request)))
 
     def _policy(self, facts: Facts) -> Policy:

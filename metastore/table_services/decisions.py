@@ -70,7 +70,7 @@ def decide(facts: Facts, policy: Policy) -> list[Decision]:
     if facts.keyed and policy.publishing.commits is not None:
         found.append(_publishing(facts, policy.publishing.commits))
     if policy.orphans.enabled:
-        found.append(_removing_orphans(facts, policy.orphans))
+        found.append(removing_orphans(facts, policy.orphans))
     return [*_plans(facts, policy), *unless_held(found, facts, policy)]
 
 
@@ -293,7 +293,8 @@ def _cleaning(facts: Facts, policy: CleaningPolicy) -> Decision:
     )
 
 
-def _removing_orphans(facts: Facts, policy: OrphansPolicy) -> Decision:
+def removing_orphans(facts: Facts, policy: OrphansPolicy) -> Decision:
+    """Whether it is time to look for orphan files: the figures don't say whether there are any."""
     last = facts.orphans_removed_at
     figures = {"hours": policy.hours, "removed": last}
     if last is not None and last + policy.every > facts.now:

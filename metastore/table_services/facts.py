@@ -67,6 +67,7 @@ class Facts:
     unpublished_partitions: int = 0
     unpublished_commits: int = 0
     orphans_removed_at: int | None = None
+    shared: bool | None = None
     plans: Sequence[Plan] = ()
     jobs: Sequence[Job] = ()
 
@@ -103,6 +104,7 @@ class Facts:
             unpublished_partitions=given.unpublishedPartitions or 0,
             unpublished_commits=given.unpublishedCommits or 0,
             orphans_removed_at=given.orphansRemovedAt,
+            shared=given.shared,
             plans=[_plan(each) for each in given.plans or ()],
             jobs=[_job(each) for each in given.jobs or ()],
         )

@@ -76,6 +76,20 @@ def metadata_of(parameters: Mapping[str, str], location: str) -> Mapping[str, An
     return found
 
 
+def why_not_alone(facts: Facts) -> str | None:
+    """Why orphan files can't be told from others' in a table's directory; None if they can. Raises UnreadableMetadata.
+
+    `facts.shared` must have been asked for. What is listed is the place that the metastore knows of, so Iceberg's own
+    metadata must not have another.
+    """
+    if facts.shared is not False:
+        return f"{facts.location} holds, or lies in, the directory of another table, partition or database"
+    place = str(metadata_of(facts.parameters, facts.location).get("location", ""))
+    if place.rstrip("/") != facts.location.rstrip("/"):
+        return f"Iceberg's metadata says that the table lies at {place!r}, and the metastore {facts.location!r}"
+    return None
+
+
 def figures_of(metadata: Mapping[str, Any]) -> Figures:
     """What a metadata file says of its snapshots. Raises UnreadableMetadata for one of another form."""
     try:
@@ -102,10 +116,11 @@ def figures_of(metadata: Mapping[str, Any]) -> Figures:
 
 
 def decide(facts: Facts, policy: Policy, figures: Figures) -> list[Decision]:
-    """What is due for an Iceberg table: rewriting its small files, and expiring snapshots."""
-    return decisions.unless_held(
-        [_rewriting(facts, policy.clustering, figures), _expiry(facts, policy.cleaning, figures)], facts, policy
-    )
+    """What is due for an Iceberg table: rewriting small files, expiring snapshots, and removing orphan files."""
+    found = [_rewriting(facts, policy.clustering, figures), _expiry(facts, policy.cleaning, figures)]
+    if policy.orphans.enabled:
+        found.append(decisions.removing_orphans(facts, policy.orphans))
+    return decisions.unless_held(found, facts, policy)
 
 
 def unread(error: UnreadableMetadata) -> list[Decision]:

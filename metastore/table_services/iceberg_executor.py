@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from metastore.table_services.decisions import HOUR
+from metastore.table_services.decisions import HOUR, ORPHANS
 from metastore.table_services.facts import Facts
 from metastore.table_services.policy import Policy
 from metastore.table_services.spark_submit import SparkSubmit, SubmissionFailed
@@ -36,7 +36,7 @@ class IcebergExecutor:
     def run(self, job: ServiceJob, facts: Facts, policy: Policy, stop: threading.Event) -> str:
         """Does to a table what a job says, to its end. Returns a log. Raises Stopped, SubmissionFailed, WritersWon."""
         cleaning = policy.cleaning
-        older_than = facts.now if cleaning.hours is None else facts.now - cleaning.hours * HOUR
+        hours = policy.orphans.hours if job.action == ORPHANS else cleaning.hours or 0
         database, _, table = facts.table.partition(".")
         arguments = {
             "uri": self._uri,
@@ -44,8 +44,9 @@ class IcebergExecutor:
             "table": table,
             "action": job.action or "",
             "target-file-bytes": policy.clustering.target_file_bytes,
-            "older-than": older_than,
+            "older-than": facts.now - hours * HOUR,
             "retain-last": cleaning.commits or 1,
+            "location": facts.location,
         }
         # Ids of jobs are unique within a metastore; the time tells those of several on a host apart.
         prefix = f"tms-job{job.id}.{job.enqueuedAt}-"

@@ -1,6 +1,8 @@
 """Iceberg's tables under the table management service: its own actions, in a session of its own, real."""
 
+import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,11 +19,13 @@ from tests.support.waiting import wait_until
 COMMITS = 8
 PROPERTIES = (
     "'clustering.fewer-files' = '5', 'clean.commits-retained' = '2', 'clean.files' = '3',"
-    " 'write.distribution-mode' = 'none'"
+    " 'write.distribution-mode' = 'none', 'orphans.enabled' = 'true'"
 )
 
 
-def test_small_files_are_rewritten_and_snapshots_expire(class_path: Callable[..., list[Path]], tmp_path: Path) -> None:
+def test_files_are_rewritten_snapshots_expire_and_orphans_go(
+    class_path: Callable[..., list[Path]], tmp_path: Path
+) -> None:
     require("3.5")
     (jar,) = class_path(RUNTIME)
     home = Path(LINES["3.5"]).parent.parent
@@ -47,14 +51,22 @@ def test_small_files_are_rewritten_and_snapshots_expire(class_path: Callable[...
         with SparkSession("3.5", server.uri, warehouse, tmp_path / "spark", **settings) as spark:
             spark.sql("CREATE DATABASE lake.shop")
             spark.sql(f"CREATE TABLE lake.shop.orders (id INT, dt STRING) USING iceberg TBLPROPERTIES ({PROPERTIES})")
+            data = Path(warehouse) / "shop.db" / "orders" / "data"
+            data.mkdir(exist_ok=True)
+            old, young = data / "old.parquet", data / "young.parquet"
+            for file, hours in ((old, 100), (young, 10)):
+                file.write_bytes(b"left by a writer that failed")
+                os.utime(file, (time.time() - hours * 3600,) * 2)
             serving.start()
             try:
                 for number in range(COMMITS):
                     spark.sql(f"INSERT INTO lake.shop.orders VALUES ({number}, 'a')")
-                wait_until(lambda: done(client) >= {"clustering", "clean"}, 300, "both services")
+                wait_until(lambda: done(client) >= {"clustering", "clean", "orphans"}, 300, "all services")
             finally:
                 service.stop()
                 serving.join(60)
+            assert not old.exists()
+            assert young.exists(), "its writer may still be at work"
             assert sorted(spark.column("SELECT id FROM lake.shop.orders")) == list(range(COMMITS))
             files = spark.sql("SELECT count(*) FROM lake.shop.orders.files")
             snapshots = spark.sql("SELECT count(*) FROM lake.shop.orders.snapshots")

@@ -16,6 +16,7 @@ from metastore.table_services.iceberg import (
     figures_of,
     is_iceberg,
     metadata_of,
+    why_not_alone,
 )
 from metastore.table_services.policy import policy_of
 
@@ -80,6 +81,29 @@ def test_old_snapshots_expire() -> None:
     assert decided(metadata(*appends(30)), clean__versions_retained="1")["clean"] is None
     again = decide(FACTS, policy_of({"clean.hours-retained": "90"}), figures_of(metadata(*appends(30))))[1].again_at
     assert again == NOW + HOUR, "time alone makes it due"
+
+
+def test_orphans_are_looked_for_if_wanted() -> None:
+    document = metadata(*appends(3))
+    assert "orphans" not in decided(document)
+    assert decided(document, orphans__enabled="true")["orphans"] == "orphans"
+    for hours, action in ((100, None), (200, "orphans")):
+        facts = replace(FACTS, orphans_removed_at=NOW - hours * HOUR)
+        assert decided(document, facts, orphans__enabled="true")["orphans"] == action
+
+
+def test_orphans_are_left_where_another_table_may_have_put_them(tmp_path: Path) -> None:
+    table = tmp_path / "orders"
+    file = table / "metadata" / "00001-a.metadata.json"
+    file.parent.mkdir(parents=True)
+    parameters = {"metadata_location": str(file)}
+    facts = replace(FACTS, parameters=parameters, location=str(table), shared=False)
+    file.write_text(json.dumps({"location": f"{table}/"}))
+    assert why_not_alone(facts) is None
+    assert "another table" in (why_not_alone(replace(facts, shared=True)) or "")
+    assert why_not_alone(replace(facts, shared=None)) is not None, "it wasn't asked for"
+    file.write_text(json.dumps({"location": str(tmp_path)}))
+    assert str(tmp_path) in (why_not_alone(facts) or "")
 
 
 def test_a_pause_holds_here_too() -> None:

@@ -1,7 +1,9 @@
 """What the table management service asks about tables, and what it decided of them."""
 
 from metastore.formats.keyed_table import TOMBSTONES
+from metastore.services.files.deletable import Deletable
 from metastore.services.instants.keyed_tables import definition_of, is_keyed
+from metastore.services.instants.paths import base_of
 from metastore.services.model import hive_objects
 from metastore.services.snapshot.service import cleanable
 from metastore.services.table.service import TableService
@@ -19,7 +21,8 @@ from metastore.store.table.tables import TableRow
 from metastore.store.table_services import decisions, facts, jobs
 from metastore.store.table_services.decisions import DecisionRow
 from metastore.store.timeline import instants
-from metastore.wire.hive import InvalidOperationException
+from metastore.warehouse import WarehouseError
+from metastore.wire.hive import InvalidOperationException, MetaException
 from metastore.wire.lake import (
     PendingPlan,
     RecordDecisionsRequest,
@@ -58,12 +61,16 @@ LATEST_TIME = 1 << 50
 class TableLooks:
     """Facts about tables, decisions, and tables that are due. Each call is one transaction."""
 
-    def __init__(self, database: Database, tables: TableService) -> None:
+    def __init__(self, database: Database, tables: TableService, deletable: Deletable) -> None:
         self._database = database
         self._tables = tables
+        self._deletable = deletable
 
     def facts(self, request: ServiceFactsRequest) -> ServiceFacts:
-        """All that decisions about a table are made from. Raises NoSuchObjectException, InvalidOperationException."""
+        """All that decisions about a table are made from.
+
+        Raises NoSuchObjectException, InvalidOperationException, MetaException.
+        """
         sizes = (request.smallFileBytes, request.targetFileBytes)
         small_below, target = (_checked_size(each) for each in sizes)
         keeps = _checked_keeps(request)
@@ -113,11 +120,21 @@ class TableLooks:
                 cleanBytes=sum(each.size for each in clean) + sum(each.size or 0 for each in expired),
                 oldestSupersededAt=None if superseded_at is None else facts.completed_at(tx, row.id, superseded_at),
                 orphansRemovedAt=jobs.last_success(tx, row.id, ORPHANS),
+                shared=self._is_shared(tx, row) if request.shared else None,
                 plans=[PendingPlan(*each) for each in facts.plans(tx, row.id, MAX_PLANS)],
                 jobs=[
                     to_thrift_job(each) for each in jobs.listing(tx, table_id=row.id, limit=MAX_JOBS, latest_first=True)
                 ],
             )
+
+    def _is_shared(self, tx: Transaction, row: TableRow) -> bool:
+        """Whether a file in the table's directory may be another's. Raises MetaException if the storage fails."""
+        if row.location is None:
+            return False
+        try:
+            return self._deletable.overlapping(tx, base_of(row.location), besides=row.id) is not None
+        except WarehouseError as error:
+            raise MetaException(str(error)) from None
 
     def record(self, request: RecordDecisionsRequest) -> list[ServiceJob]:
         """Stores decisions about a table and enqueues jobs, in one transaction. Returns the table's pending jobs.

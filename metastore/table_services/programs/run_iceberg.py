@@ -9,12 +9,14 @@ import sys
 from typing import Any
 
 CATALOG = "lake"
+SHOWN = 1_000
+"""Deleted orphan files that are named."""
 
 
 def main() -> int:
     """Runs the service that the command line names."""
     parser = argparse.ArgumentParser(description="Runs one service of an Iceberg table.")
-    for name in ("uri", "database", "table", "action", "tag"):
+    for name in ("uri", "database", "table", "location", "action", "tag"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--target-file-bytes", type=int, required=True)
     parser.add_argument("--older-than", type=int, required=True, help="milliseconds since 1970")
@@ -52,6 +54,10 @@ def run(spark: Any, given: argparse.Namespace) -> str:
     if given.action == "clean":
         found = actions.expireSnapshots(table).expireOlderThan(given.older_than).retainLast(given.retain_last).execute()
         return f"{found.deletedDataFilesCount()} data files and {found.deletedManifestsCount()} manifests deleted"
+    if given.action == "orphans":
+        searched = actions.deleteOrphanFiles(table).location(given.location).olderThan(given.older_than)
+        removed = list(searched.execute().orphanFileLocations())
+        return "\n".join([f"{len(removed)} orphan files deleted", *removed[:SHOWN]])
     rewriting = actions.rewriteDataFiles(table).binPack().option("min-input-files", "2")
     found = rewriting.option("target-file-size-bytes", str(given.target_file_bytes)).execute()
     if found.rewrittenDataFilesCount():

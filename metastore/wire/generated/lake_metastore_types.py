@@ -859,11 +859,11 @@ class ServiceDecision(Struct):
 
 
 class ServiceFactsRequest(Struct):
-    __slots__ = ('table', 'smallFileBytes', 'targetFileBytes', 'order', 'keepCommits', 'keepHours', 'keepVersions', 'unknown')
+    __slots__ = ('table', 'smallFileBytes', 'targetFileBytes', 'order', 'keepCommits', 'keepHours', 'keepVersions', 'shared', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, smallFileBytes: int | None = None, targetFileBytes: int | None = None, order: bytes | None = None, keepCommits: int | None = None, keepHours: int | None = None, keepVersions: int | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, smallFileBytes: int | None = None, targetFileBytes: int | None = None, order: bytes | None = None, keepCommits: int | None = None, keepHours: int | None = None, keepVersions: int | None = None, shared: bool | None = None) -> None:
         self.table = table
         self.smallFileBytes = smallFileBytes
         self.targetFileBytes = targetFileBytes
@@ -871,6 +871,7 @@ class ServiceFactsRequest(Struct):
         self.keepCommits = keepCommits
         self.keepHours = keepHours
         self.keepVersions = keepVersions
+        self.shared = shared
 
 
 class PendingPlan(Struct):
@@ -889,11 +890,11 @@ class PendingPlan(Struct):
 
 
 class ServiceFacts(Struct):
-    __slots__ = ('table', 'now', 'position', 'parameters', 'databaseParameters', 'inputFormat', 'keyed', 'paused', 'logFiles', 'logBytes', 'logGroups', 'mergedBytes', 'oldestLogAt', 'deltaCommits', 'smallFiles', 'smallBytes', 'smallBecome', 'unorderedFiles', 'unorderedBytes', 'baseFiles', 'baseBytes', 'cleanFiles', 'cleanBytes', 'oldestSupersededAt', 'plans', 'jobs', 'resumedAt', 'location', 'unpublishedPartitions', 'unpublishedCommits', 'orphansRemovedAt', 'unknown')
+    __slots__ = ('table', 'now', 'position', 'parameters', 'databaseParameters', 'inputFormat', 'keyed', 'paused', 'logFiles', 'logBytes', 'logGroups', 'mergedBytes', 'oldestLogAt', 'deltaCommits', 'smallFiles', 'smallBytes', 'smallBecome', 'unorderedFiles', 'unorderedBytes', 'baseFiles', 'baseBytes', 'cleanFiles', 'cleanBytes', 'oldestSupersededAt', 'plans', 'jobs', 'resumedAt', 'location', 'unpublishedPartitions', 'unpublishedCommits', 'orphansRemovedAt', 'shared', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'now', 'position', 'parameters', 'databaseParameters', 'inputFormat', 'keyed', 'logFiles', 'logBytes', 'logGroups', 'mergedBytes', 'deltaCommits', 'smallFiles', 'smallBytes', 'smallBecome', 'unorderedFiles', 'unorderedBytes', 'baseFiles', 'baseBytes', 'cleanFiles', 'cleanBytes', 'plans', 'jobs',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, now: int | None = None, position: int | None = None, parameters: dict[str, str] | None = None, databaseParameters: dict[str, str] | None = None, inputFormat: str | None = None, keyed: bool | None = None, paused: str | None = None, logFiles: int | None = None, logBytes: int | None = None, logGroups: int | None = None, mergedBytes: int | None = None, oldestLogAt: int | None = None, deltaCommits: int | None = None, smallFiles: int | None = None, smallBytes: int | None = None, smallBecome: int | None = None, unorderedFiles: int | None = None, unorderedBytes: int | None = None, baseFiles: int | None = None, baseBytes: int | None = None, cleanFiles: int | None = None, cleanBytes: int | None = None, oldestSupersededAt: int | None = None, plans: list[PendingPlan] | None = None, jobs: list[ServiceJob] | None = None, resumedAt: int | None = None, location: str | None = None, unpublishedPartitions: int | None = None, unpublishedCommits: int | None = None, orphansRemovedAt: int | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, now: int | None = None, position: int | None = None, parameters: dict[str, str] | None = None, databaseParameters: dict[str, str] | None = None, inputFormat: str | None = None, keyed: bool | None = None, paused: str | None = None, logFiles: int | None = None, logBytes: int | None = None, logGroups: int | None = None, mergedBytes: int | None = None, oldestLogAt: int | None = None, deltaCommits: int | None = None, smallFiles: int | None = None, smallBytes: int | None = None, smallBecome: int | None = None, unorderedFiles: int | None = None, unorderedBytes: int | None = None, baseFiles: int | None = None, baseBytes: int | None = None, cleanFiles: int | None = None, cleanBytes: int | None = None, oldestSupersededAt: int | None = None, plans: list[PendingPlan] | None = None, jobs: list[ServiceJob] | None = None, resumedAt: int | None = None, location: str | None = None, unpublishedPartitions: int | None = None, unpublishedCommits: int | None = None, orphansRemovedAt: int | None = None, shared: bool | None = None) -> None:
         self.table = table
         self.now = now
         self.position = position
@@ -925,6 +926,7 @@ class ServiceFacts(Struct):
         self.unpublishedPartitions = unpublishedPartitions
         self.unpublishedCommits = unpublishedCommits
         self.orphansRemovedAt = orphansRemovedAt
+        self.shared = shared
 
 
 class RecordDecisionsRequest(Struct):
@@ -1089,9 +1091,9 @@ ReaderLease.thrift_spec = f(None, (1, 'id', 11, 'UTF8'), (2, 'table', 12, [Table
 ServiceJob.thrift_spec = f(None, (1, 'id', 10, None), (2, 'table', 12, [TableReference, None]), (3, 'action', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'instant', 11, 'UTF8'), (6, 'reason', 11, 'UTF8'), (7, 'gain', 4, None), (8, 'cost', 4, None), (9, 'priority', 8, None), (10, 'attempts', 8, None), (11, 'failures', 8, None), (12, 'worker', 11, 'UTF8'), (13, 'enqueuedAt', 10, None), (14, 'startedAt', 10, None), (15, 'finishedAt', 10, None), (16, 'notBefore', 10, None), (17, 'outcome', 11, 'UTF8'), (18, 'log', 11, 'UTF8'), (19, 'stopping', 2, None), (20, 'windows', 11, 'UTF8'), (21, 'bytes', 10, None))
 JobRequest.thrift_spec = f(None, (1, 'action', 11, 'UTF8'), (2, 'instant', 11, 'UTF8'), (3, 'reason', 11, 'UTF8'), (4, 'gain', 4, None), (5, 'cost', 4, None), (6, 'priority', 8, None), (7, 'windows', 11, 'UTF8'), (8, 'bytes', 10, None))
 ServiceDecision.thrift_spec = f(None, (1, 'tableService', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'reason', 11, 'UTF8'), (4, 'figures', 11, 'UTF8'), (5, 'gain', 4, None), (6, 'cost', 4, None), (7, 'decidedAt', 10, None), (8, 'position', 10, None))
-ServiceFactsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'smallFileBytes', 10, None), (3, 'targetFileBytes', 10, None), (4, 'order', 11, 'BINARY'), (5, 'keepCommits', 8, None), (6, 'keepHours', 8, None), (7, 'keepVersions', 8, None))
+ServiceFactsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'smallFileBytes', 10, None), (3, 'targetFileBytes', 10, None), (4, 'order', 11, 'BINARY'), (5, 'keepCommits', 8, None), (6, 'keepHours', 8, None), (7, 'keepVersions', 8, None), (8, 'shared', 2, None))
 PendingPlan.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'fileGroups', 10, None), (6, 'jobState', 11, 'UTF8'), (7, 'jobFinishedAt', 10, None))
-ServiceFacts.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'now', 10, None), (3, 'position', 10, None), (4, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (5, 'databaseParameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (6, 'inputFormat', 11, 'UTF8'), (7, 'keyed', 2, None), (8, 'paused', 11, 'UTF8'), (9, 'logFiles', 10, None), (10, 'logBytes', 10, None), (11, 'logGroups', 10, None), (12, 'mergedBytes', 10, None), (13, 'oldestLogAt', 10, None), (14, 'deltaCommits', 10, None), (15, 'smallFiles', 10, None), (16, 'smallBytes', 10, None), (17, 'smallBecome', 10, None), (18, 'unorderedFiles', 10, None), (19, 'unorderedBytes', 10, None), (20, 'baseFiles', 10, None), (21, 'baseBytes', 10, None), (22, 'cleanFiles', 10, None), (23, 'cleanBytes', 10, None), (24, 'oldestSupersededAt', 10, None), (25, 'plans', 15, (12, [PendingPlan, None], False)), (26, 'jobs', 15, (12, [ServiceJob, None], False)), (27, 'resumedAt', 10, None), (28, 'location', 11, 'UTF8'), (29, 'unpublishedPartitions', 10, None), (30, 'unpublishedCommits', 10, None), (31, 'orphansRemovedAt', 10, None))
+ServiceFacts.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'now', 10, None), (3, 'position', 10, None), (4, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (5, 'databaseParameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (6, 'inputFormat', 11, 'UTF8'), (7, 'keyed', 2, None), (8, 'paused', 11, 'UTF8'), (9, 'logFiles', 10, None), (10, 'logBytes', 10, None), (11, 'logGroups', 10, None), (12, 'mergedBytes', 10, None), (13, 'oldestLogAt', 10, None), (14, 'deltaCommits', 10, None), (15, 'smallFiles', 10, None), (16, 'smallBytes', 10, None), (17, 'smallBecome', 10, None), (18, 'unorderedFiles', 10, None), (19, 'unorderedBytes', 10, None), (20, 'baseFiles', 10, None), (21, 'baseBytes', 10, None), (22, 'cleanFiles', 10, None), (23, 'cleanBytes', 10, None), (24, 'oldestSupersededAt', 10, None), (25, 'plans', 15, (12, [PendingPlan, None], False)), (26, 'jobs', 15, (12, [ServiceJob, None], False)), (27, 'resumedAt', 10, None), (28, 'location', 11, 'UTF8'), (29, 'unpublishedPartitions', 10, None), (30, 'unpublishedCommits', 10, None), (31, 'orphansRemovedAt', 10, None), (32, 'shared', 2, None))
 RecordDecisionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'position', 10, None), (3, 'decisions', 15, (12, [ServiceDecision, None], False)), (4, 'jobs', 15, (12, [JobRequest, None], False)), (5, 'lookAgainAt', 10, None))
 ListJobsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'states', 15, (11, 'UTF8', False)), (3, 'limit', 8, None), (4, 'latestFirst', 2, None), (5, 'withLogs', 2, None))
 ListJobsResponse.thrift_spec = f(None, (1, 'jobs', 15, (12, [ServiceJob, None], False)), (2, 'now', 10, None))
