@@ -618,6 +618,7 @@ struct ServiceJob {
   19: required bool stopping            // whoever runs it is asked to stop
   20: optional string windows           // when it may run; unset: at any time
   21: optional i64 bytes                // that it reads
+  22: optional string pool              // of which so many run at a time
 }
 
 struct JobRequest {
@@ -629,6 +630,7 @@ struct JobRequest {
   6: optional i32 priority
   7: optional string windows
   8: optional i64 bytes
+  9: optional string pool               // unset: the pool of the job that waits for the same, if one does
 }
 
 struct ServiceDecision {
@@ -727,6 +729,7 @@ struct TakeJobRequest {
   3: required list<i64> jobs            // the first of them that can be taken
   4: required i32 leaseSeconds          // until then without a heartbeat it counts as lost
   5: optional map<string, i32> quotas   // how many jobs may run, by database
+  6: optional map<string, i32> poolQuotas   // and by pool
 }
 
 struct TakeJobResponse {

@@ -249,6 +249,7 @@ def _as_json(job: "ServiceJob", *, logs: bool = False) -> dict[str, Any]:
         "failures": job.failures,
         "outcome": job.outcome,
         "priority": job.priority,
+        "pool": job.pool,
         "windows": job.windows,
         "worker": job.worker,
         **({"log": job.log} if logs else {}),

@@ -104,6 +104,14 @@ def defaults_option(command: Command) -> Command:
     callback=_quotas,
     help="Jobs of a database at a time, of all services together.",
 )
+@click.option(
+    "--pool-quota",
+    "pool_quotas",
+    multiple=True,
+    metavar="POOL=N",
+    callback=_quotas,
+    help="Jobs of a pool at a time, which is what table-services.pool of their tables says.",
+)
 @defaults_option
 @click.option("--spark-option", "spark_options", multiple=True, metavar="TEXT", help="Of spark-submit, one word each.")
 @click.option(
@@ -147,6 +155,7 @@ def run_services(
     ranking: "Ranking",
     policy: str | None,
     quotas: dict[str, int],
+    pool_quotas: dict[str, int],
     defaults: dict[str, str],
     spark_options: tuple[str, ...],
     iceberg_jars: str | None,
@@ -173,6 +182,7 @@ def run_services(
     from metastore.server import logging
 
     try:
+        from metastore.table_services.scheduling import Quotas
         from metastore.table_services.service import Options, Service
     except ImportError as error:
         raise UserError(f"{error.name} is missing: pip install 'lake-metastore[arrow]', or [spark]") from None
@@ -188,8 +198,8 @@ def run_services(
     logging.configure(log_level, log_format)
     with connect(uri) as client:  # says at once if nobody answers
         client.getStatus()
-    options = Options(slots=slots, ranking=ranking, quotas=quotas, defaults=defaults, lease_seconds=lease_seconds)
-    options = replace(options, order=_order(policy, ranking))
+    options = Options(slots=slots, ranking=ranking, defaults=defaults, lease_seconds=lease_seconds)
+    options = replace(options, quotas=Quotas(quotas, pool_quotas), order=_order(policy, ranking))
     iceberg = _iceberg(uri, iceberg_jars, spark_options)
     hudi = _hudi(uri, hudi_jars, hudi_options, spark_options)
     where = _executor(executor, uri, spark_options, yarn_urls, kubernetes_namespace, pod_template)

@@ -14,7 +14,7 @@ from metastore.table_services.executors import Executor
 from metastore.table_services.hudi_executor import HudiExecutor
 from metastore.table_services.iceberg_executor import IcebergExecutor
 from metastore.table_services.queue import Queue
-from metastore.table_services.scheduling import Ranking, in_order
+from metastore.table_services.scheduling import NO_QUOTAS, Quotas, Ranking, in_order
 from metastore.wire.lake import ServiceJob
 
 LOOK_SECONDS = 1.0
@@ -41,20 +41,20 @@ class Manager:
         *,
         slots: int = 2,
         ranking: Ranking = "fifo",
-        quotas: Mapping[str, int] | None = None,
+        quotas: Quotas = NO_QUOTAS,
         order: Order | None = None,
         iceberg: IcebergExecutor | None = None,
         hudi: HudiExecutor | None = None,
         ended: Callable[[ServiceJob], None] = lambda job: None,
     ) -> None:
-        """`slots`: jobs at a time. `quotas`: jobs at a time by database, of all services. `order`: in place of
-        `ranking`. `iceberg`, `hudi`: for their tables. `ended`: is told how each attempt ended."""
+        """`slots`: jobs at a time. `order`: in place of `ranking`. `iceberg`, `hudi`: for their tables. `ended`: is
+        told how each attempt ended."""
         self._queue = queue
         self._client = client
         self._executor = executor
         self._defaults = defaults
         self._slots = slots
-        self._quotas = quotas or {}
+        self._quotas = quotas
         self._order: Order = order or (lambda jobs, now: in_order(jobs, now, ranking))
         self._iceberg = iceberg
         self._hudi = hudi

@@ -21,6 +21,9 @@ SMALL = 0.75
 
 _UNITS = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 _SIZE = re.compile(r"\s*([0-9]{1,18})\s*([a-z]*)\s*")
+MAX_POOL = 100
+"""Characters of the name of a pool."""
+
 USUAL_ORPHAN_HOURS = 72
 """How old an orphan file is at least, unless a property says something else."""
 
@@ -101,7 +104,10 @@ class OrphansPolicy:
 
 @dataclass(frozen=True)
 class Policy:
-    """What is done to a table. `windows`: by action, the text of when it may be done; None for always."""
+    """What is done to a table. `windows`: by action, the text of when it may be done; None for always.
+
+    `pool`: by whose quota its jobs are bounded; None for no pool's.
+    """
 
     enabled: bool
     priority: int
@@ -111,6 +117,7 @@ class Policy:
     cleaning: CleaningPolicy
     publishing: PublishingPolicy = PublishingPolicy(None)
     orphans: OrphansPolicy = OrphansPolicy(False, USUAL_ORPHAN_HOURS, 7 * 24 * _HOUR)
+    pool: str | None = None
 
 
 def policy_of(*places: Mapping[str, str]) -> Policy:
@@ -139,6 +146,7 @@ def policy_of(*places: Mapping[str, str]) -> Policy:
             hours=given.whole("orphans.hours", USUAL_ORPHAN_HOURS, least=24, most=100_000),
             every=given.duration("orphans.every", 7 * 24 * _HOUR),
         ),
+        pool=given.name("table-services.pool"),
     )
 
 
@@ -205,6 +213,14 @@ class _Given:
     def names(self, name: str) -> tuple[str, ...]:
         found = self.find(name)
         return tuple(each.strip().lower() for each in (found[1] if found else "").split(",") if each.strip())
+
+    def name(self, name: str) -> str | None:
+        def checked(text: str) -> str | None:
+            if len(text) > MAX_POOL:
+                raise ValueError
+            return text.strip().lower() or None
+
+        return self._parsed(name, None, checked, f"a name of at most {MAX_POOL} characters")
 
     def flag(self, name: str, default: bool) -> bool:
         known = {"true": True, "false": False}

@@ -2,12 +2,13 @@
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from metastore.client.lake import LakeClient
 from metastore.table_services.decisions import Decision
 from metastore.table_services.facts import Facts
 from metastore.table_services.policy import Policy
+from metastore.table_services.scheduling import Quotas
 from metastore.wire.lake import (
     FinishJobRequest,
     JobRequest,
@@ -88,14 +89,15 @@ class Queue:
         found: ListJobsResponse = self._client.call(lambda client: client.lake_list_jobs(request))
         return found
 
-    def take(self, jobs: Sequence[int], quotas: Mapping[str, int]) -> ServiceJob | None:
+    def take(self, jobs: Sequence[int], quotas: Quotas) -> ServiceJob | None:
         """Takes the first of some jobs that can run now; None if there is none."""
         request = TakeJobRequest(
             worker=self._worker,
             call=uuid.uuid4().hex,
             jobs=list(jobs[:AT_ONCE]),
             leaseSeconds=self._lease_seconds,
-            quotas=dict(quotas) or None,
+            quotas=dict(quotas.databases) or None,
+            poolQuotas=dict(quotas.pools) or None,
         )
         found: ServiceJob | None = self._client.call(lambda client: client.lake_take_job(request)).job
         return found
@@ -153,5 +155,6 @@ def _job(decision: Decision, policy: Policy | None) -> JobRequest:
         cost=decision.cost,
         priority=policy.priority if policy else 0,
         windows=policy.windows.get(decision.service) if policy else None,
+        pool=policy.pool if policy else None,
         bytes=decision.bytes,
     )

@@ -1,11 +1,22 @@
 """The job scheduler: which pending jobs may start now, and in which order. Pure functions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from metastore.table_services.windows import Windows
 from metastore.wire.lake import ServiceJob
+
+
+class Quotas(NamedTuple):
+    """How many jobs may run at a time, of all services together, by database and by pool."""
+
+    databases: Mapping[str, int]
+    pools: Mapping[str, int]
+
+
+NO_QUOTAS = Quotas(MappingProxyType({}), MappingProxyType({}))
 
 Ranking = Literal["fifo", "gain-per-cost"]
 """In which order jobs are run: as they came, or those first that are worth the most."""

@@ -20,7 +20,7 @@ from metastore.table_services.manager import Manager, Order
 from metastore.table_services.planner import Planner
 from metastore.table_services.queue import Queue
 from metastore.table_services.receiver import Receiver
-from metastore.table_services.scheduling import Ranking
+from metastore.table_services.scheduling import NO_QUOTAS, Quotas, Ranking
 from metastore.table_services.writer_hook import WriterHook
 from metastore.wire.lake import ServiceJob
 
@@ -30,11 +30,11 @@ RETRY_SECONDS = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How a service runs. `defaults`: of policies, by property. `quotas`: running jobs by database, of all services."""
+    """How a service runs. `defaults`: of policies, by property."""
 
     slots: int = 2
     ranking: Ranking = "fifo"
-    quotas: Mapping[str, int] = field(default_factory=dict)
+    quotas: Quotas = NO_QUOTAS
     defaults: Mapping[str, str] = field(default_factory=dict)
     lease_seconds: int = 60
     order: Order | None = None

@@ -79,4 +79,5 @@ def new_job(request: JobRequest) -> NewJob:
         bytes=None if request.bytes is None else check_within("bytes", request.bytes, 0, MAX_BYTES),
         priority=check_within("priority", request.priority or 0, -MAX_PRIORITY, MAX_PRIORITY),
         windows=check_text("windows", request.windows, MAX_WINDOWS),
+        pool=None if request.pool is None else check_name("pool", request.pool).lower(),
     )

@@ -34,7 +34,7 @@ MAX_LISTED_WITH_LOGS = 1_000
 """Jobs in one reply with their logs."""
 
 MAX_TAKEN = 1_000
-"""Jobs of which one is to be taken, and databases with a quota, that one call may name."""
+"""Jobs of which one is to be taken, and databases and pools with a quota, that one call may name."""
 
 MAX_LEASE = 3_600
 """The longest time without a heartbeat after which a running job counts as lost, in seconds."""
@@ -122,7 +122,7 @@ class JobQueue:
         call = limits.check_name("call", request.call)
         wanted = _at_most("jobs", request.jobs or [])
         lease = limits.check_within("leaseSeconds", request.leaseSeconds, 1, MAX_LEASE)
-        quotas = _quotas(request.quotas or {})
+        quotas = jobs.Quotas(_quotas(request.quotas or {}), _quotas(request.poolQuotas or {}))
         with self._database.write() as tx:
             found = jobs.take(tx, wanted, worker, call, lease, quotas)
             return TakeJobResponse(None if found is None else to_thrift_job(_known(tx, found)))

@@ -33,5 +33,6 @@ def to_thrift_job(job: JobRow) -> ServiceJob:
         log=job.log,
         stopping=job.stopping,
         windows=job.windows,
+        pool=job.pool,
         bytes=job.bytes,
     )

@@ -33,6 +33,7 @@ service_jobs = Table(
     Column("bytes", BigInteger, comment="that it reads"),
     Column("priority", Integer, nullable=False, server_default="0"),
     Column("windows", Text, comment="when it may run; NULL: at any time"),
+    Column("pool", Text, comment="by which running jobs are bounded; NULL: none"),
     Column(
         "attempt", Integer, nullable=False, server_default="0", comment="how often it was taken: fences who runs it"
     ),

@@ -58,6 +58,7 @@ class NewJob(NamedTuple):
     bytes: int | None
     priority: int
     windows: str | None
+    pool: str | None
 
 
 class JobRow(NamedTuple):
@@ -74,6 +75,7 @@ class JobRow(NamedTuple):
     bytes: int | None
     priority: int
     windows: str | None
+    pool: str | None
     attempt: int
     failures: int
     worker: str | None
@@ -107,6 +109,7 @@ def _rows(with_logs: bool) -> Select[Any]:
             c.bytes,
             c.priority,
             c.windows,
+            c.pool,
             c.attempt,
             c.failures,
             c.worker,
@@ -178,6 +181,7 @@ def enqueue(tx: Connection, table_id: int, job: NewJob, *, at_once: bool = False
     new = insert(service_jobs).values(table_id=table_id, state=PENDING, **job._asdict())
     changes: dict[str, Any] = {name: new.excluded[name] for name in ("reason", "gain", "cost", "bytes", "windows")}
     changes["priority"] = func.greatest(c.priority, new.excluded.priority)
+    changes["pool"] = func.coalesce(new.excluded.pool, c.pool)
     if at_once:
         changes["not_before"] = literal_column("'-infinity'::timestamptz")
     statement = new.on_conflict_do_update(
@@ -188,13 +192,18 @@ def enqueue(tx: Connection, table_id: int, job: NewJob, *, at_once: bool = False
     return int(tx.execute(statement.returning(c.id)).scalar_one())
 
 
-def take(
-    tx: Connection, ids: Sequence[int], worker: str, call: str, lease_seconds: int, quotas: Mapping[str, int]
-) -> int | None:
+class Quotas(NamedTuple):
+    """How many jobs may run, by database and by pool. Others may run without a bound."""
+
+    databases: Mapping[str, int]
+    pools: Mapping[str, int]
+
+
+def take(tx: Connection, ids: Sequence[int], worker: str, call: str, lease_seconds: int, quotas: Quotas) -> int | None:
     """Makes the first of some pending jobs that can run a running one, with the next attempt number. Returns its id.
 
-    `call`: names the call; a repeated one gets the same job. `quotas`: how many jobs of a database may run. None if no
-    job can run: it isn't due, its table is paused or has a running job of the action, or the quota is used up.
+    `call`: names the call; a repeated one gets the same job. None if no job can run: it isn't due, its table is paused
+    or has a running job of the action, or a quota is used up.
     """
     _lock(tx, "taking service jobs")
     c = service_jobs.c
@@ -204,17 +213,20 @@ def take(
     running = other.c.table_id == c.table_id, other.c.action == c.action, other.c.state == RUNNING
     paused = service_tables.c.table_id == c.table_id, service_tables.c.paused.is_not(None)
     query = (
-        select(c.id, databases.c.name)
+        select(c.id, databases.c.name, c.pool)
         .join(tables, tables.c.id == c.table_id)
         .join(databases, databases.c.id == tables.c.database_id)
         .where(c.id.in_(ids), c.state == PENDING, c.not_before <= _NOW, ~exists().where(*running))
         .where(~exists().where(*paused))
     )
-    found = {row[0]: row[1] for row in tx.execute(query)}
-    counts = _running_by_database(tx) if quotas else {}
+    found = {row[0]: (row[1], row[2]) for row in tx.execute(query)}
+    databases_full = _full(quotas.databases, _running(tx, databases.c.name)) if quotas.databases else set()
+    pools_full = _full(quotas.pools, _running(tx, c.pool)) if quotas.pools else set()
     for job_id in ids:
-        database = found.get(job_id)
-        if database is None or counts.get(database, 0) >= quotas.get(database, 1 << 30):
+        if job_id not in found:
+            continue
+        database, pool = found[job_id]
+        if database in databases_full or pool in pools_full:
             continue
         changes = {
             "state": RUNNING,
@@ -230,14 +242,18 @@ def take(
     return None
 
 
-def _running_by_database(tx: Connection) -> dict[str, int]:
+def _full(quotas: Mapping[str, int], running: Mapping[str, int]) -> set[str]:
+    return {name for name, most in quotas.items() if running.get(name, 0) >= most}
+
+
+def _running(tx: Connection, by: ColumnElement[Any]) -> dict[str, int]:
     query = (
-        select(databases.c.name, func.count())
+        select(by, func.count())
         .select_from(service_jobs)
         .join(tables, tables.c.id == service_jobs.c.table_id)
         .join(databases, databases.c.id == tables.c.database_id)
         .where(service_jobs.c.state == RUNNING)
-        .group_by(databases.c.name)
+        .group_by(by)
     )
     return {row[0]: row[1] for row in tx.execute(query)}
 

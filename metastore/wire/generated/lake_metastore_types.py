@@ -798,11 +798,11 @@ class ReaderLease(Struct):
 
 
 class ServiceJob(Struct):
-    __slots__ = ('id', 'table', 'action', 'state', 'instant', 'reason', 'gain', 'cost', 'priority', 'attempts', 'failures', 'worker', 'enqueuedAt', 'startedAt', 'finishedAt', 'notBefore', 'outcome', 'log', 'stopping', 'windows', 'bytes', 'unknown')
+    __slots__ = ('id', 'table', 'action', 'state', 'instant', 'reason', 'gain', 'cost', 'priority', 'attempts', 'failures', 'worker', 'enqueuedAt', 'startedAt', 'finishedAt', 'notBefore', 'outcome', 'log', 'stopping', 'windows', 'bytes', 'pool', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('id', 'table', 'action', 'state', 'priority', 'attempts', 'failures', 'enqueuedAt', 'stopping',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, id: int | None = None, table: TableReference | None = None, action: str | None = None, state: str | None = None, instant: str | None = None, reason: str | None = None, gain: float | None = None, cost: float | None = None, priority: int | None = None, attempts: int | None = None, failures: int | None = None, worker: str | None = None, enqueuedAt: int | None = None, startedAt: int | None = None, finishedAt: int | None = None, notBefore: int | None = None, outcome: str | None = None, log: str | None = None, stopping: bool | None = None, windows: str | None = None, bytes: int | None = None) -> None:
+    def __init__(self, id: int | None = None, table: TableReference | None = None, action: str | None = None, state: str | None = None, instant: str | None = None, reason: str | None = None, gain: float | None = None, cost: float | None = None, priority: int | None = None, attempts: int | None = None, failures: int | None = None, worker: str | None = None, enqueuedAt: int | None = None, startedAt: int | None = None, finishedAt: int | None = None, notBefore: int | None = None, outcome: str | None = None, log: str | None = None, stopping: bool | None = None, windows: str | None = None, bytes: int | None = None, pool: str | None = None) -> None:
         self.id = id
         self.table = table
         self.action = action
@@ -824,14 +824,15 @@ class ServiceJob(Struct):
         self.stopping = stopping
         self.windows = windows
         self.bytes = bytes
+        self.pool = pool
 
 
 class JobRequest(Struct):
-    __slots__ = ('action', 'instant', 'reason', 'gain', 'cost', 'priority', 'windows', 'bytes', 'unknown')
+    __slots__ = ('action', 'instant', 'reason', 'gain', 'cost', 'priority', 'windows', 'bytes', 'pool', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('action',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, action: str | None = None, instant: str | None = None, reason: str | None = None, gain: float | None = None, cost: float | None = None, priority: int | None = None, windows: str | None = None, bytes: int | None = None) -> None:
+    def __init__(self, action: str | None = None, instant: str | None = None, reason: str | None = None, gain: float | None = None, cost: float | None = None, priority: int | None = None, windows: str | None = None, bytes: int | None = None, pool: str | None = None) -> None:
         self.action = action
         self.instant = instant
         self.reason = reason
@@ -840,6 +841,7 @@ class JobRequest(Struct):
         self.priority = priority
         self.windows = windows
         self.bytes = bytes
+        self.pool = pool
 
 
 class ServiceDecision(Struct):
@@ -965,16 +967,17 @@ class ListJobsResponse(Struct):
 
 
 class TakeJobRequest(Struct):
-    __slots__ = ('worker', 'call', 'jobs', 'leaseSeconds', 'quotas', 'unknown')
+    __slots__ = ('worker', 'call', 'jobs', 'leaseSeconds', 'quotas', 'poolQuotas', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('worker', 'call', 'jobs', 'leaseSeconds',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, worker: str | None = None, call: str | None = None, jobs: list[int] | None = None, leaseSeconds: int | None = None, quotas: dict[str, int] | None = None) -> None:
+    def __init__(self, worker: str | None = None, call: str | None = None, jobs: list[int] | None = None, leaseSeconds: int | None = None, quotas: dict[str, int] | None = None, poolQuotas: dict[str, int] | None = None) -> None:
         self.worker = worker
         self.call = call
         self.jobs = jobs
         self.leaseSeconds = leaseSeconds
         self.quotas = quotas
+        self.poolQuotas = poolQuotas
 
 
 class TakeJobResponse(Struct):
@@ -1088,8 +1091,8 @@ ImportedInstant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action'
 ImportHudiResponse.thrift_spec = f(None, (1, 'tableAdded', 2, None), (2, 'instants', 15, (12, [ImportedInstant, None], False)), (3, 'position', 10, None))
 LeaseRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'id', 11, 'UTF8'), (3, 'position', 10, None), (4, 'seconds', 8, None), (5, 'holder', 11, 'UTF8'), (6, 'onwards', 2, None))
 ReaderLease.thrift_spec = f(None, (1, 'id', 11, 'UTF8'), (2, 'table', 12, [TableReference, None]), (3, 'position', 10, None), (4, 'expiresAt', 10, None), (5, 'holder', 11, 'UTF8'), (6, 'onwards', 2, None))
-ServiceJob.thrift_spec = f(None, (1, 'id', 10, None), (2, 'table', 12, [TableReference, None]), (3, 'action', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'instant', 11, 'UTF8'), (6, 'reason', 11, 'UTF8'), (7, 'gain', 4, None), (8, 'cost', 4, None), (9, 'priority', 8, None), (10, 'attempts', 8, None), (11, 'failures', 8, None), (12, 'worker', 11, 'UTF8'), (13, 'enqueuedAt', 10, None), (14, 'startedAt', 10, None), (15, 'finishedAt', 10, None), (16, 'notBefore', 10, None), (17, 'outcome', 11, 'UTF8'), (18, 'log', 11, 'UTF8'), (19, 'stopping', 2, None), (20, 'windows', 11, 'UTF8'), (21, 'bytes', 10, None))
-JobRequest.thrift_spec = f(None, (1, 'action', 11, 'UTF8'), (2, 'instant', 11, 'UTF8'), (3, 'reason', 11, 'UTF8'), (4, 'gain', 4, None), (5, 'cost', 4, None), (6, 'priority', 8, None), (7, 'windows', 11, 'UTF8'), (8, 'bytes', 10, None))
+ServiceJob.thrift_spec = f(None, (1, 'id', 10, None), (2, 'table', 12, [TableReference, None]), (3, 'action', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'instant', 11, 'UTF8'), (6, 'reason', 11, 'UTF8'), (7, 'gain', 4, None), (8, 'cost', 4, None), (9, 'priority', 8, None), (10, 'attempts', 8, None), (11, 'failures', 8, None), (12, 'worker', 11, 'UTF8'), (13, 'enqueuedAt', 10, None), (14, 'startedAt', 10, None), (15, 'finishedAt', 10, None), (16, 'notBefore', 10, None), (17, 'outcome', 11, 'UTF8'), (18, 'log', 11, 'UTF8'), (19, 'stopping', 2, None), (20, 'windows', 11, 'UTF8'), (21, 'bytes', 10, None), (22, 'pool', 11, 'UTF8'))
+JobRequest.thrift_spec = f(None, (1, 'action', 11, 'UTF8'), (2, 'instant', 11, 'UTF8'), (3, 'reason', 11, 'UTF8'), (4, 'gain', 4, None), (5, 'cost', 4, None), (6, 'priority', 8, None), (7, 'windows', 11, 'UTF8'), (8, 'bytes', 10, None), (9, 'pool', 11, 'UTF8'))
 ServiceDecision.thrift_spec = f(None, (1, 'tableService', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'reason', 11, 'UTF8'), (4, 'figures', 11, 'UTF8'), (5, 'gain', 4, None), (6, 'cost', 4, None), (7, 'decidedAt', 10, None), (8, 'position', 10, None))
 ServiceFactsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'smallFileBytes', 10, None), (3, 'targetFileBytes', 10, None), (4, 'order', 11, 'BINARY'), (5, 'keepCommits', 8, None), (6, 'keepHours', 8, None), (7, 'keepVersions', 8, None), (8, 'shared', 2, None))
 PendingPlan.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'fileGroups', 10, None), (6, 'jobState', 11, 'UTF8'), (7, 'jobFinishedAt', 10, None))
@@ -1097,7 +1100,7 @@ ServiceFacts.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2,
 RecordDecisionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'position', 10, None), (3, 'decisions', 15, (12, [ServiceDecision, None], False)), (4, 'jobs', 15, (12, [JobRequest, None], False)), (5, 'lookAgainAt', 10, None))
 ListJobsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'states', 15, (11, 'UTF8', False)), (3, 'limit', 8, None), (4, 'latestFirst', 2, None), (5, 'withLogs', 2, None))
 ListJobsResponse.thrift_spec = f(None, (1, 'jobs', 15, (12, [ServiceJob, None], False)), (2, 'now', 10, None))
-TakeJobRequest.thrift_spec = f(None, (1, 'worker', 11, 'UTF8'), (2, 'call', 11, 'UTF8'), (3, 'jobs', 15, (10, None, False)), (4, 'leaseSeconds', 8, None), (5, 'quotas', 13, (11, 'UTF8', 8, None, False)))
+TakeJobRequest.thrift_spec = f(None, (1, 'worker', 11, 'UTF8'), (2, 'call', 11, 'UTF8'), (3, 'jobs', 15, (10, None, False)), (4, 'leaseSeconds', 8, None), (5, 'quotas', 13, (11, 'UTF8', 8, None, False)), (6, 'poolQuotas', 13, (11, 'UTF8', 8, None, False)))
 TakeJobResponse.thrift_spec = f(None, (1, 'job', 12, [ServiceJob, None]))
 FinishJobRequest.thrift_spec = f(None, (1, 'job', 10, None), (2, 'attempt', 8, None), (3, 'state', 11, 'UTF8'), (4, 'outcome', 11, 'UTF8'), (5, 'log', 11, 'UTF8'), (6, 'retrySeconds', 8, None), (7, 'cost', 4, None))
 EventsGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldest', 10, None), (3, 'restored', 2, None))

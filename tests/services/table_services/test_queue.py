@@ -120,6 +120,29 @@ def test_quotas_hold_for_all_services(pair: tuple[Metastore, Metastore], db: str
     assert one.take(*wanted, quotas={db: 3, "other": 0}) is not None
 
 
+def test_pools_have_quotas_too(pair: tuple[Metastore, Metastore], db: str) -> None:
+    one, two = map(Queue, pair)
+    pools = ["Nightly", "nightly", "nightly", None, "other"]
+    wanted = [
+        one.submit(LakeTable(pair[0], db, f"p{number}"), action="compaction", pool=pool)
+        for number, pool in enumerate(pools)
+    ]
+    assert [each.pool for each in wanted] == ["nightly", "nightly", "nightly", None, "other"]
+    bounded = {"poolQuotas": {"NIGHTLY": 1}}
+    taken = [queue.take(*wanted, **bounded) for queue in (one, two, one)]
+    assert [each and each.pool for each in taken] == ["nightly", None, "other"]
+    assert two.take(*wanted, **bounded) is None
+    assert two.take(*wanted, quotas={db: 3}, poolQuotas={"nightly": 2}) is None
+    assert two.take(*wanted, quotas={db: 4}, poolQuotas={"nightly": 2}) is not None
+
+
+def test_a_job_keeps_its_pool_if_none_is_said(queue: Queue, table: LakeTable) -> None:
+    job = queue.submit(table, action="compaction", pool="nightly")
+    assert queue.submit(table, action="compaction").id == job.id
+    assert queue.submit(table, action="compaction").pool == "nightly"
+    assert queue.submit(table, action="compaction", pool="daily").pool == "daily"
+
+
 def test_cancelling(queue: Queue, table: LakeTable) -> None:
     assert queue.metastore.job_queue.cancel(queue.submit(table).id).state == "cancelled"
     running = queue.taken(queue.submit(table))
@@ -207,9 +230,10 @@ def test_what_means_nothing_is_refused(queue: Queue, table: LakeTable, fields: d
         TakeJobRequest("w", "c", [1] * 1_001, 60),
         TakeJobRequest("w", "c", [1], 0),
         TakeJobRequest("w", "c", [1], 60, {"d": -1}),
+        TakeJobRequest("w", "c", [1], 60, None, {"p": -1}),
         TakeJobRequest("w", "c", [1], 60, {str(each): 1 for each in range(1_001)}),
     ],
-    ids=["worker", "long worker", "call", "jobs", "lease", "quota", "quotas"],
+    ids=["worker", "long worker", "call", "jobs", "lease", "quota", "pool quota", "quotas"],
 )
 def test_takes_that_mean_nothing(queue: Queue, request_: TakeJobRequest) -> None:
     with pytest.raises(InvalidOperationException):
