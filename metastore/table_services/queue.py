@@ -8,7 +8,7 @@ from metastore.client.lake import LakeClient
 from metastore.table_services.decisions import Decision
 from metastore.table_services.facts import Facts
 from metastore.table_services.policy import Policy
-from metastore.table_services.scheduling import Quotas
+from metastore.table_services.scheduling import NO_QUOTAS, Quotas
 from metastore.wire.lake import (
     FinishJobRequest,
     JobRequest,
@@ -89,7 +89,7 @@ class Queue:
         found: ListJobsResponse = self._client.call(lambda client: client.lake_list_jobs(request))
         return found
 
-    def take(self, jobs: Sequence[int], quotas: Quotas) -> ServiceJob | None:
+    def take(self, jobs: Sequence[int], quotas: Quotas = NO_QUOTAS) -> ServiceJob | None:
         """Takes the first of some jobs that can run now; None if there is none."""
         request = TakeJobRequest(
             worker=self._worker,

@@ -290,7 +290,7 @@ def test_windows(server: MetastoreServer, lake: LakeClient) -> None:
     [waiting] = jobs(table)
     assert (waiting.state, waiting.windows) == ("pending", window)
     queue = Queue(lake, "test", lease_seconds=2)
-    taken = queue.take([waiting.id or 0], {})
+    taken = queue.take([waiting.id or 0])
     assert taken is not None
     clock = iter([90, 90])  # minutes from now
     executor = Waiting(lake, table)
