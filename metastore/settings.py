@@ -585,15 +585,21 @@ class Settings(BaseSettings):
     )
     http_port: Port | None = Field(
         default=None,
-        description="Port for `/metrics`, `/health` and `/ready`; 0 picks a free one.",
+        description="Port for `/metrics`, `/health`, `/ready` and `/hudi/commits`; 0 picks a free one.",
         json_schema_extra={"default_text": "off"},
+    )
+    metrics_anonymous: bool = Field(
+        default_factory=lambda data: _is_loopback(data["http_host"]),
+        description="Whether `/metrics` is shown to everybody who reaches the HTTP port. Else a request for it has to "
+        "log in, unless `none` is in `authentication`.",
+        json_schema_extra={"default_text": "whether `http_host` is a loopback address"},
     )
     hudi_callback_key: str | None = Field(
         default=None,
         repr=False,
         min_length=1,
-        description="What Hudi's writers give as `hoodie.write.commit.callback.http.api.key`; with it the HTTP port "
-        "takes their commit callbacks at `/hudi/commits`.",
+        description="What Hudi's writers give as `hoodie.write.commit.callback.http.api.key` where they needn't log "
+        "in; with it the HTTP port takes such commit callbacks at `/hudi/commits`.",
         json_schema_extra={"default_text": "off", "hidden": True},
     )
     redis_url: Annotated[str, AfterValidator(_redis_url)] | None = Field(

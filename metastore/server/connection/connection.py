@@ -159,10 +159,13 @@ class Connection(asyncio.Protocol):
         """Waits for the next message: the last one is answered."""
         self.become(self.after_reply(self))
 
-    def logged_in(self, identity: Identity | None) -> None:
-        """Somebody has proven who they are, or leaves the connection to nobody: a session of their own begins."""
+    def logged_in(self, identity: Identity | None, *, peer: str | None = None) -> None:
+        """Somebody has proven who they are, or leaves the connection to nobody: a session of their own begins.
+
+        `peer`: the address of who makes its calls, if that isn't where the connection comes from.
+        """
         self.identity = identity
-        self.session = self._new_session(self.session.peer)
+        self.session = self._new_session(peer or self.session.peer)
         if identity is not None:
             session = self.session
             session.user, session.groups = identity.user, identity.groups
