@@ -57,7 +57,8 @@ def _absolute_path(path: Path) -> Path:
     return path.expanduser().absolute()
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens at an address or name."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -589,7 +590,7 @@ class Settings(BaseSettings):
         json_schema_extra={"default_text": "off"},
     )
     metrics_anonymous: bool = Field(
-        default_factory=lambda data: _is_loopback(data["http_host"]),
+        default_factory=lambda data: is_loopback(data["http_host"]),
         description="Whether `/metrics` is shown to everybody who reaches the HTTP port. Else a request for it has to "
         "log in, unless `none` is in `authentication`.",
         json_schema_extra={"default_text": "whether `http_host` is a loopback address"},
@@ -782,7 +783,7 @@ class Settings(BaseSettings):
     @property
     def exposure(self) -> str | None:
         """What an operator should know about who may come in; None if there is nothing to say."""
-        if "none" not in self.authentication or _is_loopback(self.host):
+        if "none" not in self.authentication or is_loopback(self.host):
             return None
         return (
             f"anybody who reaches {self.host} may read, change and delete everything: authentication is "
