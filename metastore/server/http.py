@@ -29,6 +29,7 @@ import structlog
 from thrift.Thrift import TException
 
 from metastore.server import hudi_callback, metrics
+from metastore.server.connection.connection import address
 from metastore.server.credentials.http_credentials import ACTOR_HEADER, Ambiguous
 from metastore.server.credentials.identity import Denied, Identity, Unavailable
 from metastore.server.login.passing_on import PassedOn
@@ -100,13 +101,16 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         request.settimeout(self._seconds)
-        with contextlib.suppress(TimeoutError, ConnectionError, ssl.SSLError):
+        with contextlib.suppress(TimeoutError, ConnectionError):
             first = request.recv(1, socket.MSG_PEEK) if self._tls is not None else b""
             if self._tls is None or first != bytes([_TLS]):
                 super().finish_request(request, client_address)
                 return
-            with self._tls.context.wrap_socket(request, server_side=True) as encrypted:
-                super().finish_request(encrypted, client_address)
+            try:
+                with self._tls.context.wrap_socket(request, server_side=True) as encrypted:
+                    super().finish_request(encrypted, client_address)
+            except ssl.SSLError as error:
+                log.warning("connection closed", peer=address(client_address), reason="tls", detail=str(error.reason))
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         log.exception("a request to the HTTP port failed")
@@ -198,12 +202,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         caller = self._caller()
         if caller.identity is None:
             self._ask_for_key()
-        length = self.headers.get("Content-Length", "")
-        if not length.isdecimal():
+        length = self._length
+        if length is None:
             raise _Refused(411, "say how long the body is")
-        if int(length) > hudi_callback.MAX_BYTES:
+        if length > hudi_callback.MAX_BYTES:
             raise _Refused(413, f"at most {hudi_callback.MAX_BYTES:,} bytes are read")
-        self._say(*hudi_callback.answer(self._body(int(length)), self._settings, caller))
+        self._say(*hudi_callback.answer(self._body(length), self._settings, caller))
 
     def _ask_for_key(self) -> None:
         """Who has proven nothing needs the key. Raises _Refused."""
@@ -217,8 +221,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _caller(self) -> PassedOn:
         """Who sends the request. Raises _Refused."""
-        host, port = self.client_address[:2]
-        peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        peer = address(self.client_address)
         return PassedOn(self._identity(self._logins, peer), peer)
 
     def _identity(self, logins: RequestLogins | None, peer: str) -> Identity | None:
@@ -246,13 +249,20 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _head(self, deadline: float) -> bytes:
         """The first line and the headers; what came behind them is kept. Raises _Refused, TimeoutError."""
         limit = int(self._settings.login_max_bytes)
-        received = bytearray()
-        while (end := _HEAD_END.search(received)) is None:
+        received, looked = bytearray(), 0
+        while (end := _HEAD_END.search(received, max(looked - 3, 0))) is None:
             if len(received) >= limit:
                 raise _Refused(431, f"the request's headers have more than {limit} bytes (login_max_bytes)")
-            received += self._receive(limit - len(received), deadline)
+            looked = len(received)
+            received += self._receive(limit - looked, deadline)
         self._rest = bytes(received[end.end() :])
         return bytes(received[: end.end()])
+
+    @property
+    def _length(self) -> int | None:
+        """Of the body, in bytes; None if the request doesn't say. Of a number with very many digits the first ones."""
+        text = self.headers.get("Content-Length", "")
+        return int(text[:18]) if text.isascii() and text.isdecimal() else None
 
     def _body(self, length: int) -> bytes:
         """Raises _Refused, TimeoutError."""
@@ -265,10 +275,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _discard(self) -> None:
         """Reads a little of a body that nobody wants: a client that is reset while it sends gets to read no answer."""
-        length = self.headers.get("Content-Length", "")
-        left = min(int(length), int(self._settings.login_max_bytes)) if length.isdecimal() else 0
         deadline = time.monotonic() + _DISCARD_SECONDS
-        left -= len(self._rest)
+        left = min(self._length or 0, int(self._settings.login_max_bytes)) - len(self._rest)
         with contextlib.suppress(_Refused, OSError):  # TimeoutError is one
             while left > 0:
                 left -= len(self._receive(left, deadline))

@@ -302,6 +302,22 @@ def test_heads_are_bounded(port: Port) -> None:
         assert it.recv(100).split()[1] == b"431"
 
 
+def test_lengths_that_are_none(port: Port) -> None:
+    for length in ("9" * 6_000, "-1", "much"):
+        with plain(port) as it:
+            it.sendall(f"POST /hudi/commits HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode())
+            assert it.recv(100).split()[1] == b"401"
+
+
+def test_heads_that_come_byte_by_byte(port: Port) -> None:
+    for head in (b"GET /ready HTTP/1.0\r\nX: y\r\n\r\n", b"GET /ready HTTP/1.0\n\n"):
+        with plain(port) as it:
+            it.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for byte in head:
+                it.sendall(bytes([byte]))
+            assert it.recv(100).split()[1] == b"200"
+
+
 @pytest.mark.parametrize("beginning", [b"", b"GET /metr", b"\x16", b"\x16\x03\x01\x00\xff"])
 def test_beginnings_are_waited_for_only_so_long(port: Port, beginning: bytes) -> None:
     started = time.monotonic()
