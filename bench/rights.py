@@ -19,8 +19,11 @@ from metastore.server.audit import AuditLog
 from metastore.services.access.caller import Caller
 from metastore.services.access.rights import Action, Kind, Securable
 from metastore.services.access.sql_standard import SqlStandard
+from metastore.services.access.storage import StoragePermissions
 from metastore.services.wiring import Metastore
+from metastore.store.access import locations
 from metastore.store.cache import cache_changes
+from metastore.warehouse import Warehouse
 from metastore.wire.hive import (
     HiveObjectPrivilege,
     HiveObjectRef,
@@ -39,6 +42,8 @@ DECISION_MICROSECONDS, FILTER_MILLISECONDS = 20, 100
 """What is aimed at: for one decision, and for so many names as FULL says."""
 
 CALLER = Caller("reader", ("staff",), "jwt")
+STRANGER = Caller("nobody", (), "jwt")
+"""A user whom the operating system knows, and who owns nothing."""
 
 
 def run(options: Options) -> Report:
@@ -51,6 +56,7 @@ def run(options: Options) -> Report:
         _fill(metastore, url, tables)
         _decisions(metastore, report, rounds)
         _filters(metastore, report, tables, rounds)
+        _directories(metastore, url, Path(home), report, tables, min(rounds, 5))
         _audit(Path(home), report, rounds)
     return report
 
@@ -125,6 +131,39 @@ def _filters(metastore: Metastore, report: Report, tables: int, rounds: int) -> 
     for name, action, clock, aim in (
         ("what is granted is known: processor", warm, time.thread_time, FILTER_MILLISECONDS),
         ("what is granted is read first", cold, time.perf_counter, None),
+    ):
+        values = [_seconds(action, clock) * 1000 for _ in range(rounds)]
+        section.figures.append(Figure.of(name, "ms", values, aim=aim))
+
+
+def _directories(metastore: Metastore, url: str, home: Path, report: Report, tables: int, rounds: int) -> None:
+    section = report.section(
+        f"Filtering {tables:,} names of tables by their directories",
+        "`authorization = storage`, on a local disk whose directories are in the system's memory. Every second one may "
+        "be read by the caller. Nothing is remembered from list to list.",
+    )
+    root = home / "warehouse"
+    for number in range(tables + 1):
+        (root / f"bench.db/t{number}").mkdir(0o755 if number % 2 else 0o750, parents=True)
+    home.chmod(0o755)
+    with create_engine(url, poolclass=NullPool).begin() as tx:
+        tx.execute(text("UPDATE tables SET location = :root || name"), {"root": f"file:{root}/bench.db/"})
+    authorizer = StoragePermissions(metastore.database, Warehouse(str(root)))
+    names = [_table(f"t{number}") for number in range(1, tables + 1)]
+
+    def look() -> None:
+        if sum(authorizer.visible(STRANGER, names)) != tables // 2:
+            raise AssertionError("another half is visible")
+
+    def read() -> None:
+        with metastore.database.read() as tx:
+            locations.of_tables(tx, names[0].of_database, {each.table for each in names})
+
+    look()
+    for name, action, clock, aim in (
+        ("all of it: processor", look, time.thread_time, FILTER_MILLISECONDS),
+        ("all of it", look, time.perf_counter, None),
+        ("of that, reading where the tables lie: processor", read, time.thread_time, None),
     ):
         values = [_seconds(action, clock) * 1000 for _ in range(rounds)]
         section.figures.append(Figure.of(name, "ms", values, aim=aim))

@@ -57,7 +57,8 @@ def _absolute_path(path: Path) -> Path:
     return path.expanduser().absolute()
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens at an address or name."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -585,15 +586,21 @@ class Settings(BaseSettings):
     )
     http_port: Port | None = Field(
         default=None,
-        description="Port for `/metrics`, `/health` and `/ready`; 0 picks a free one.",
+        description="Port for `/metrics`, `/health`, `/ready` and `/hudi/commits`; 0 picks a free one.",
         json_schema_extra={"default_text": "off"},
+    )
+    metrics_anonymous: bool = Field(
+        default_factory=lambda data: is_loopback(data["http_host"]),
+        description="Whether `/metrics` is shown to everybody who reaches the HTTP port. Else a request for it has to "
+        "log in, unless `none` is in `authentication`.",
+        json_schema_extra={"default_text": "whether `http_host` is a loopback address"},
     )
     hudi_callback_key: str | None = Field(
         default=None,
         repr=False,
         min_length=1,
-        description="What Hudi's writers give as `hoodie.write.commit.callback.http.api.key`; with it the HTTP port "
-        "takes their commit callbacks at `/hudi/commits`.",
+        description="What Hudi's writers give as `hoodie.write.commit.callback.http.api.key` where they needn't log "
+        "in; with it the HTTP port takes such commit callbacks at `/hudi/commits`.",
         json_schema_extra={"default_text": "off", "hidden": True},
     )
     redis_url: Annotated[str, AfterValidator(_redis_url)] | None = Field(
@@ -776,7 +783,7 @@ class Settings(BaseSettings):
     @property
     def exposure(self) -> str | None:
         """What an operator should know about who may come in; None if there is nothing to say."""
-        if "none" not in self.authentication or _is_loopback(self.host):
+        if "none" not in self.authentication or is_loopback(self.host):
             return None
         return (
             f"anybody who reaches {self.host} may read, change and delete everything: authentication is "

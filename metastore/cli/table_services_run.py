@@ -142,6 +142,12 @@ def defaults_option(command: Command) -> Command:
 )
 @click.option("--http-host", default="127.0.0.1", show_default=True, help="Where /ready, /metrics and Hudi's hook are.")
 @click.option("--http-port", type=click.IntRange(0, 65_535), metavar="N", help="Their port. [default: none]")
+@click.option(
+    "--writer-hook/--no-writer-hook",
+    default=None,
+    help="Take over what Hudi's writers ask for there, without a login. "
+    "[default: while --http-host is a loopback address, or the service itself doesn't log in]",
+)
 @click.option("--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info", help="Its log.")
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="Of its log.")
 def run_services(
@@ -164,6 +170,7 @@ def run_services(
     lease_seconds: int,
     http_host: str,
     http_port: int | None,
+    writer_hook: bool | None,
     log_level: str,
     log_format: Literal["text", "json"],
 ) -> None:
@@ -211,7 +218,8 @@ def run_services(
         from metastore.table_services.http import HttpPort
 
         try:
-            port = HttpPort(http_host, http_port, service.trouble, service.accept)
+            hooked = _takes_over(http_host) if writer_hook is None else writer_hook
+            port = HttpPort(http_host, http_port, service.trouble, service.accept if hooked else None)
         except OSError as error:
             raise UserError(f"no HTTP on {http_host}:{http_port}: {error.strerror}") from None
         click.echo(f"table services answer at {port.address}")
@@ -227,6 +235,14 @@ def run_services(
     finally:
         if port is not None:
             port.close()
+
+
+def _takes_over(http_host: str) -> bool:
+    """Whether anybody who reaches the port may have the service submit jobs, under the service's own name."""
+    from metastore.client.login import Login
+    from metastore.settings import is_loopback
+
+    return is_loopback(http_host) or not Login.from_environment().proves_something
 
 
 def _executor(

@@ -126,6 +126,11 @@ class Login:
         return context
 
     @property
+    def proves_something(self) -> bool:
+        """Whether the client says and proves who it is."""
+        return any((self.user, self.token, self.kerberos_principal, self.certificate))
+
+    @property
     def over_http(self) -> bool:
         """Whether calls go over HTTP: only there are bearer tokens sent."""
         return self.token is not None and "." in self.token

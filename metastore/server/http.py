@@ -1,5 +1,8 @@
-"""The optional HTTP port: `/metrics` for Prometheus, `/health` and `/ready` for whoever runs the server, and, where it
-is switched on, `/hudi/commits` for the commit callback of Hudi's writers.
+"""The optional HTTP port: `/metrics` for Prometheus, `/health` and `/ready` for whoever runs the server, and
+`/hudi/commits` for the commit callback of Hudi's writers.
+
+Probes are answered to everybody. Who sends another request is found out first, and a worker then decides about it as
+about a call of Thrift.
 
 The standard library's server is enough: few small answers to a few known clients, by default on the loopback
 interface (prometheus-client's own exporter is the same server). It runs in a process of its own, so that it
@@ -8,28 +11,45 @@ answers while every worker is busy, and asks as a client would.
 
 import contextlib
 import http.server
+import io
 import json
 import os
+import re
 import select
 import signal
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import structlog
 from thrift.Thrift import TException
 
 from metastore.server import hudi_callback, metrics
+from metastore.server.connection.connection import address
+from metastore.server.credentials.http_credentials import ACTOR_HEADER, Ambiguous
+from metastore.server.credentials.identity import Denied, Identity, Unavailable
+from metastore.server.login.passing_on import PassedOn
+from metastore.server.request_logins import RequestLogins, request_logins
 from metastore.server.worker_client import worker_client
 from metastore.settings import Settings
 from metastore.wire.generated.fb303_types import fb_status
 from metastore.wire.lake import EventGroup
 
+MOST_CONNECTIONS = 1_000
+"""Connections at the same time, each with a thread. Further ones are closed at once."""
+
 _PROBE_SECONDS = 5.0
 _GROUPS_SECONDS = 2.0  # how long a worker may take to list the groups, and how long its answer is used
-_REQUEST_SECONDS = 10.0
+_ANSWER_SECONDS = 10.0  # how long a client may take none of its answer
+_DISCARD_SECONDS = 1.0
+_TLS = 0x16  # the first byte of a handshake
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+
+log = structlog.get_logger(__name__)
 
 
 def run(listener: socket.socket, settings: Settings, *, parent_alive: int, on_ready: Callable[[], None]) -> int:
@@ -45,13 +65,7 @@ def run(listener: socket.socket, settings: Settings, *, parent_alive: int, on_re
     for end in (signal_read, signal_write):
         os.set_blocking(end, False)
     signal.set_wakeup_fd(signal_write, warn_on_full_buffer=False)
-    server = http.server.ThreadingHTTPServer(
-        listener.getsockname()[:2],
-        partial(_Handler, settings, _EventGroups(settings), draining),
-        bind_and_activate=False,
-    )
-    server.socket.close()
-    server.socket = listener
+    server = _Server(listener, settings, request_logins(settings), draining)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     on_ready()
     while parent_alive not in select.select([parent_alive, signal_read], [], [])[0]:
@@ -59,25 +73,96 @@ def run(listener: socket.socket, settings: Settings, *, parent_alive: int, on_re
     return 0
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    """Takes plain connections and, with a certificate, those within TLS: the first byte tells which."""
+
+    def __init__(
+        self, listener: socket.socket, settings: Settings, logins: RequestLogins | None, draining: threading.Event
+    ) -> None:
+        handler = partial(_Handler, settings, logins, _EventGroups(settings), draining)
+        super().__init__(listener.getsockname()[:2], handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+        self._tls = None if logins is None else logins.tls
+        self._seconds = settings.login_timeout_seconds
+        self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        request.settimeout(self._seconds)
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            first = request.recv(1, socket.MSG_PEEK) if self._tls is not None else b""
+            if self._tls is None or first != bytes([_TLS]):
+                super().finish_request(request, client_address)
+                return
+            try:
+                with self._tls.context.wrap_socket(request, server_side=True) as encrypted:
+                    super().finish_request(encrypted, client_address)
+            except ssl.SSLError as error:
+                log.warning("connection closed", peer=address(client_address), reason="tls", detail=str(error.reason))
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        log.exception("a request to the HTTP port failed")
+
+
+class _Refused(Exception):
+    """A request is answered with a status and a line of text, and nothing else is done."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
-    timeout = _REQUEST_SECONDS
+    """One connection, with one request."""
+
     server_version = "metastore"
     sys_version = ""
 
-    def __init__(self, settings: Settings, groups: "_EventGroups", draining: threading.Event, *args: Any) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        logins: RequestLogins | None,
+        groups: "_EventGroups",
+        draining: threading.Event,
+        *args: Any,
+    ) -> None:
         self._settings = settings
+        self._logins = logins
         self._groups = groups
         self._draining = draining
         super().__init__(*args)
 
+    def handle(self) -> None:
+        self.requestline, self.request_version, self.command = "", "HTTP/1.0", ""
+        self.close_connection = True
+        self._rest = b""
+        try:
+            head = self._head(time.monotonic() + self._settings.login_timeout_seconds)
+        except _Refused as refused:
+            self._say(refused.status, str(refused))
+            return
+        except TimeoutError:
+            return
+        self.connection.settimeout(_ANSWER_SECONDS)
+        self.rfile = io.BufferedReader(io.BytesIO(head))
+        self.handle_one_request()
+
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         if path == "/metrics":
-            counts, media_type = metrics.exposition()
-            groups = self._groups.now()
-            if groups is not None:
-                counts += metrics.groups_exposition(groups)
-            self._reply(200, counts, media_type)
+            self._answer(self._metrics)
         elif path == "/health":
             self._report(_trouble(self._settings, with_database=True))
         elif path == "/ready":
@@ -89,29 +174,139 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - http.server looks for this name
 
     def do_POST(self) -> None:
-        if self.path.partition("?")[0] != hudi_callback.PATH or self._settings.hudi_callback_key is None:
-            self._say(404, "nothing is taken here")
-        elif not hudi_callback.is_key(self.headers.get(hudi_callback.KEY_HEADER), self._settings.hudi_callback_key):
-            self._say(401, f"give the key that the server knows, as {hudi_callback.KEY_HEADER}")
-        elif not (length := self.headers.get("Content-Length", "")).isdecimal():
-            self._say(411, "say how long the body is")
-        elif int(length) > hudi_callback.MAX_BYTES:
-            self._say(413, f"at most {hudi_callback.MAX_BYTES:,} bytes are read")
+        if self.path.partition("?")[0] == hudi_callback.PATH:
+            self._answer(self._hudi_commit)
         else:
-            self._say(*hudi_callback.answer(self.rfile.read(int(length)), self._settings))
+            self._say(404, "nothing is taken here")
+
+    def _answer(self, what: Callable[[], None]) -> None:
+        try:
+            what()
+        except _Refused as refused:
+            self._discard()
+            self._say(refused.status, str(refused))
+        except TimeoutError:
+            self._say(408, "the request doesn't come to its end")
+
+    def _metrics(self) -> None:
+        if self._settings.metrics_anonymous:
+            groups = self._groups.now()
+        else:
+            groups = _groups_of(self._settings, self._caller())
+        counts, media_type = metrics.exposition()
+        if groups is not None:
+            counts += metrics.groups_exposition(groups)
+        self._reply(200, counts, media_type)
+
+    def _hudi_commit(self) -> None:
+        caller = self._caller()
+        if caller.identity is None:
+            self._ask_for_key()
+        length = self._length
+        if length is None:
+            raise _Refused(411, "say how long the body is")
+        if length > hudi_callback.MAX_BYTES:
+            raise _Refused(413, f"at most {hudi_callback.MAX_BYTES:,} bytes are read")
+        self._say(*hudi_callback.answer(self._body(length), self._settings, caller))
+
+    def _ask_for_key(self) -> None:
+        """Who has proven nothing needs the key. Raises _Refused."""
+        key = self._settings.hudi_callback_key
+        if key is None:
+            raise _Refused(404, "nothing is taken here")
+        if not hudi_callback.is_key(self.headers.get(hudi_callback.KEY_HEADER), key):
+            raise _Refused(401, f"give the key that the server knows, as {hudi_callback.KEY_HEADER}")
+
+    # -- who sends it -----------------------------------------------------------------------------------------
+
+    def _caller(self) -> PassedOn:
+        """Who sends the request. Raises _Refused."""
+        peer = address(self.client_address)
+        return PassedOn(self._identity(self._logins, peer), peer)
+
+    def _identity(self, logins: RequestLogins | None, peer: str) -> Identity | None:
+        if logins is None:
+            return None
+        encrypted = isinstance(self.connection, ssl.SSLSocket)
+        certificate: Any = self.connection.getpeercert() if isinstance(self.connection, ssl.SSLSocket) else None
+        try:
+            return logins.sender(
+                self.headers.get_all("Authorization", []),
+                self.headers.get_all(ACTOR_HEADER, []),
+                certificate,
+                encrypted=encrypted,
+                peer=peer,
+            )
+        except Ambiguous as denied:
+            raise _Refused(400, str(denied)) from None
+        except Unavailable as denied:
+            raise _Refused(503, str(denied)) from None
+        except Denied as denied:
+            raise _Refused(401, str(denied)) from None
+
+    # -- bytes ------------------------------------------------------------------------------------------------
+
+    def _head(self, deadline: float) -> bytes:
+        """The first line and the headers; what came behind them is kept. Raises _Refused, TimeoutError."""
+        limit = int(self._settings.login_max_bytes)
+        received, looked = bytearray(), 0
+        while (end := _HEAD_END.search(received, max(looked - 3, 0))) is None:
+            if len(received) >= limit:
+                raise _Refused(431, f"the request's headers have more than {limit} bytes (login_max_bytes)")
+            looked = len(received)
+            received += self._receive(limit - looked, deadline)
+        self._rest = bytes(received[end.end() :])
+        return bytes(received[: end.end()])
+
+    @property
+    def _length(self) -> int | None:
+        """Of the body, in bytes; None if the request doesn't say. Of a number with very many digits the first ones."""
+        text = self.headers.get("Content-Length", "")
+        return int(text[:18]) if text.isascii() and text.isdecimal() else None
+
+    def _body(self, length: int) -> bytes:
+        """Raises _Refused, TimeoutError."""
+        deadline = time.monotonic() + (self._settings.receive_timeout_seconds or 3_600)
+        received = bytearray(self._rest[:length])
+        while len(received) < length:
+            received += self._receive(length - len(received), deadline)
+        self.connection.settimeout(_ANSWER_SECONDS)
+        return bytes(received)
+
+    def _discard(self) -> None:
+        """Reads a little of a body that nobody wants: a client that is reset while it sends gets to read no answer."""
+        deadline = time.monotonic() + _DISCARD_SECONDS
+        left = min(self._length or 0, int(self._settings.login_max_bytes)) - len(self._rest)
+        with contextlib.suppress(_Refused, OSError):  # TimeoutError is one
+            while left > 0:
+                left -= len(self._receive(left, deadline))
+        self.connection.settimeout(_ANSWER_SECONDS)
+
+    def _receive(self, size: int, deadline: float) -> bytes:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self.connection.settimeout(left)
+        piece: bytes = self.connection.recv(min(size, 64 << 10))
+        if not piece:
+            raise _Refused(400, "the request ends too early")
+        return piece
 
     def _report(self, trouble: str | None) -> None:
         report = {"status": "failing", "reason": trouble} if trouble else {"status": "ok"}
         self._reply(503 if trouble else 200, json.dumps(report).encode() + b"\n", "application/json")
 
     def _say(self, status: int, text: str) -> None:
-        self._reply(status, text.encode() + b"\n", "text/plain")
+        self._reply(status, text.encode() + b"\n", "text/plain; charset=utf-8")
 
     def _reply(self, status: int, body: bytes, media_type: str) -> None:
         with contextlib.suppress(OSError):  # the client left
             self.send_response(status)
             self.send_header("Content-Type", media_type)
             self.send_header("Content-Length", str(len(body)))
+            if status == 401 and self._logins is not None:
+                for challenge in self._logins.challenges:
+                    self.send_header("WWW-Authenticate", challenge)
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(body)
@@ -133,6 +328,16 @@ def _trouble(settings: Settings, *, with_database: bool) -> str | None:
     except (OSError, TException) as error:
         return f"{doing}: {error}"
     return None
+
+
+def _groups_of(settings: Settings, caller: PassedOn) -> list[EventGroup] | None:
+    """Groups as a caller may see them; None if it may not, or no worker answers in time."""
+    try:
+        with worker_client(settings, timeout=_GROUPS_SECONDS, on_behalf_of=caller) as client:
+            groups: list[EventGroup] = client.call("lake_event_groups")
+            return groups
+    except (OSError, TException):
+        return None
 
 
 class _EventGroups:

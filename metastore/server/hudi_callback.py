@@ -10,9 +10,11 @@ import json
 
 from thrift.Thrift import TException
 
+from metastore.api.rights.guard import PERMISSION_DENIED
+from metastore.server.login.passing_on import PassedOn
 from metastore.server.worker_client import worker_client
 from metastore.settings import Settings
-from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
+from metastore.wire.hive import InvalidOperationException, MetaException, NoSuchObjectException
 
 PATH = "/hudi/commits"
 KEY_HEADER = "HUDI-CALLBACK-KEY"
@@ -28,8 +30,11 @@ def is_key(given: str | None, key: str) -> bool:
     return given is not None and hmac.compare_digest(given.encode(), key.encode())
 
 
-def answer(body: bytes, settings: Settings) -> tuple[int, str]:
-    """Has a worker of the server look at the table that a message is of; the HTTP status and a line of text."""
+def answer(body: bytes, settings: Settings, caller: PassedOn) -> tuple[int, str]:
+    """Has a worker of the server look at the table that a message is of, with the rights of who sent it.
+
+    Returns the HTTP status and a line of text.
+    """
     try:
         message = json.loads(body)
         place, name = message["basePath"], message["tableName"]
@@ -39,12 +44,15 @@ def answer(body: bytes, settings: Settings) -> tuple[int, str]:
     except (ValueError, LookupError, TypeError, RecursionError):
         return 400, "that is no message of Hudi's: it has a basePath and a tableName"
     try:
-        with worker_client(settings, timeout=_SECONDS) as client:
+        with worker_client(settings, timeout=_SECONDS, on_behalf_of=caller) as client:
             answer = client.lake_refresh_hudi(place, name)
     except NoSuchObjectException as error:
         return 404, str(error.message)
     except InvalidOperationException as error:
         return 409, str(error.message)
+    except MetaException as error:
+        refused = str(error.message).startswith(PERMISSION_DENIED)
+        return 403 if refused else 503, str(error.message)
     except (OSError, TException) as error:
         return 503, str(error)
     fresh = sum(bool(each.fresh) for each in answer.instants)

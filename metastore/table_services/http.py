@@ -17,9 +17,11 @@ _REQUEST_SECONDS = 10.0
 class HttpPort:
     """Answers from its start until `close`."""
 
-    def __init__(self, host: str, port: int, trouble: Callable[[], str | None], accept: Callable[[str], None]) -> None:
+    def __init__(
+        self, host: str, port: int, trouble: Callable[[], str | None], accept: Callable[[str], None] | None
+    ) -> None:
         """`trouble`: why the service isn't ready; None if it is. `accept`: takes in what a writer hands over, by the
-        path and query; raises ValueError. Raises OSError if the port can't be had."""
+        path and query; raises ValueError. None: nothing is taken in. Raises OSError if the port can't be had."""
         self._server = http.server.ThreadingHTTPServer((host, port), partial(_Handler, trouble, accept))
         self._server.daemon_threads = True
         self.address = f"http://{self._server.server_address[0]!s}:{self._server.server_address[1]}"
@@ -35,7 +37,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     server_version = "metastore-table-services"
     sys_version = ""
 
-    def __init__(self, trouble: Callable[[], str | None], accept: Callable[[str], None], *args: Any) -> None:
+    def __init__(self, trouble: Callable[[], str | None], accept: Callable[[str], None] | None, *args: Any) -> None:
         self._trouble = trouble
         self._accept = accept
         super().__init__(*args)
@@ -48,7 +50,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             trouble = self._trouble()
             report = {"status": "failing", "reason": trouble} if trouble else {"status": "ok"}
             self._reply(503 if trouble else 200, json.dumps(report).encode() + b"\n", "application/json")
-        elif path.startswith(PREFIX) and self.command == "GET":
+        elif path.startswith(PREFIX) and self._accept is None:
+            self._reply(403, b"this service takes nothing over from writers (--writer-hook)\n", "text/plain")
+        elif path.startswith(PREFIX) and self.command == "GET" and self._accept is not None:
             try:
                 self._accept(self.path)
             except ValueError as error:

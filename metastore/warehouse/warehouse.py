@@ -83,6 +83,10 @@ class Warehouse:
         """
         return str(self._qualified(location))
 
+    def place(self, location: str) -> Location:
+        """As `qualify`, in its parts."""
+        return self._qualified(location)
+
     def database_location(self, name: str) -> str:
         """Where a database's managed tables go: `<root>/<name>.db`, for `default` the root itself."""
         return str(_of_database(self._root, name))

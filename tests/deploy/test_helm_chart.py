@@ -161,6 +161,8 @@ def test_a_service_monitor_is_made_on_request() -> None:
     assert "ServiceMonitor" not in rendered()
     monitor = rendered("--set", "serviceMonitor.enabled=true")["ServiceMonitor"]
     assert monitor["spec"]["endpoints"] == [{"port": "http", "path": "/metrics", "interval": "15s"}]
+    login = "serviceMonitor.enabled=true,serviceMonitor.endpoint.scheme=https"
+    assert rendered("--set", login)["ServiceMonitor"]["spec"]["endpoints"][0]["scheme"] == "https"
 
 
 def test_the_alerts_are_made_on_request() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import urllib3
 
+from metastore.cli.table_services_run import _takes_over
 from metastore.client.lake import LakeClient
 from metastore.table_services import writer_hook
 from metastore.table_services.http import HttpPort
@@ -84,6 +85,24 @@ def test_a_request_is_answered_while_the_metastore_is_away(monkeypatch: pytest.M
     finally:
         stop.set()
         port.close()
+
+
+def test_a_service_that_takes_nothing_over() -> None:
+    port = HttpPort("127.0.0.1", 0, lambda: None, None)
+    try:
+        answer = urllib3.request("GET", port.address + ASKED, retries=False)
+        assert answer.status == 403 and b"--writer-hook" in answer.data
+        assert urllib3.request("GET", f"{port.address}/ready", retries=False).status == 200
+    finally:
+        port.close()
+
+
+def test_who_logs_in_takes_nothing_over_from_just_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _takes_over("0.0.0.0")
+    monkeypatch.setenv("METASTORE_USER", "services")
+    monkeypatch.setenv("METASTORE_PASSWORD", "secret")
+    assert not _takes_over("0.0.0.0")
+    assert _takes_over("127.0.0.1")
 
 
 def test_it_becomes_a_job(server: MetastoreServer, lake: LakeClient) -> None:

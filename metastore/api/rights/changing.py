@@ -263,7 +263,7 @@ lake_finish_job                         TABLE_SERVICE everything
 lake_cancel_job                         TABLE_SERVICE everything
 lake_pause_table_services               TABLE_SERVICE lake table
 lake_import_hudi                        hudi_import request.table location=request.location
-lake_refresh_hudi                       RECORD everything
+lake_refresh_hudi                       hudi_refresh location name
 
 # -- Hudi's metaserver -----------------------------------------------------------------------------------------------
 createNewInstantTime                    RECORD table db tb

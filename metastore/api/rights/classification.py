@@ -30,6 +30,7 @@ SPECIAL = frozenset(
         "locks",
         "instant",
         "hudi_import",
+        "hudi_refresh",
         "jobs",
     }
 )

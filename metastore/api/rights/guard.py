@@ -35,6 +35,8 @@ _NOT_FOUND = (
 )
 _REFUSED = ("MetaException", "InvalidOperationException", "MetaserverStorageException", "NoSuchObjectException")
 
+PERMISSION_DENIED = "Permission denied: "
+"""How the text of a refusal begins, as Hive's."""
 
 _MAX_NEEDS = 2_000
 """Calls of which it is remembered what they need; each has some hundred bytes, and four thousand at most."""
@@ -163,7 +165,9 @@ class _Deciding:
             return
         control = self._control
         roles = control.roles(self._caller)
-        asked = Asked(self._call, self._caller, roles, control.places, by_directories=control.by_directories)
+        asked = Asked(
+            self._call, self._caller, roles, control.places, self._sees, by_directories=control.by_directories
+        )
         for need in kinds:
             self._each(special.SPECIAL[need.kind](asked, need, arguments))
         if rule.extra is None:
@@ -174,6 +178,9 @@ class _Deciding:
         self._each(changes.CHECKS[rule.extra](asked, value, arguments))
         if rule.extra in changes.OWNED:
             changes.claim(asked, value)
+
+    def _sees(self, object: Securable) -> bool:
+        return self._control.authorizer.decide(self._caller, Action.SEE, object).allowed
 
     def _each(self, wanted: Iterable[Requirement]) -> None:
         for requirement in wanted:
@@ -197,13 +204,11 @@ class _Deciding:
         """Raises the exception: as for a missing object, unless the caller may know of it."""
         self._verdict.allowed, self._verdict.reason = False, decision.reason
         action, object = requirement
-        if object.kind in (Kind.DATABASE, Kind.TABLE) and (
-            action is Action.SEE or not self._control.authorizer.decide(self._caller, Action.SEE, object).allowed
-        ):
+        if object.kind in (Kind.DATABASE, Kind.TABLE) and (action is Action.SEE or not self._sees(object)):
             raise _exception(self._method, _NOT_FOUND, _missing(object))
         user = self._caller.user or ANONYMOUS
         text = (
-            f"Permission denied: user [{user}] does not have [{object.granting or action.privilege}] privilege"
+            f"{PERMISSION_DENIED}user [{user}] does not have [{object.granting or action.privilege}] privilege"
             f" on [{object}] (authentication: {self._caller.mechanism})"
         )
         raise _exception(self._method, _REFUSED, text)

@@ -9,8 +9,9 @@ from metastore.api.rights.classification import Need
 from metastore.api.rights.naming import Requirement, Row, of_ref, rows, table_object
 from metastore.services.access.caller import Caller
 from metastore.services.access.places import Places
-from metastore.services.access.rights import EVERYTHING, Action, Kind, Securable
+from metastore.services.access.rights import EVERYTHING, Action, Kind, Securable, table
 from metastore.services.access.rights import database as database_object
+from metastore.services.hudi.importer import chosen_table
 from metastore.services.model.names import database_name
 from metastore.services.model.visibility import Scope
 from metastore.wire.hive import LockType, NoSuchObjectException, Partition, PrincipalType, StorageDescriptor, Table
@@ -18,12 +19,16 @@ from metastore.wire.hive import LockType, NoSuchObjectException, Partition, Prin
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call whose needs are looked for. `roles`: of the caller. `by_directories`: those of partitions count."""
+    """A call whose needs are looked for. `roles`: of the caller. `by_directories`: those of partitions count.
+
+    `sees`: whether an object is visible to the caller.
+    """
 
     call: Call
     caller: Caller
     roles: frozenset[str]
     places: Places
+    sees: Callable[[Securable], bool]
     by_directories: bool = False
 
     def directories(self, action: Action, object: Securable, locations: Iterable[str | None]) -> Iterator[Requirement]:
@@ -154,6 +159,20 @@ def hudi_import(asked: Asked, need: Need, arguments: Any) -> Iterator[Requiremen
             yield Action.RECORD, object
         else:
             yield from asked.location(where, [row.get("location")])
+
+
+def hudi_refresh(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """A refresh writes the timeline of the table that lies at a location. Of those there, only visible ones count.
+
+    Raises NoSuchObjectException, InvalidOperationException as where no other tables are.
+    """
+    for row in rows(need, arguments):
+        location, name = row.values
+        objects = {each: table(each) for each in asked.call.metastore.hudi_import.tables_at(location)}
+        visible = [each for each, object in objects.items() if asked.sees(object)]
+        chosen = chosen_table(visible, location, name)
+        arguments.name = chosen.table
+        yield Action.RECORD, objects[chosen]
 
 
 # -- tables and partitions that change -------------------------------------------------------------------------
@@ -324,6 +343,7 @@ SPECIAL: dict[str, Special] = {
         locks,
         instant,
         hudi_import,
+        hudi_refresh,
         jobs,
         table_change,
         new_partitions,

@@ -159,10 +159,13 @@ class Connection(asyncio.Protocol):
         """Waits for the next message: the last one is answered."""
         self.become(self.after_reply(self))
 
-    def logged_in(self, identity: Identity | None) -> None:
-        """Somebody has proven who they are, or leaves the connection to nobody: a session of their own begins."""
+    def logged_in(self, identity: Identity | None, *, peer: str | None = None) -> None:
+        """Somebody has proven who they are, or leaves the connection to nobody: a session of their own begins.
+
+        `peer`: the address of who makes its calls, if that isn't where the connection comes from.
+        """
         self.identity = identity
-        self.session = self._new_session(self.session.peer)
+        self.session = self._new_session(peer or self.session.peer)
         if identity is not None:
             session = self.session
             session.user, session.groups = identity.user, identity.groups
@@ -175,7 +178,7 @@ class Connection(asyncio.Protocol):
         below.set_write_buffer_limits(high=0)  # so `pause_writing` means: not all is sent
         self.transport = below
         _keep_alive(transport.get_extra_info("socket"))
-        self.session = self._new_session(_address(transport.get_extra_info("peername")))
+        self.session = self._new_session(address(transport.get_extra_info("peername")))
         self.state.enter()
 
     def _new_session(self, peer: str) -> Session:
@@ -300,7 +303,8 @@ def _keep_alive(connection: Any) -> None:
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def _address(peer: Any) -> str:
+def address(peer: Any) -> str:
+    """A client's address as logs and sessions have it, of what `socket.getpeername` returns."""
     if not peer:
         return "unknown"
     host, port = peer[:2]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from metastore.errors import UserError
 from metastore.server.credentials.certificates import CertificateFiles
 from metastore.server.credentials.failures import FailedLogins
-from metastore.server.credentials.identity import Identity
+from metastore.server.credentials.identity import Identity, checked
 from metastore.server.credentials.json_web_tokens import JsonWebTokens
 from metastore.server.credentials.password_file import PasswordFile
 from metastore.server.credentials.password_hook import PasswordHook
@@ -24,7 +24,10 @@ HANDSHAKE_THREADS = 2
 CHECK_THREADS = 4
 """Passwords that are checked at the same time in a worker. Each takes 32 MB while its hash is computed."""
 
-_SERVER_SECRET = secrets.token_bytes(32)  # known to the processes that the supervisor forks, and to nobody else
+SECRET_BYTES = 32
+_SERVER_SECRET = secrets.token_bytes(
+    SECRET_BYTES
+)  # known to the processes that the supervisor forks, and to nobody else
 
 
 class MissingExtra(UserError):
@@ -92,6 +95,11 @@ class Logins:
     def groups(self, user: str) -> tuple[str, ...]:
         """The groups of a user whose name was proven otherwise than by a password. Raises `identity.Unavailable`."""
         return () if self._directory is None else self._directory.groups(user)
+
+    def owner(self, identifier: Identifier) -> Identity:
+        """Who has proven a delegation token. Raises `identity.Denied`."""
+        groups = self.groups(identifier.owner)
+        return checked(Identity(identifier.owner, "token", groups, identifier.real_user or None))
 
     def acting_as(self, identity: Identity, user: str, peer: str) -> Identity:
         """The identity of a user for whom somebody logged in; "" is oneself. Raises `identity.Denied`."""

@@ -1,6 +1,6 @@
 """Thrift over HTTP/1.1, as Hive 4's clients speak it: one message in the body of each `POST /metastore`.
 
-Each request says who sends it: by a bearer token (RFC 6750), or by a bare header if the server believes that.
+Each request says who sends it, see `credentials.http_credentials`.
 """
 
 import asyncio
@@ -8,16 +8,17 @@ import contextlib
 import time
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Self
+from typing import Self
 
 import h11
 
 from metastore.server.connection.connection import Connection, State
 from metastore.server.connection.receiving import Receiving
 from metastore.server.connection.replying import Discarding, Writing
-from metastore.server.credentials.identity import Denied, Identity, Unavailable, checked
+from metastore.server.credentials import http_credentials
+from metastore.server.credentials.http_credentials import Ambiguous, Given
+from metastore.server.credentials.identity import Denied, Identity, Unavailable
 from metastore.server.credentials.json_web_tokens import Verified
-from metastore.server.credentials.logins import Logins
 from metastore.server.login.layer import Layer
 from metastore.server.login.progress import Progress, log
 
@@ -27,9 +28,7 @@ MEDIA_TYPE = "application/x-thrift"
 MAX_HEAD_BYTES = 32 << 10
 """Of a request's first line and headers."""
 
-ACTOR_HEADER = b"x-actor-username"
-"""The header in which Hive's clients name their user."""
-
+_ACTOR_HEADER = http_credentials.ACTOR_HEADER.encode()
 _MORE_THAN_ONE = "there is more than one message in the body of a request"
 
 
@@ -50,7 +49,7 @@ class HttpLayer(Layer):
         self._paused = False  # by the connection
         self._held_back = False  # by the layer itself
         self._timer: asyncio.TimerHandle | None = None  # from a request's first byte to its last
-        self._known: tuple[bytes, Verified] | None = None  # the last token, and whom it named
+        self._known: tuple[Given, Verified] | None = None  # the last token, and whom it named
 
     @classmethod
     def begin(cls, connection: Connection, progress: Progress) -> Self:
@@ -180,72 +179,67 @@ class HttpLayer(Layer):
             self._authenticate(request)
 
     def _authenticate(self, request: h11.Request) -> None:
-        """Finds out who sends the request; a token is checked in a thread, once for many requests."""
+        """Finds out who sends the request; that is checked in a thread, and of a token once for many requests."""
         logins = self._progress.logins
-        authorizations = [value for name, value in request.headers if name == b"authorization"]
-        actors = [value for name, value in request.headers if name == ACTOR_HEADER]
-        if len(authorizations) > 1 or len(actors) > 1:
-            self._refuse(400, "the request says more than once who sends it")
-        elif authorizations and logins.bearer is not None:
-            self._check_token(authorizations[0], logins)
-        elif actors and "header" in logins.allowed:
-            self._believe(actors[0])
+        try:
+            sent = http_credentials.given(
+                [value.decode("latin-1") for name, value in request.headers if name == b"authorization"],
+                [value.decode(errors="replace") for name, value in request.headers if name == _ACTOR_HEADER],
+                logins,
+                encrypted=self._progress.encrypted,
+            )
+        except Denied as denied:
+            self._refuse(400 if isinstance(denied, Ambiguous) else 401, str(denied))
+            return
+        if (
+            sent is not None
+            and self._known is not None
+            and self._known[0] == sent
+            and time.time() < self._known[1].until
+        ):
+            self._authenticated(self._known[1].identity)
+        elif sent is not None and sent.mechanism == "header":
+            self._checking = True
+            self._checked(sent, self._result(sent))
+        elif sent is not None:
+            self._checking = True
+            self._hold_back()
+            logins.checks.submit(partial(self._check, sent))
         elif self._of_connection is not None or "none" in logins.allowed:
             self._authenticated(self._of_connection)
         else:
-            wanted = "a bearer token" if logins.bearer is not None else "the header x-actor-username"
-            self._refuse(401, f"the request doesn't say who sends it: this server wants {wanted}")
+            self._refuse(
+                401, f"the request doesn't say who sends it: this server wants {http_credentials.wanted(logins)}"
+            )
 
-    def _check_token(self, authorization: bytes, logins: Logins) -> None:
-        if not self._progress.encrypted and not logins.settings.credentials_without_tls:
-            self._refuse(401, "this server takes bearer tokens within TLS only")
-            return
-        if self._known is not None and self._known[0] == authorization and time.time() < self._known[1].until:
-            self._authenticated(self._known[1].identity)
-            return
-        scheme, _, token = authorization.partition(b" ")
-        if scheme.lower() != b"bearer":
-            self._refuse(401, "this server takes the authorization Bearer only")
-            return
-        self._checking = True
-        self._hold_back()
-        logins.checks.submit(partial(self._verify, authorization, token.strip().decode("latin-1")))
-
-    def _verify(self, authorization: bytes, token: str) -> None:
-        """In a thread."""
-        bearer: Any = self._progress.logins.bearer
-        result: Verified | Denied
+    def _result(self, sent: Given) -> Verified | Denied:
         try:
-            result = bearer.check(token)
+            return http_credentials.check(sent, self._progress.logins, self.connection.session.peer)
         except Denied as denied:
-            result = denied
+            return denied
         except Exception as error:
-            log.exception("a bearer token can't be checked")
-            result = Unavailable("the bearer token can't be checked", type(error).__name__)
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            self.connection.context.loop.call_soon_threadsafe(self._verified, authorization, result)
+            log.exception("a request's login can't be checked", mechanism=sent.mechanism)
+            return Unavailable("who sends the request can't be checked", type(error).__name__)
 
-    def _verified(self, authorization: bytes, result: Verified | Denied) -> None:
+    def _check(self, sent: Given) -> None:
+        """In a thread."""
+        result = self._result(sent)
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self.connection.context.loop.call_soon_threadsafe(self._checked, sent, result)
+
+    def _checked(self, sent: Given, result: Verified | Denied) -> None:
         if self.connection.gone:
             return
         if isinstance(result, Denied):
             self._stop_timer()
-            pause = self._progress.failed("jwt", result)
+            pause = self._progress.failed(sent.mechanism, result, sent.user)
             status = 503 if isinstance(result, Unavailable) else 401
             self.connection.context.loop.call_later(pause, self._refuse, status, str(result))
             return
         self._checking = False
-        self._known = authorization, result
+        self._known = sent, result
         self._authenticated(result.identity)
         self._let_go()
-
-    def _believe(self, actor: bytes) -> None:
-        try:
-            identity = checked(Identity(actor.decode(errors="replace"), "header"))
-        except Denied as denied:
-            self._refuse(401, str(denied))
-        else:
-            self._authenticated(identity)
 
     def _authenticated(self, identity: Identity | None) -> None:
         """A session lasts as long as the same user sends the requests."""
@@ -322,7 +316,7 @@ class HttpLayer(Layer):
             self.below.resume_reading()
         body = f"{text}\n".encode()
         if status == 401:
-            headers["WWW-Authenticate"] = "Bearer"
+            headers["WWW-Authenticate"] = ", ".join(http_credentials.challenges(self._progress.logins)) or "Bearer"
         lines = [f"{name.title()}: {value}" for name, value in headers.items()]
         head = "\r\n".join(
             [

@@ -5,8 +5,9 @@ import secrets
 from typing import NamedTuple, Protocol
 
 from metastore.server.credentials import logins as credentials
-from metastore.server.credentials.identity import Denied, Identity, Unavailable, checked
+from metastore.server.credentials.identity import Denied, Identity, Unavailable
 from metastore.server.credentials.logins import Logins
+from metastore.server.login.passing_on import PassedOn
 from metastore.services.access.issued_tokens import TokenRefused
 from metastore.wire import digest_md5, sasl
 from metastore.wire.delegation_token import Identifier
@@ -19,12 +20,14 @@ SERVER_MECHANISM = "METASTORE-PROCESS"
 class Step(NamedTuple):
     """What follows a client's response: a challenge, and the identity once the login is done.
 
-    `protection` is what later messages are wrapped with, if the two sides agreed on that.
+    `protection` is what later messages are wrapped with, if the two sides agreed on that. `on_behalf_of`: whose calls
+    follow, if a process of the server passes them on.
     """
 
     challenge: bytes
     identity: Identity | None = None
     protection: Protection | None = None
+    on_behalf_of: PassedOn | None = None
 
 
 class Mechanism(Protocol):
@@ -88,9 +91,7 @@ class DigestMd5:
             proven = digest_md5.check_response(sent, base64.b64encode(password).decode(), self._nonce)
         except (ValueError, TokenRefused) as error:
             raise Denied("the delegation token is not valid", str(error)) from None
-        groups = self._logins.groups(identifier.owner)
-        identity = checked(Identity(identifier.owner, "token", groups, identifier.real_user or None))
-        return Step(proven.answer, identity, proven.protection)
+        return Step(proven.answer, self._logins.owner(identifier), proven.protection)
 
     def _password(self, data: bytes) -> tuple[Identifier, bytes]:
         if self._logins.tokens is None:
@@ -99,7 +100,7 @@ class DigestMd5:
 
 
 class ServerProcess:
-    """A process of this server, such as the one that answers probes."""
+    """A process of this server, such as the one that answers probes. It may pass the calls of its own client on."""
 
     name = "server"
 
@@ -107,9 +108,11 @@ class ServerProcess:
         self.user: str | None = None
 
     def step(self, response: bytes) -> Step:
-        if not credentials.is_server_secret(response):
+        secret, caller = response[: credentials.SECRET_BYTES], response[credentials.SECRET_BYTES :]
+        if not credentials.is_server_secret(secret):
             raise Denied("wrong secret")
-        return Step(b"", Identity("metastore", "server"))
+        passed_on = PassedOn.decode(caller) if caller else None
+        return Step(b"", Identity("metastore", "server"), on_behalf_of=passed_on)
 
 
 def begin(name: str, logins: Logins, peer: str, *, encrypted: bool) -> Mechanism:

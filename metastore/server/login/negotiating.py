@@ -105,6 +105,8 @@ class Negotiating(LoginState):
         assert last.identity is not None
         connection.transport.write(sasl.message(Status.COMPLETE, last.challenge))
         progress.succeeded(last.identity)
+        if last.on_behalf_of is not None:
+            connection.logged_in(last.on_behalf_of.identity, peer=last.on_behalf_of.peer)
         progress.end()
         layer = SaslLayer(connection) if last.protection is None else ProtectedLayer(connection, last.protection)
         connection.become(connection.receiving(connection))

@@ -56,7 +56,7 @@ class StoragePermissions:
         self._root = warehouse.database_location("default")
         self._facts = KeptFacts(database)
         self._roles = SqlStandard(database)
-        if (why := _unfit(self._root)) is not None:
+        if (why := _unfit(Location.parse(self._root))) is not None:
             raise UsageError(f"authorization = storage: {why}; use sql-standard or policy")
 
     def decide(self, caller: Caller, action: Action, object: Securable) -> Decision:
@@ -131,12 +131,12 @@ class StoragePermissions:
 
     def _refusal(self, permissions: Permissions, user: FileUser, action: Action, location: str) -> str | None:
         try:
-            qualified = self._warehouse.qualify(location)
+            place = self._warehouse.place(location)
         except WarehouseError as error:
             return str(error)
-        if (why := _unfit(qualified)) is not None:
+        if (why := _unfit(place)) is not None:
             return why
-        path = Location.parse(qualified).path
+        path = place.path
         if action is Action.DROP:
             return permissions.refusal_to_delete(path, user)
         if action is Action.REMOVE_ROWS:
@@ -188,9 +188,8 @@ class StoragePermissions:
             return {name: store.of_tables(tx, name, names) for name, names in wanted.items()}
 
 
-def _unfit(location: str) -> str | None:
+def _unfit(place: Location) -> str | None:
     """Why the permissions of a location can't be looked at; None if they can."""
-    scheme = Location.parse(location).scheme
-    if scheme in ("", "file"):
+    if place.scheme in ("", "file"):
         return None
-    return f"permissions of {scheme}: locations can't be looked at, only those of local file systems"
+    return f"permissions of {place.scheme}: locations can't be looked at, only those of local file systems"

@@ -101,9 +101,7 @@ class HudiImport:
 
         Raises NoSuchObjectException where none lies there, InvalidOperationException, WarehouseError.
         """
-        with self._database.read() as tx:
-            found = locations.tables_at(tx, self._warehouse.qualify(location or ""))
-        table = _chosen(found, location, name)
+        table = chosen_table(self.tables_at(location), location, name)
         reference = TableReference(catalog=table.catalog, database=table.database, table=table.table)
         folder = HudiFolder(self._warehouse, location or "")
         with self._database.read() as tx:
@@ -127,6 +125,11 @@ class HudiImport:
             answer = self.import_instants(ImportHudiRequest(reference, location, {}, some))
             imported += answer.instants or ()
         return answer.replace(instants=imported)
+
+    def tables_at(self, location: str | None) -> list[TableName]:
+        """The tables that lie at a location."""
+        with self._database.read() as tx:
+            return locations.tables_at(tx, self._warehouse.qualify(location or ""))
 
     # --- the table --------------------------------------------------------------------------------------------
 
@@ -280,7 +283,7 @@ def _latest(row: TableRow, sizes: Mapping[str, int]) -> list[DataFile]:
     return files
 
 
-def _chosen(found: Sequence[TableName], location: str | None, name: str | None) -> TableName:
+def chosen_table(found: Sequence[TableName], location: str | None, name: str | None) -> TableName:
     """The table that is meant. Raises NoSuchObjectException, InvalidOperationException if several may be."""
     if not found:
         raise NoSuchObjectException(f"no table lies at {location}: import it, or register it, first")
@@ -288,5 +291,5 @@ def _chosen(found: Sequence[TableName], location: str | None, name: str | None) 
     if len(named) == 1:
         return named[0]
     if len(found) > 1:
-        raise InvalidOperationException(f"several tables lie at {location}: {', '.join(map(str, found))}")
+        raise InvalidOperationException(f"several tables lie at {location}: give the name of the one that is meant")
     return found[0]

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -161,6 +162,32 @@ def test_ldap(keys: Keys, tmp_path: Path) -> None:
             "metastore.example": "127.0.0.1",
         }
         assert "ready" in follow(steps("LDAP", names), tmp_path, {}, {})
+
+
+def test_the_http_port(keys: Keys, tmp_path: Path) -> None:
+    """A password is asked for on the loopback interface, too, with one flag more than where others reach the port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    names = {
+        "/srv/metastore/users": str(tmp_path / "users"),
+        "/srv/metastore/netrc": str(tmp_path / "netrc"),
+        "/srv/metastore/tls/certificate.pem": str(keys.certificate),
+        "/srv/metastore/tls/key.pem": str(keys.key),
+        "--http-host 0.0.0.0": "--http-host 127.0.0.1 --no-metrics-anonymous",
+        "metastore.example": "localhost",
+        "9084": str(port),
+    }
+    commands = steps("The HTTP port", names)
+    commands = [each.replace(f"--cacert {keys.certificate}", f"--cacert {keys.authority.file}") for each in commands]
+    assert sum(each.startswith("curl") for each in commands) == 2
+    (tmp_path / "netrc").write_text("machine localhost login prometheus password secret\n")
+    found = follow(commands, tmp_path, {"METASTORE_PASSWORD": "secret"}, {})
+    assert '{"status": "ok"}' in found and "metastore_requests_total" in found
+    (tmp_path / "netrc").write_text("machine localhost login prometheus password guess\n")
+    commands[0] = "metastore users list /dev/null"
+    (tmp_path / "again").mkdir()
+    with pytest.raises(AssertionError, match="401"):
+        follow(commands, tmp_path / "again", {}, {})
 
 
 def test_settings_on_the_page_exist() -> None:

@@ -1,5 +1,6 @@
 """Thrift over HTTP, and bearer tokens."""
 
+import base64
 import contextlib
 import http.client
 import json
@@ -47,7 +48,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, key_server: KeyServer) -> I
         yield server
         assert server.lines("unexpected error in the event loop") == []
         assert server.lines("a request's thread failed") == []
-        assert server.lines("a bearer token can't be checked") == []
+        assert server.lines("a request's login can't be checked") == []
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +166,19 @@ def test_server_of_keys_that_does_not_answer(tmp_path: Path) -> None:
 
 
 # -- requests ------------------------------------------------------------------------------------------------
+
+
+def test_passwords_instead_of_a_token(tmp_path: Path, keys: Keys, key_server: KeyServer) -> None:
+    settings = settings_of(key_server.url, authentication="plain,jwt", password_file=str(keys.users))
+    with StandIn(tmp_path / "data", **settings, credentials_without_tls=True) as server:
+        for password, status in (("secret", 200), ("guess", 401)):
+            sent = base64.b64encode(f"ann:{password}".encode()).decode()
+            answer = post(server, call("getVersion"), {"Authorization": f"Basic {sent}"})
+            assert answer[0] == status, answer
+        assert [line["mechanism"] for line in server.lines("login")] == ["plain"]
+        [refused] = server.lines("login refused")
+        assert (refused["user"], refused["mechanism"]) == ("ann", "plain")
+        assert "guess" not in server.log.read_text()
 
 
 def test_header_that_the_server_believes(header_server: StandIn) -> None:

@@ -1,0 +1,141 @@
+"""Finds out who sends a request to the HTTP port: by the same logins as on the Thrift ports.
+
+Each request has a thread of its own here, which waits for the answer.
+"""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+
+from metastore.server import metrics
+from metastore.server.credentials import certificates, http_credentials, logins
+from metastore.server.credentials.http_credentials import Given
+from metastore.server.credentials.identity import Denied, Identity, Unavailable
+from metastore.server.credentials.logins import Logins, Tokens
+from metastore.services.access.issued_tokens import IssuedTokenService
+from metastore.settings import Settings
+from metastore.store import Database, DatabaseUnavailable
+
+_PLACE_SECONDS = 2.0  # how long a request waits until others' logins are checked
+
+_ENCRYPT = "this server takes encrypted connections only (tls_required): use https"
+
+log = structlog.get_logger(__name__)
+
+
+class RequestLogins:
+    """What requests are checked with. Thread-safe."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Raises UserError for files and functions that can't be used."""
+        self._settings = settings
+        self._logins = Logins(settings, _tokens(settings))
+        self._places = threading.BoundedSemaphore(logins.CHECK_THREADS)
+        self._failures_lock = threading.Lock()
+        self.tls = self._logins.tls
+        if self.tls is not None:
+            threading.Thread(target=self._look_at_certificates, name="certificates", daemon=True).start()
+
+    @property
+    def challenges(self) -> Sequence[str]:
+        """The values of `WWW-Authenticate` in a refusal."""
+        return http_credentials.challenges(self._logins)
+
+    def sender(
+        self,
+        authorizations: Sequence[str],
+        actors: Sequence[str],
+        certificate: Mapping[str, Any] | None,
+        *,
+        encrypted: bool,
+        peer: str,
+    ) -> Identity | None:
+        """Who sends a request; None for who proves nothing, if that is allowed.
+
+        `authorizations` and `actors`: the values of its headers. `certificate`: the client's, as `ssl` has it.
+        A wrong login is answered the later, the more there were. Raises Denied, Unavailable, Ambiguous.
+        """
+        taken = self._logins
+        if self._settings.tls_required and not encrypted:
+            raise Denied(_ENCRYPT)
+        sent = http_credentials.given(authorizations, actors, taken, encrypted=encrypted)
+        if sent is not None:
+            return self._checked(sent, encrypted, peer)
+        if certificate and "certificate" in taken.allowed:
+            try:
+                return self._succeeded(
+                    certificates.user_of(certificate, self._settings.certificate_user), encrypted, peer
+                )
+            except Denied as denied:
+                self._failed("certificate", denied, peer)
+                raise
+        if "none" in taken.allowed:
+            return None
+        if not (wanted := http_credentials.wanted(taken)):
+            raise Denied(
+                f"the HTTP port knows none of this server's ways to log in ({', '.join(sorted(taken.allowed))}): "
+                "add plain, jwt, token or certificate to `authentication`"
+            )
+        raise Denied(f"the request doesn't say who sends it: this server wants {wanted}")
+
+    def _checked(self, sent: Given, encrypted: bool, peer: str) -> Identity:
+        try:
+            identity = self._check(sent, peer)
+        except Denied as denied:
+            time.sleep(self._failed(sent.mechanism, denied, peer, sent.user))
+            raise
+        return self._succeeded(identity, encrypted, peer)
+
+    def _check(self, sent: Given, peer: str) -> Identity:
+        if not self._places.acquire(timeout=_PLACE_SECONDS):
+            raise Unavailable("too many logins are being checked: try again later")
+        try:
+            return http_credentials.check(sent, self._logins, peer).identity
+        except Denied:
+            raise
+        except DatabaseUnavailable as error:
+            raise Unavailable("tokens can't be checked", str(error)) from None
+        except Exception as error:
+            log.exception("a request's login can't be checked", mechanism=sent.mechanism)
+            raise Unavailable("who sends the request can't be checked", type(error).__name__) from None
+        finally:
+            self._places.release()
+
+    def _succeeded(self, identity: Identity, encrypted: bool, peer: str) -> Identity:
+        metrics.login(identity.mechanism, "ok")
+        facts = {"user": identity.user, "mechanism": identity.mechanism, "encrypted": encrypted}
+        log.debug("login", peer=peer, real_user=identity.real_user, **facts)  # scrapes come every few seconds
+        return identity
+
+    def _failed(self, mechanism: str, denied: Denied, peer: str, user: str | None = None) -> float:
+        """Counts and logs a refused login. Returns the seconds for which the answer waits."""
+        unavailable = isinstance(denied, Unavailable)
+        metrics.login(mechanism, "unavailable" if unavailable else "denied")
+        named = None if user is None else user[:60]
+        log.warning("login refused", peer=peer, mechanism=mechanism, user=named, cause=denied.cause)
+        if unavailable:
+            return 0.0
+        with self._failures_lock:
+            return self._logins.failures.failed(peer)
+
+    def _look_at_certificates(self) -> None:
+        while self.tls is not None:
+            time.sleep(certificates.LOOK_SECONDS)
+            self.tls.look()
+
+
+def request_logins(settings: Settings) -> RequestLogins | None:
+    """None where everybody may come in, and nothing is encrypted. Raises UserError."""
+    return RequestLogins(settings) if logins.needed(settings) else None
+
+
+def _tokens(settings: Settings) -> Tokens | None:
+    """Who knows the delegation tokens. It connects to the database once a token comes."""
+    if "token" not in settings.authentication:
+        return None
+    assert settings.database_url is not None
+    database = Database(settings.database_url, pool_size=1, application_name="metastore-http")
+    return IssuedTokenService(database, settings.proxy_users, enabled=True)
