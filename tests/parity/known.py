@@ -111,6 +111,13 @@ def no_statistics(call: Call, hive: Any, ours: Any) -> bool:
     )
 
 
+def some_without_statistics(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive keeps what stands before the first that has none, all others are kept here."""
+    return (
+        call.method == "set_aggr_stats_for" and len(call.arguments[0].colStats) > 1 and no_statistics(call, hive, ours)
+    )
+
+
 CONSTRAINTS = {"add_primary_key", "add_foreign_key", "drop_constraint", "create_table_with_constraints"}
 
 
@@ -322,6 +329,16 @@ def nameless_privilege_object(call: Call, hive: Any, ours: Any) -> bool:
     )
 
 
+def exchange_of_none(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive 2.3 moves a directory that is left of a partition, as if the partition were there."""
+    return (
+        call.method in ("exchange_partition", "exchange_partitions")
+        and (hive.kind, ours.kind) == (RETURNED, "MetaException")
+        and hive.value in ([], {"createTime": 0, "lastAccessTime": 0})
+        and str(ours.value).startswith("No partition is found")
+    )
+
+
 def values_of_no_table(call: Call, hive: Any, ours: Any) -> bool:
     return (
         call.method == "get_partition_values"
@@ -333,6 +350,7 @@ def values_of_no_table(call: Call, hive: Any, ours: Any) -> bool:
 
 RULES: list[Rule] = [
     Rule("objects without a name", "objects of privileges without a name", nameless_privilege_object, parts=True),
+    Rule("an exchange of none", "`exchange_partition` of none", exchange_of_none, parts=True),
     Rule("values of no table", "`get_partition_values` of a missing table", values_of_no_table),
     Rule("which blocker", "`show_locks` of a lock that waits for several", which_blocker),
     Rule("from a cache", "`get_aggr_stats_for` again", from_a_cache, when=aggregated_before),
@@ -356,6 +374,7 @@ RULES: list[Rule] = [
     Rule("several faults", "several faults in one call", several_faults),
     Rule("names of constraints", "names of constraints", constraint_names, parts=True),
     Rule("index tables", "index tables (2.3)", index_table, parts=True),
+    Rule("some without statistics", "`set_aggr_stats_for` of several", some_without_statistics, parts=True),
     Rule("no statistics", "`update_…_column_statistics` without any", no_statistics),
     Rule("an empty location", "`alter_table` with an empty location", empty_location, parts=True),
     Rule("missing database", "`drop_database` of a missing one, `alter_database` of a missing one", missing_database),

@@ -114,6 +114,11 @@ FOUND: dict[str, Script] = {
         Call("rename_partition", "N_a", "t", ["a"], partition("N_a", "u", "b", location="SIDE/x")),
         Call("get_partitions", "N_a", "t", -1),
     ],
+    "an exchange of one partition is answered with Java's defaults": [
+        *TWO_TABLES,
+        Call("append_partition", "N_a", "t", ["a"]),
+        Call("exchange_partition", {"ds": "a"}, "N_a", "t", "N_a", "u"),
+    ],
     "partitions by no names at all": [
         *TWO_TABLES,
         Call("get_partitions_by_names", "N_a", "t", None),
