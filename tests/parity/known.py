@@ -9,8 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from metastore.wire.hive import Function, LockState, Partition, Table
+from metastore.wire.hive import (
+    ColumnStatistics,
+    Function,
+    LockState,
+    Partition,
+    SetPartitionsStatsRequest,
+    Table,
+)
 from tests.parity.calls import Call
+from tests.parity.statistics import KIND_OF_TYPE
 
 RETURNED = "returned"
 UNDECLARED = "TApplicationException"
@@ -116,6 +124,72 @@ def some_without_statistics(call: Call, hive: Any, ours: Any) -> bool:
     return (
         call.method == "set_aggr_stats_for" and len(call.arguments[0].colStats) > 1 and no_statistics(call, hive, ours)
     )
+
+
+UPDATES_OF_STATISTICS = {
+    *("update_table_column_statistics", "update_partition_column_statistics", "set_aggr_stats_for"),
+}
+OF_STATISTICS = {
+    *("get_table_column_statistics", "get_partition_column_statistics", "get_aggr_stats_for"),
+    *("get_table_statistics_req", "get_partitions_statistics_req"),
+    *("delete_table_column_statistics", "delete_partition_column_statistics"),
+}
+
+
+def _statistics(call: Call) -> list[ColumnStatistics]:
+    """What an update of statistics brings."""
+    [argument] = call.arguments
+    return argument.colStats if isinstance(argument, SetPartitionsStatsRequest) else [argument]
+
+
+def failed_among_several(call: Call, hive: Any) -> bool:
+    return (
+        call.method in UPDATES_OF_STATISTICS
+        and hive.kind != RETURNED
+        and sum(len(one.statsObj) for one in _statistics(call)) > 1
+    )
+
+
+def beyond_the_keys(call: Call, hive: Any) -> bool:
+    """Statistics of a partition by a name with more keys than the table has, which is `k=1/x=1` here."""
+    return call.method in UPDATES_OF_STATISTICS and any("/" in (s.statsDesc.partName or "") for s in _statistics(call))
+
+
+def other_statistics(call: Call, hive: Any, ours: Any) -> bool:
+    """Statistics that one server has and the other doesn't, or how far they are marked as accurate."""
+
+    def change(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
+        for each in (mine, theirs):
+            each.get("parameters", {}).pop("COLUMN_STATS_ACCURATE", None)
+
+    return call.method in OF_STATISTICS or _same_but(hive, ours, change)
+
+
+def misfit(call: Call, hive: Any) -> bool:
+    """Statistics of another kind than Hive reads for the type of their column."""
+    return call.method in UPDATES_OF_STATISTICS and any(
+        getattr(one.statsData, KIND_OF_TYPE[one.colType]) is None for s in _statistics(call) for one in s.statsObj
+    )
+
+
+def read_by_type(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive 2.3 reads the kind of the column's type, and fails where that needs a number that isn't there."""
+    if call.method not in OF_STATISTICS or ours.kind != RETURNED:
+        return False
+    failed = "ColumnStatistics.get" in str(hive.value) and accident(hive) != ""
+    return failed or (hive.kind == RETURNED and _misfits_aside(hive.value, ours.value))
+
+
+def _misfits_aside(hive: Any, ours: Any) -> bool:
+    """Whether two answers are equal but for statistics of another kind than their column's type."""
+    if isinstance(hive, dict) and isinstance(ours, dict):
+        kind = KIND_OF_TYPE.get(ours.get("colType", ""))
+        if kind is not None and hive.get("colName") == ours.get("colName"):
+            return hive == ours or kind not in ours["statsData"]
+        return hive.keys() == ours.keys() and all(_misfits_aside(hive[key], ours[key]) for key in ours)
+    if isinstance(hive, list) and isinstance(ours, list):
+        return len(hive) == len(ours) and all(map(_misfits_aside, hive, ours))
+    return bool(hive == ours)
 
 
 CONSTRAINTS = {"add_primary_key", "add_foreign_key", "drop_constraint", "create_table_with_constraints"}
@@ -374,6 +448,15 @@ RULES: list[Rule] = [
     Rule("several faults", "several faults in one call", several_faults),
     Rule("names of constraints", "names of constraints", constraint_names, parts=True),
     Rule("index tables", "index tables (2.3)", index_table, parts=True),
+    Rule(
+        "one of several statistics fails",
+        "`set_aggr_stats_for` and its kin, where one",
+        other_statistics,
+        parts=True,
+        when=failed_among_several,
+    ),
+    Rule("a name beyond the keys", "column statistics by a name with more", other_statistics, when=beyond_the_keys),
+    Rule("another kind of statistics", "column statistics of another kind", read_by_type, when=misfit),
     Rule("some without statistics", "`set_aggr_stats_for` of several", some_without_statistics, parts=True),
     Rule("no statistics", "`update_…_column_statistics` without any", no_statistics),
     Rule("an empty location", "`alter_table` with an empty location", empty_location, parts=True),

@@ -4,18 +4,25 @@ import pytest
 
 from metastore.wire.hive import (
     AbortTxnRequest,
+    ColumnStatistics,
+    ColumnStatisticsData,
+    ColumnStatisticsDesc,
+    ColumnStatisticsObj,
     HeartbeatRequest,
     LockComponent,
     LockLevel,
     LockRequest,
     LockType,
+    LongColumnStatsData,
     OpenTxnRequest,
+    SetPartitionsStatsRequest,
     SkewedInfo,
     StorageDescriptor,
 )
 from tests.parity.calls import Call, Lock, Script, Txn
 from tests.parity.partitions import setup
 from tests.parity.play import Pair, explain
+from tests.parity.statistics import SETUP as STATISTICS
 from tests.support.builders import columns, database, external_table, partition, storage, table
 
 pytestmark = pytest.mark.hive
@@ -32,6 +39,15 @@ ACID = storage(
     bucketCols=["id"],
     location="WAREHOUSE/N_a.db/t",
 )
+
+
+def of_partition(db: str, name: str) -> ColumnStatistics:
+    data = ColumnStatisticsData(longStats=LongColumnStatsData(numNulls=1, numDVs=1))
+    return ColumnStatistics(
+        statsDesc=ColumnStatisticsDesc(isTblLevel=False, dbName=db, tableName=name, partName="k=1"),
+        statsObj=[ColumnStatisticsObj(colName="lo", colType="bigint", statsData=data)],
+    )
+
 
 FOUND: dict[str, Script] = {
     "a transactional table stays one": [
@@ -118,6 +134,16 @@ FOUND: dict[str, Script] = {
         *TWO_TABLES,
         Call("append_partition", "N_a", "t", ["a"]),
         Call("exchange_partition", {"ds": "a"}, "N_a", "t", "N_a", "u"),
+    ],
+    "statistics to merge with those of a missing table's partitions": [
+        *STATISTICS,
+        *(
+            Call(
+                "set_aggr_stats_for",
+                SetPartitionsStatsRequest(colStats=[of_partition("N_a", "nosuch")], needMerge=merge),
+            )
+            for merge in (None, False, True)
+        ),
     ],
     "partitions by no names at all": [
         *TWO_TABLES,
