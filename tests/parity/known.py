@@ -155,14 +155,29 @@ def beyond_the_keys(call: Call, hive: Any) -> bool:
     return call.method in UPDATES_OF_STATISTICS and any("/" in (s.statsDesc.partName or "") for s in _statistics(call))
 
 
+def _unmarked(answer: Any) -> Any:
+    """The answer without what says whose statistics are accurate."""
+    if isinstance(answer, dict):
+        return {key: _unmarked(value) for key, value in answer.items() if key != "COLUMN_STATS_ACCURATE"}
+    return list(map(_unmarked, answer)) if isinstance(answer, list) else answer
+
+
+def marked_otherwise(call: Call, hive: Any, ours: Any) -> bool:
+    """Tables and partitions that are the same but for the statistics that are marked as accurate."""
+    return (hive.kind, ours.kind) == (RETURNED, RETURNED) and _unmarked(hive.value) == _unmarked(ours.value)
+
+
 def other_statistics(call: Call, hive: Any, ours: Any) -> bool:
     """Statistics that one server has and the other doesn't, or how far they are marked as accurate."""
+    return call.method in OF_STATISTICS or marked_otherwise(call, hive, ours)
 
-    def change(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
-        for each in (mine, theirs):
-            each.get("parameters", {}).pop("COLUMN_STATS_ACCURATE", None)
 
-    return call.method in OF_STATISTICS or _same_but(hive, ours, change)
+def deleted(call: Call, hive: Any) -> bool:
+    return call.method in OF_STATISTICS and call.method.startswith("delete_") and hive.kind == RETURNED
+
+
+def several_tables(call: Call, hive: Any, ours: Any) -> bool:
+    return call.method == "set_aggr_stats_for" and "of one table, but find" in str(ours.value)
 
 
 def misfit(call: Call, hive: Any) -> bool:
@@ -455,6 +470,8 @@ RULES: list[Rule] = [
         parts=True,
         when=failed_among_several,
     ),
+    Rule("deleted statistics", "deleting column statistics", marked_otherwise, when=deleted),
+    Rule("statistics of several tables", "`set_aggr_stats_for` of partitions of several", several_tables, parts=True),
     Rule("a name beyond the keys", "column statistics by a name with more", other_statistics, when=beyond_the_keys),
     Rule("another kind of statistics", "column statistics of another kind", read_by_type, when=misfit),
     Rule("some without statistics", "`set_aggr_stats_for` of several", some_without_statistics, parts=True),
