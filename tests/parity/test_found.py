@@ -4,17 +4,21 @@ import pytest
 
 from metastore.wire.hive import (
     AbortTxnRequest,
+    AddPartitionsRequest,
     ColumnStatistics,
     ColumnStatisticsData,
     ColumnStatisticsDesc,
     ColumnStatisticsObj,
     HeartbeatRequest,
+    HiveObjectRef,
+    HiveObjectType,
     LockComponent,
     LockLevel,
     LockRequest,
     LockType,
     LongColumnStatsData,
     OpenTxnRequest,
+    PrincipalType,
     SetPartitionsStatsRequest,
     SkewedInfo,
     StorageDescriptor,
@@ -143,6 +147,30 @@ FOUND: dict[str, Script] = {
                 SetPartitionsStatsRequest(colStats=[of_partition("N_a", "nosuch")], needMerge=merge),
             )
             for merge in (None, False, True)
+        ),
+    ],
+    "a new partition's name is looked up before its storage descriptor is": [
+        *TWO_TABLES,
+        Call("append_partition", "N_a", "t", ["a"]),
+        Call("add_partition", partition("N_a", "t", "a").replace(sd=None)),
+        Call("add_partition", partition("N_a", "t", "a", sd=StorageDescriptor(cols=columns("id:int")))),
+        Call("add_partition", partition("N_a", "t", "b").replace(sd=None)),
+        Call(
+            "add_partitions_req",
+            AddPartitionsRequest(
+                dbName="N_a", tblName="t", parts=[partition("N_a", "t", "a").replace(sd=None)], ifNotExists=True
+            ),
+        ),
+    ],
+    "privileges on a partition need its values": [
+        *TWO_TABLES,
+        *(
+            Call("list_privileges", "N_alice", PrincipalType.USER, privilege_object.replace(partValues=values))
+            for privilege_object in (
+                HiveObjectRef(objectType=HiveObjectType.PARTITION, dbName="N_a", objectName="t"),
+                HiveObjectRef(objectType=HiveObjectType.PARTITION, dbName="N_a", objectName="nosuch"),
+            )
+            for values in (None, [], ["a"], ["a", "b"])
         ),
     ],
     "partitions by no names at all": [
