@@ -176,6 +176,18 @@ def deleted(call: Call, hive: Any) -> bool:
     return call.method in OF_STATISTICS and call.method.startswith("delete_") and hive.kind == RETURNED
 
 
+def keys_in_upper_case(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive keeps the names of keys in lower case and compares them with what the client sends."""
+    new = next((a for a in call.arguments if isinstance(a, Table)), None)
+    return (
+        call.method.startswith("alter_table")
+        and new is not None
+        and any(key.name != (key.name or "").lower() for key in new.partitionKeys or ())
+        and "partition keys can not be changed" in str(hive.value)
+        and ours.kind == RETURNED
+    )
+
+
 def several_tables(call: Call, hive: Any, ours: Any) -> bool:
     return call.method == "set_aggr_stats_for" and "of one table, but find" in str(ours.value)
 
@@ -293,7 +305,11 @@ def several_faults(call: Call, hive: Any, ours: Any) -> bool:
     told_first = ("No FileSystem for scheme", "Error parsing partition filter", "Partition name is invalid", *of_name)
     # Null lists are found here before a new name that is taken.
     told_later = hive.kind == "InvalidOperationException" and "be they empty" in str(ours.value)
-    known = told_later or any(text in str(hive.value) for text in told_first)
+    # The second of several partitions that has the wrong number of values is found before the first that is missing,
+    # and a missing location before other partition keys.
+    shape_first = "partition values=" in str(hive.value) and "Invalid partition key & values" in str(ours.value)
+    place_first = "partition keys can not be changed" in str(hive.value) and "needs a location" in str(ours.value)
+    known = told_later or shape_first or place_first or any(text in str(hive.value) for text in told_first)
     return known and ours.kind not in (RETURNED, UNDECLARED)
 
 
@@ -470,6 +486,7 @@ RULES: list[Rule] = [
         parts=True,
         when=failed_among_several,
     ),
+    Rule("keys in upper case", "`alter_table` with partition keys in upper case", keys_in_upper_case, parts=True),
     Rule("deleted statistics", "deleting column statistics", marked_otherwise, when=deleted),
     Rule("statistics of several tables", "`set_aggr_stats_for` of partitions of several", several_tables, parts=True),
     Rule("a name beyond the keys", "column statistics by a name with more", other_statistics, when=beyond_the_keys),
