@@ -382,7 +382,7 @@ def missing_privilege_object(call: Call, hive: Any, ours: Any) -> bool:
         call.method in ("grant_privileges", "grant_revoke_privileges", "revoke_privileges")
         and hive.kind == RETURNED
         and ours.kind == "MetaException"
-        and str(ours.value).startswith("there is no ")
+        and (str(ours.value).startswith("there is no ") or str(ours.value).endswith(" table not found"))
     )
 
 
