@@ -298,7 +298,8 @@ def exchange_partition(
     target_table: str | None,
 ) -> Partition:
     exchange_partitions(call, spec, source_database, source_table, target_database, target_table)
-    return Partition()  # what Hive answers, however many were exchanged
+    # Hive answers with an empty partition, however many were exchanged.
+    return Partition(createTime=0, lastAccessTime=0)
 
 
 @answers("exchange_partitions")

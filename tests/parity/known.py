@@ -9,8 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from metastore.wire.hive import Function, LockState, Partition, Table
+from metastore.wire.hive import (
+    ColumnStatistics,
+    Function,
+    LockState,
+    Partition,
+    SetPartitionsStatsRequest,
+    Table,
+)
 from tests.parity.calls import Call
+from tests.parity.statistics import KIND_OF_TYPE
 
 RETURNED = "returned"
 UNDECLARED = "TApplicationException"
@@ -111,6 +119,106 @@ def no_statistics(call: Call, hive: Any, ours: Any) -> bool:
     )
 
 
+def some_without_statistics(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive keeps what stands before the first that has none, all others are kept here."""
+    return (
+        call.method == "set_aggr_stats_for" and len(call.arguments[0].colStats) > 1 and no_statistics(call, hive, ours)
+    )
+
+
+UPDATES_OF_STATISTICS = {
+    *("update_table_column_statistics", "update_partition_column_statistics", "set_aggr_stats_for"),
+}
+OF_STATISTICS = {
+    *("get_table_column_statistics", "get_partition_column_statistics", "get_aggr_stats_for"),
+    *("get_table_statistics_req", "get_partitions_statistics_req"),
+    *("delete_table_column_statistics", "delete_partition_column_statistics"),
+}
+
+
+def _statistics(call: Call) -> list[ColumnStatistics]:
+    """What an update of statistics brings."""
+    [argument] = call.arguments
+    return argument.colStats if isinstance(argument, SetPartitionsStatsRequest) else [argument]
+
+
+def failed_among_several(call: Call, hive: Any) -> bool:
+    return (
+        call.method in UPDATES_OF_STATISTICS
+        and hive.kind != RETURNED
+        and sum(len(one.statsObj) for one in _statistics(call)) > 1
+    )
+
+
+def beyond_the_keys(call: Call, hive: Any) -> bool:
+    """Statistics of a partition by a name with more keys than the table has, which is `k=1/x=1` here."""
+    return call.method in UPDATES_OF_STATISTICS and any("/" in (s.statsDesc.partName or "") for s in _statistics(call))
+
+
+def _unmarked(answer: Any) -> Any:
+    """The answer without what says whose statistics are accurate."""
+    if isinstance(answer, dict):
+        return {key: _unmarked(value) for key, value in answer.items() if key != "COLUMN_STATS_ACCURATE"}
+    return list(map(_unmarked, answer)) if isinstance(answer, list) else answer
+
+
+def marked_otherwise(call: Call, hive: Any, ours: Any) -> bool:
+    """Tables and partitions that are the same but for the statistics that are marked as accurate."""
+    return (hive.kind, ours.kind) == (RETURNED, RETURNED) and _unmarked(hive.value) == _unmarked(ours.value)
+
+
+def other_statistics(call: Call, hive: Any, ours: Any) -> bool:
+    """Statistics that one server has and the other doesn't, or how far they are marked as accurate."""
+    return call.method in OF_STATISTICS or marked_otherwise(call, hive, ours)
+
+
+def deleted(call: Call, hive: Any) -> bool:
+    return call.method in OF_STATISTICS and call.method.startswith("delete_") and hive.kind == RETURNED
+
+
+def keys_in_upper_case(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive keeps the names of keys in lower case and compares them with what the client sends."""
+    new = next((a for a in call.arguments if isinstance(a, Table)), None)
+    return (
+        call.method.startswith("alter_table")
+        and new is not None
+        and any(key.name != (key.name or "").lower() for key in new.partitionKeys or ())
+        and "partition keys can not be changed" in str(hive.value)
+        and ours.kind == RETURNED
+    )
+
+
+def several_tables(call: Call, hive: Any, ours: Any) -> bool:
+    return call.method == "set_aggr_stats_for" and "of one table, but find" in str(ours.value)
+
+
+def misfit(call: Call, hive: Any) -> bool:
+    """Statistics of another kind than Hive reads for the type of their column."""
+    return call.method in UPDATES_OF_STATISTICS and any(
+        getattr(one.statsData, KIND_OF_TYPE[one.colType]) is None for s in _statistics(call) for one in s.statsObj
+    )
+
+
+def read_by_type(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive 2.3 reads the kind of the column's type, and fails where that needs a number that isn't there."""
+    if call.method not in OF_STATISTICS or ours.kind != RETURNED:
+        return False
+    failed = "ColumnStatistics.get" in str(hive.value) and accident(hive) != ""
+    return failed or (hive.kind == RETURNED and _misfits_aside(hive.value, ours.value))
+
+
+def _misfits_aside(hive: Any, ours: Any) -> bool:
+    """Whether two answers are equal but for statistics of another kind than their column's type."""
+    if isinstance(hive, dict) and isinstance(ours, dict):
+        kind = KIND_OF_TYPE.get(ours.get("colType", ""))
+        if kind is not None and hive.get("colName") == ours.get("colName"):
+            return hive == ours or kind not in ours["statsData"]
+        return hive.keys() == ours.keys() and all(_misfits_aside(hive[key], ours[key]) for key in ours)
+    if isinstance(hive, list) and isinstance(ours, list):
+        return len(hive) == len(ours) and all(map(_misfits_aside, hive, ours))
+    return bool(hive == ours)
+
+
 CONSTRAINTS = {"add_primary_key", "add_foreign_key", "drop_constraint", "create_table_with_constraints"}
 
 
@@ -197,7 +305,11 @@ def several_faults(call: Call, hive: Any, ours: Any) -> bool:
     told_first = ("No FileSystem for scheme", "Error parsing partition filter", "Partition name is invalid", *of_name)
     # Null lists are found here before a new name that is taken.
     told_later = hive.kind == "InvalidOperationException" and "be they empty" in str(ours.value)
-    known = told_later or any(text in str(hive.value) for text in told_first)
+    # The second of several partitions that has the wrong number of values is found before the first that is missing,
+    # and a missing location before other partition keys.
+    shape_first = "partition values=" in str(hive.value) and "Invalid partition key & values" in str(ours.value)
+    place_first = "partition keys can not be changed" in str(hive.value) and "needs a location" in str(ours.value)
+    known = told_later or shape_first or place_first or any(text in str(hive.value) for text in told_first)
     return known and ours.kind not in (RETURNED, UNDECLARED)
 
 
@@ -270,7 +382,7 @@ def missing_privilege_object(call: Call, hive: Any, ours: Any) -> bool:
         call.method in ("grant_privileges", "grant_revoke_privileges", "revoke_privileges")
         and hive.kind == RETURNED
         and ours.kind == "MetaException"
-        and str(ours.value).startswith("there is no ")
+        and (str(ours.value).startswith("there is no ") or str(ours.value).endswith(" table not found"))
     )
 
 
@@ -322,6 +434,16 @@ def nameless_privilege_object(call: Call, hive: Any, ours: Any) -> bool:
     )
 
 
+def exchange_of_none(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive 2.3 moves a directory that is left of a partition, as if the partition were there."""
+    return (
+        call.method in ("exchange_partition", "exchange_partitions")
+        and (hive.kind, ours.kind) == (RETURNED, "MetaException")
+        and hive.value in ([], {"createTime": 0, "lastAccessTime": 0})
+        and str(ours.value).startswith("No partition is found")
+    )
+
+
 def values_of_no_table(call: Call, hive: Any, ours: Any) -> bool:
     return (
         call.method == "get_partition_values"
@@ -333,6 +455,7 @@ def values_of_no_table(call: Call, hive: Any, ours: Any) -> bool:
 
 RULES: list[Rule] = [
     Rule("objects without a name", "objects of privileges without a name", nameless_privilege_object, parts=True),
+    Rule("an exchange of none", "`exchange_partition` of none", exchange_of_none, parts=True),
     Rule("values of no table", "`get_partition_values` of a missing table", values_of_no_table),
     Rule("which blocker", "`show_locks` of a lock that waits for several", which_blocker),
     Rule("from a cache", "`get_aggr_stats_for` again", from_a_cache, when=aggregated_before),
@@ -356,6 +479,19 @@ RULES: list[Rule] = [
     Rule("several faults", "several faults in one call", several_faults),
     Rule("names of constraints", "names of constraints", constraint_names, parts=True),
     Rule("index tables", "index tables (2.3)", index_table, parts=True),
+    Rule(
+        "one of several statistics fails",
+        "`set_aggr_stats_for` and its kin, where one",
+        other_statistics,
+        parts=True,
+        when=failed_among_several,
+    ),
+    Rule("keys in upper case", "`alter_table` with partition keys in upper case", keys_in_upper_case, parts=True),
+    Rule("deleted statistics", "deleting column statistics", marked_otherwise, when=deleted),
+    Rule("statistics of several tables", "`set_aggr_stats_for` of partitions of several", several_tables, parts=True),
+    Rule("a name beyond the keys", "column statistics by a name with more", other_statistics, when=beyond_the_keys),
+    Rule("another kind of statistics", "column statistics of another kind", read_by_type, when=misfit),
+    Rule("some without statistics", "`set_aggr_stats_for` of several", some_without_statistics, parts=True),
     Rule("no statistics", "`update_…_column_statistics` without any", no_statistics),
     Rule("an empty location", "`alter_table` with an empty location", empty_location, parts=True),
     Rule("missing database", "`drop_database` of a missing one, `alter_database` of a missing one", missing_database),

@@ -74,6 +74,7 @@ DATA: dict[str, Strategy] = {
     ),
 }
 FITTING = dict(zip(TYPES, DATA, strict=True))
+KIND_OF_TYPE = {TYPES[name]: kind for name, kind in FITTING.items()}
 
 
 @st.composite

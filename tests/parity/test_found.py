@@ -4,18 +4,29 @@ import pytest
 
 from metastore.wire.hive import (
     AbortTxnRequest,
+    AddPartitionsRequest,
+    ColumnStatistics,
+    ColumnStatisticsData,
+    ColumnStatisticsDesc,
+    ColumnStatisticsObj,
     HeartbeatRequest,
+    HiveObjectRef,
+    HiveObjectType,
     LockComponent,
     LockLevel,
     LockRequest,
     LockType,
+    LongColumnStatsData,
     OpenTxnRequest,
+    PrincipalType,
+    SetPartitionsStatsRequest,
     SkewedInfo,
     StorageDescriptor,
 )
 from tests.parity.calls import Call, Lock, Script, Txn
 from tests.parity.partitions import setup
 from tests.parity.play import Pair, explain
+from tests.parity.statistics import SETUP as STATISTICS
 from tests.support.builders import columns, database, external_table, partition, storage, table
 
 pytestmark = pytest.mark.hive
@@ -32,6 +43,15 @@ ACID = storage(
     bucketCols=["id"],
     location="WAREHOUSE/N_a.db/t",
 )
+
+
+def of_partition(db: str, name: str) -> ColumnStatistics:
+    data = ColumnStatisticsData(longStats=LongColumnStatsData(numNulls=1, numDVs=1))
+    return ColumnStatistics(
+        statsDesc=ColumnStatisticsDesc(isTblLevel=False, dbName=db, tableName=name, partName="k=1"),
+        statsObj=[ColumnStatisticsObj(colName="lo", colType="bigint", statsData=data)],
+    )
+
 
 FOUND: dict[str, Script] = {
     "a transactional table stays one": [
@@ -113,6 +133,45 @@ FOUND: dict[str, Script] = {
         Call("alter_partition", "N_a", "t", partition("N_a", "u", "nosuch", location="SIDE/z")),
         Call("rename_partition", "N_a", "t", ["a"], partition("N_a", "u", "b", location="SIDE/x")),
         Call("get_partitions", "N_a", "t", -1),
+    ],
+    "an exchange of one partition is answered with Java's defaults": [
+        *TWO_TABLES,
+        Call("append_partition", "N_a", "t", ["a"]),
+        Call("exchange_partition", {"ds": "a"}, "N_a", "t", "N_a", "u"),
+    ],
+    "statistics to merge with those of a missing table's partitions": [
+        *STATISTICS,
+        *(
+            Call(
+                "set_aggr_stats_for",
+                SetPartitionsStatsRequest(colStats=[of_partition("N_a", "nosuch")], needMerge=merge),
+            )
+            for merge in (None, False, True)
+        ),
+    ],
+    "a new partition's name is looked up before its storage descriptor is": [
+        *TWO_TABLES,
+        Call("append_partition", "N_a", "t", ["a"]),
+        Call("add_partition", partition("N_a", "t", "a").replace(sd=None)),
+        Call("add_partition", partition("N_a", "t", "a", sd=StorageDescriptor(cols=columns("id:int")))),
+        Call("add_partition", partition("N_a", "t", "b").replace(sd=None)),
+        Call(
+            "add_partitions_req",
+            AddPartitionsRequest(
+                dbName="N_a", tblName="t", parts=[partition("N_a", "t", "a").replace(sd=None)], ifNotExists=True
+            ),
+        ),
+    ],
+    "privileges on a partition need its values": [
+        *TWO_TABLES,
+        *(
+            Call("list_privileges", "N_alice", PrincipalType.USER, privilege_object.replace(partValues=values))
+            for privilege_object in (
+                HiveObjectRef(objectType=HiveObjectType.PARTITION, dbName="N_a", objectName="t"),
+                HiveObjectRef(objectType=HiveObjectType.PARTITION, dbName="N_a", objectName="nosuch"),
+            )
+            for values in (None, [], ["a"], ["a", "b"])
+        ),
     ],
     "partitions by no names at all": [
         *TWO_TABLES,

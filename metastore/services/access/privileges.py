@@ -111,7 +111,7 @@ class PrivilegeService:
 
         If `ref` has no names, the privileges on all objects of its type are returned. If it has no type, all
         privileges are returned.
-        Raises MetaException for a partition of a table that isn't there.
+        Raises MetaException for a partition without values, or of a table that isn't there.
         """
         principals = None if principal is None else [principal]
         only_ready = hides_uncommitted(scope)
@@ -120,6 +120,8 @@ class PrivilegeService:
                 found = store.find(tx, principals=principals, only_ready=only_ready)
             elif ref.objectType != HiveObjectType.GLOBAL and ref.dbName is None:
                 found = store.find(tx, object_type=ref.objectType, principals=principals, only_ready=only_ready)
+            elif ref.objectType == HiveObjectType.PARTITION and not ref.partValues:
+                raise MetaException("the partition's values are missing")
             else:
                 target = _find(tx, ref, scope)
                 found = store.find(tx, target=target, principals=principals) if target else []

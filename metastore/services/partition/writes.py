@@ -1,6 +1,6 @@
 """Hive's writing calls for partitions: add, alter, rename, drop."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -143,6 +143,7 @@ class PartitionService:
                 if taken and not if_not_exists:
                     raise AlreadyExistsException(f"Partition already exists: {named[min(taken)]}")
                 fresh = {name: partition for name, partition in named.items() if name not in taken}
+                self._check_descriptors(row, fresh.values())  # as in Hive only of those that aren't there
                 located = self._located(owner, fresh)
                 settled = self._mover.is_settled(tx, located.values())
             if not settled:
@@ -218,15 +219,19 @@ class PartitionService:
                 )
             if partition.values is None:
                 raise MetaException("The partition values cannot be null.")
-            if partition.sd is None and row.location is not None:
-                raise MetaException("a partition of a table needs a storage descriptor")
-            if partition.sd is not None and partition.sd.serdeInfo is None:
-                raise MetaException("Invalid SerDeInfo object")
             name = partition_names.make_name(keys, partition.values)
             if name in named:
                 raise MetaException(f"Duplicate partitions in the list: {name}")
             named[name] = partition
         return named
+
+    @staticmethod
+    def _check_descriptors(row: TableRow, fresh: Iterable[Partition]) -> None:
+        for partition in fresh:
+            if partition.sd is None and row.location is not None:
+                raise MetaException("a partition of a table needs a storage descriptor")
+            if partition.sd is not None and partition.sd.serdeInfo is None:
+                raise MetaException("Invalid SerDeInfo object")
 
     def _located(self, owner: Table, fresh: Mapping[str, Partition]) -> dict[str, str | None]:
         """Where new partitions are to lie, by name, in the order of the names."""

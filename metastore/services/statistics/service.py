@@ -98,11 +98,14 @@ class StatisticsService:
         """Keeps statistics of partitions of one table, all or none, and marks them accurate.
 
         If a partition comes twice, its statistics are merged, as in Hive 4. Raises InvalidObjectException (no such
-        table, a name that lacks a key), NoSuchObjectException (no such partition), MetaException (no such column).
+        table unless they are to be merged, a name that lacks a key), NoSuchObjectException (no such partition; no such
+        table if they are to be merged), MetaException (no such column).
         """
         name = _one_table(new)
         with self._database.write() as tx:
             row = tables.find(tx, name, RowLock.EXCLUSIVE)
+            if merging != Merging.NONE:
+                row = _existing(row, name)  # what Hive raises where it looks for earlier statistics first
             if row is None:
                 raise InvalidObjectException(f"{name} table not found")
             keys = _keys(row)
