@@ -34,7 +34,7 @@ class Effort:
     rounds: int
 
 
-FULL = Effort(partitions=5_000, seconds=4, load_seconds=3, warm_seconds=10, rounds=3)
+FULL = Effort(partitions=5_000, seconds=4, load_seconds=3, warm_seconds=20, rounds=3)
 QUICK = Effort(partitions=1_000, seconds=0.2, load_seconds=0.3, warm_seconds=0.3, rounds=1)
 
 

@@ -291,7 +291,7 @@ def _parts(settings: Settings, pool_waited: Callable[[float], None] | None) -> _
         waited=pool_waited,
     )
     warehouse = Warehouse(settings.warehouse_dir, settings.warehouse_external_dir, delete_roots=settings.delete_roots)
-    sequencer = Sequencer(database.write_at_once)
+    sequencer = Sequencer(database.at_once)
     events = Events(sequencer.wake, PreEvents.load(settings.pre_event_listeners, settings.pre_event_seconds))
     deletable = Deletable(warehouse)
     mover = Mover(database, warehouse, deletable)

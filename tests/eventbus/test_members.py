@@ -168,7 +168,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
             schema.metadata.create_all(tx)
             tx.execute(schema.event_log.insert().values(id=1))
         database = Database(url)
-        sequencer = Sequencer(database.write_at_once)
+        sequencer = Sequencer(database.at_once)
         services: Any = SimpleNamespace(
             event_reads=EventReads(database, sequencer), event_members=EventMembers(database, sequencer)
         )

@@ -157,7 +157,7 @@ class TableService:
     def get(self, database: str | None, table: str | None, catalog: str | None = None) -> Table:
         """One table. Raises NoSuchObjectException."""
         name = given.decorated_name(database, table, catalog)
-        with self._database.read_at_once() as tx:
+        with self._database.at_once() as tx:
             row = tables.find_at_once(tx, given.base(name))
         if row is None:
             raise _not_found(database, table)

@@ -112,21 +112,14 @@ class Database:
             yield tx
 
     @contextmanager
-    def read_at_once(self) -> Iterator[Connection]:
-        """For one statement that reads, and is a transaction of its own: one message instead of four.
+    def at_once(self) -> Iterator[Connection]:
+        """For one statement that is a transaction of its own: one message instead of three or four.
 
         A statement of which the cache keeps the result has to pass its columns `read_set.STAMP` to `read_set.stamp`.
-        Raises NestedTransaction.
+        One that writes must not change what kept replies are made of. Raises as `write`.
         """
         with self._connected() as tx, _discarded_if_broken(tx):
             _in_own_transactions(tx).autocommit = True
-            yield tx
-
-    @contextmanager
-    def write_at_once(self) -> Iterator[Connection]:
-        """For one statement that writes, and is a transaction of its own. Raises as `write`."""
-        read_set.mark_uncacheable()
-        with self.read_at_once() as tx:
             yield tx
 
     @contextmanager

@@ -172,7 +172,7 @@ def find(tx: Connection, name: TableName, lock: RowLock = RowLock.NOT) -> TableR
 
 
 def find_at_once(tx: Connection, name: TableName) -> TableRow | None:
-    """The table of that name, within `Database.read_at_once`."""
+    """The table of that name, within `Database.at_once`."""
     row = _NAMED_AT_ONCE.first(tx, name._asdict())
     if row is None:
         mark_uncacheable()  # nothing tells of a table that isn't there

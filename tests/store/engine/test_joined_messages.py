@@ -174,7 +174,7 @@ def test_a_conflict_of_the_last_statement_is_raised_by_the_block(database: Datab
 
 def test_reads_can_not_write_and_see_one_state(database: Database, url: str) -> None:
     """Whatever kind of transaction the only connection was used for before."""
-    others: list[Any] = [database.write, database.read_at_once, database.read]
+    others: list[Any] = [database.write, database.at_once, database.read]
     for number, before in enumerate(others):
         with before() as tx:
             COUNT.scalar(tx)
@@ -239,7 +239,7 @@ def test_random_transactions(shared_database: Database, transactions: list[tuple
         else:
             assert wanted is not None
         state = state if wanted is None else wanted
-        with database.read_at_once() as tx:
+        with database.at_once() as tx:
             assert COUNT.scalar(tx) == len(state)
 
 
