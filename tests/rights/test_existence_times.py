@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psycopg2.extensions
 import pytest
 from sqlalchemy import Engine, event
 
@@ -15,6 +14,7 @@ from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
+from metastore.store.engine.joined_messages import JoiningCursor
 from metastore.wire.services import METHODS
 from tests.rights import calls
 from tests.rights.calls import Name
@@ -27,7 +27,7 @@ from tests.support.server import MetastoreServer
 load()
 
 
-class Counting(psycopg2.extensions.cursor):
+class Counting(JoiningCursor):
     """Counts what is sent."""
 
     messages = 0
@@ -59,10 +59,12 @@ def metastore(tmp_path_factory: pytest.TempPathFactory, postgres: Postgres) -> I
             admins=("root",),
             trust_unproven_users=True,
         )
-        opened = Metastore.open(settings)
-        yield opened
-        opened.close()
-        event.remove(Engine, "connect", count)
+        try:
+            opened = Metastore.open(settings)
+            yield opened
+            opened.close()
+        finally:
+            event.remove(Engine, "connect", count)
 
 
 def messages(metastore: Metastore, guard: Guard, user: str | None, made: calls.Made) -> int:

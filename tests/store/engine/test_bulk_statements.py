@@ -39,11 +39,13 @@ def metastore(postgres_url: str, tmp_path: Path) -> Iterator[Metastore]:
 
     migrations.upgrade(postgres_url)
     event.listen(Engine, "connect", count)
-    opened = Metastore.open(Settings(database_url=postgres_url, data_dir=tmp_path))
-    opened.databases.create(builders.database(DB))
-    yield opened
-    opened.close()
-    event.remove(Engine, "connect", count)
+    try:
+        opened = Metastore.open(Settings(database_url=postgres_url, data_dir=tmp_path))
+        opened.databases.create(builders.database(DB))
+        yield opened
+        opened.close()
+    finally:
+        event.remove(Engine, "connect", count)
 
 
 def _messages(change: Callable[[], object]) -> int:
