@@ -142,11 +142,6 @@ def _prepared(tx: Connection) -> Iterator[Any]:
         yield cursor
 
 
-def has_unnumbered(tx: Connection) -> bool:
-    """Whether there are committed events without a number."""
-    return bool(tx.exec_driver_sql("SELECT EXISTS (SELECT FROM events WHERE number IS NULL)").scalar_one())
-
-
 def number(tx: Connection) -> None:
     """Gives numbers to all committed events without one, and notifies CHANNEL. Without such events it only reads.
 
