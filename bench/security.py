@@ -7,14 +7,17 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
+
 from bench.comparison import PER_SECOND, Compared, Comparison
+from bench.costs import cpu_seconds
 from bench.figures import Figure, Report, Section
 from bench.java_client import Call
 from bench.options import Options
@@ -35,7 +38,7 @@ PROCESSES, CONNECTIONS = 2, 8
 NOBODY = Login()
 USER, ADMIN, PASSWORD = "ann", "root", "secret"
 CALL = Call("get_table", ["bench", "t"])
-LOGINS_PER_SECOND = 500
+LOGINS_PER_SECOND, LOGINS_AT_ONCE = 500, 4
 BEGINNINGS = (b"", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"\x01\x00\x00\x00\x05PLA")
 """What half-open connections have said: nothing, and parts of TLS and SASL. HTTP is off, and refused at once."""
 
@@ -111,7 +114,7 @@ def run(options: Options) -> Report:
         report.sections.append(_calls(clients, plain, ways, sizes.seconds, rounds))
         audits = [plain, *(Way("audited", each.port, NOBODY) for each in servers[2:])]
         report.sections.append(_audit(clients, audits, sizes.seconds, rounds))
-        report.sections.append(_logins(clients, logins, sizes.seconds, rounds))
+        report.sections += _logins(clients, psutil.Process(servers[1].pid), logins, sizes.seconds, rounds)
         report.sections += _half_open(clients, ways[1], sizes, rounds)
     return report
 
@@ -250,18 +253,32 @@ def _connected(way: Way) -> Iterator[list[Any]]:
 # -- logins ------------------------------------------------------------------------------------------------------
 
 
-def _logins(clients: ProcessPoolExecutor, ways: Sequence[Way], seconds: float, rounds: int) -> Section:
-    section = Section(
+def _logins(
+    clients: ProcessPoolExecutor, server: psutil.Process, ways: Sequence[Way], seconds: float, rounds: int
+) -> tuple[Section, Section]:
+    rates = Section(
         "Logins",
-        f"By {PROCESSES} processes, one after another: connect, log in, call once, close. Server and clients share the"
-        " processors.",
+        f"By {PROCESSES} processes, {LOGINS_AT_ONCE} at a time in each: connect, log in, call once, close. Server and"
+        " clients share the processors, and a handshake of TLS costs the client more than the server.",
     )
+    costs = Section("What a login costs the server", "Processor time of all its processes, with the call.")
     for way in ways:
+        values, spent = [], []
         with noted(f"logins by {way.name}"):
-            values = [_rate(clients, way, _login, seconds) for _ in range(rounds)]
-        section.figures.append(Figure.of(way.name, PER_SECOND, values, aim=LOGINS_PER_SECOND))
+            for _ in range(rounds):
+                before = cpu_seconds([server, *server.children(recursive=True)])
+                values.append(_rate(clients, way, _logins_at_once, seconds))
+                used = cpu_seconds([server, *server.children(recursive=True)]) - before
+                spent.append(used / (values[-1] * seconds) * 1000)
+        rates.figures.append(Figure.of(way.name, PER_SECOND, values, aim=LOGINS_PER_SECOND))
+        costs.figures.append(Figure.of(way.name, "ms", spent))
         say(f"logins by {way.name}: {statistics.median(values):.0f}/s")
-    return section
+    return rates, costs
+
+
+def _logins_at_once(way: Way, seconds: float) -> float:
+    with ThreadPoolExecutor(LOGINS_AT_ONCE) as threads:
+        return sum(threads.map(partial(_login, way), [seconds] * LOGINS_AT_ONCE))
 
 
 def _login(way: Way, seconds: float) -> float:

@@ -1,5 +1,7 @@
 """Who the client is and what it sets; what the server tells about itself (fb303)."""
 
+from dataclasses import replace
+
 from metastore.api.registry import Call, answers
 from metastore.services.commit import commit_flag
 from metastore.services.maintenance.server_info import HIVE_VERSION
@@ -14,11 +16,11 @@ INCLUDE_UNCOMMITTED = "includeUnCommit"
 def set_ugi(call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
     """Who the client says it is. Where that was proven it changes nothing, and the answer is that of Hive's server."""
     check_identity(user_name, group_names or ())
-    if call.session.mechanism != "none":
-        return [*(group_names or ()), user_name or ""]
-    call.session.user = user_name
-    call.session.groups = tuple(group_names or ())
-    return list(call.session.groups)
+    caller, groups = call.session.caller, tuple(group_names or ())
+    if caller.mechanism != "none":
+        return [*groups, user_name or ""]
+    call.session.caller = replace(caller, user=user_name, groups=groups)
+    return list(groups)
 
 
 @answers("getMetaConf")

@@ -8,7 +8,8 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Literal
 
@@ -20,6 +21,7 @@ from metastore.api.rights.guard import Verdict
 from metastore.errors import UserError
 from metastore.server import metrics
 from metastore.services.access.caller import Caller
+from metastore.services.access.rights import Decision
 from metastore.settings import Settings
 
 STREAM = "metastore:audit"
@@ -27,6 +29,7 @@ STREAM = "metastore:audit"
 
 _LOOK_SECONDS = 1.0  # between looks whether the file was moved away
 _MAX_TEXT = 1_000
+_GATHER_SECONDS = 0.01
 
 log = structlog.get_logger("audit")
 
@@ -39,48 +42,105 @@ class AuditLog:
 
         Raises OSError.
         """
+        self.reads = calls == "all"
+        """Whether calls that change nothing are recorded, too."""
         self._outlet = outlet
-        self._all = calls == "all"
         self._changing = frozenset(name for name, rule in rules().items() if rule.changes)
         self._file = None if path is None else _File(path)
+        self._later: Callable[[float, Callable[[], None]], object] | None = None
+        self._waiting: list[str] = []
+
+    def gather(self, later: Callable[[float, Callable[[], None]], object]) -> None:
+        """From now on records of cached replies are written together, those of ten milliseconds at a time.
+
+        `later` is `call_later` of the event loop that calls `record_cached`.
+        """
+        self._later = later
 
     def record(
         self, method: str, caller: Caller, about: Callable[[], str], outcome: str, verdict: Verdict | None
     ) -> None:
         """Records a call, if it is one of those. `about` names its object, and is called for these alone."""
-        if not self._all and method not in self._changing:
+        if not self.reads and method not in self._changing:
             return
-        facts: dict[str, object] = {
-            "method": method,
-            "object": about(),
-            "user": caller.user,
-            "real_user": caller.real_user,
-            "mechanism": caller.mechanism,
-            "peer": caller.peer,
-            "allowed": None if verdict is None else verdict.allowed,
-            "reason": None if verdict is None else verdict.reason,
-            "outcome": outcome,
-        }
-        for name, value in facts.items():
-            if isinstance(value, str) and len(value) > _MAX_TEXT:  # clients choose names of any length
-                facts[name] = value[:_MAX_TEXT]
-        line = json.dumps({"time": _now(), **facts}, separators=(",", ":"))
-        if self._file is None:
-            log.warning("audit", **facts)
-        else:
-            self._file.append(line, facts)
-        if self._outlet is not None:
-            self._outlet.add(line)
+        allowed, reason = (None, None) if verdict is None else (verdict.allowed, verdict.reason)
+        self._write([_line(beginning(method, about()), _of_caller(caller), _ending(allowed, reason, outcome))])
+
+    def record_cached(self, beginning: str, caller: Caller, decision: Decision | None) -> None:
+        """Records a call that was answered from the cache. `beginning`: as the function of this name returns it."""
+        allowed, reason = (None, None) if decision is None else (decision.allowed, decision.reason)
+        line = _line(beginning, _of_caller(caller), _ending(allowed, reason, "cached"))
+        if self._later is None:
+            self._write([line])
+            return
+        if not self._waiting:
+            self._later(_GATHER_SECONDS, self.write_gathered)
+        self._waiting.append(line)
+
+    def write_gathered(self) -> None:
+        """Writes what waits; see `gather`."""
+        lines, self._waiting = self._waiting, []
+        if lines:
+            self._write(lines)
 
     def close(self) -> None:
         """Gives the outlet a moment to deliver what waits."""
         if self._outlet is not None:
             self._outlet.close()
 
+    def _write(self, lines: Sequence[str]) -> None:
+        """Each line is whole."""
+        if self._file is None:
+            for line in lines:
+                log.warning("audit", **_facts(line))
+        else:
+            self._file.append(lines)
+        if self._outlet is not None:
+            for line in lines:
+                self._outlet.add(line)
 
-def _now() -> str:
-    now = time.time()
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
+
+# A record is put together of parts, each of which is the same for many of them.
+
+
+def beginning(method: str, object: str) -> str:
+    """The part of a record that says which call it was, and its object."""
+    return _members(method=method, object=object)
+
+
+@lru_cache(maxsize=1_000)
+def _of_caller(caller: Caller) -> str:
+    return _members(user=caller.user, real_user=caller.real_user, mechanism=caller.mechanism, peer=caller.peer)
+
+
+@lru_cache(maxsize=1_000)
+def _ending(allowed: bool | None, reason: str | None, outcome: str) -> str:
+    return _members(allowed=allowed, reason=reason, outcome=outcome)
+
+
+def _members(**facts: object) -> str:
+    """Members of a JSON object, without its braces."""
+    for name, value in facts.items():
+        if isinstance(value, str) and len(value) > _MAX_TEXT:  # clients choose names of any length
+            facts[name] = value[:_MAX_TEXT]
+    return json.dumps(facts, separators=(",", ":"))[1:-1]
+
+
+def _line(beginning: str, caller: str, ending: str) -> str:
+    return f'{{"time":"{_moment(int(time.time() * 1000))}",{beginning},{caller},{ending}}}'
+
+
+@lru_cache(maxsize=2)
+def _moment(milliseconds: int) -> str:
+    seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(milliseconds // 1000))
+    return f"{seconds}.{milliseconds % 1000:03d}Z"
+
+
+def _facts(line: str) -> dict[str, object]:
+    """A record without its time, which the server's log gives to each of its lines."""
+    facts: dict[str, object] = json.loads(line)
+    del facts["time"]
+    return facts
 
 
 class _File:
@@ -92,13 +152,15 @@ class _File:
         self._looked = 0.0
         self._open: IO[bytes] = self._opened()
 
-    def append(self, line: str, facts: dict[str, object]) -> None:
+    def append(self, lines: Sequence[str]) -> None:
         with self._lock:
             try:
                 self._look(time.time())
-                self._open.write(f"{line}\n".encode())
-            except OSError as error:  # the call was answered already: the record goes where somebody sees it
-                log.error("the audit log can't be written", path=str(self._path), error=str(error), **facts)
+                self._open.write(("\n".join(lines) + "\n").encode())
+            except OSError as error:  # the calls were answered already: the records go where somebody sees them
+                for line in lines:
+                    facts = {"path": str(self._path), "error": str(error), **_facts(line)}
+                    log.error("the audit log can't be written", **facts)
 
     def _look(self, now: float) -> None:
         if abs(now - self._looked) < _LOOK_SECONDS:
@@ -115,7 +177,7 @@ class _File:
             self._open = self._opened()
 
     def _opened(self) -> IO[bytes]:
-        # Unbuffered and appended: a line is one system call, so that those of several processes don't mix.
+        # Unbuffered and appended: lines are written by one system call, so that those of several processes don't mix.
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
         return os.fdopen(descriptor, "ab", buffering=0)
 

@@ -16,8 +16,10 @@ from thrift.Thrift import TApplicationException
 from metastore.api.registry import Call, Encoded, Handler, NotYet
 from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
-from metastore.server import metrics
+from metastore.server import audit, metrics
 from metastore.server.audit import AuditLog
+from metastore.server.replies import CacheableCall
+from metastore.services.access.rights import Decision
 from metastore.services.events.recorder import acting
 from metastore.services.wiring import Metastore
 from metastore.store import DatabaseUnavailable, Unstorable
@@ -108,12 +110,13 @@ class Dispatcher:
         handlers: Mapping[str, Handler],
         metastore: Metastore,
         guard: Guard | None = None,
-        audit: AuditLog | None = None,
+        audit_log: AuditLog | None = None,
     ) -> None:
-        """`guard`: decides who may do what; None: everybody may do everything. `audit`: None: there is no audit log."""
+        """`guard`: decides who may do what; None: everybody may do everything. `audit_log`: None: there is none."""
         self._handlers = handlers
         self._metastore = metastore
-        self._audit = audit
+        self._audit = audit_log
+        self._audit_reads = audit_log is not None and audit_log.reads
         self._log_cached = log.is_enabled_for(logging.DEBUG)
         self.guard = guard
 
@@ -159,23 +162,26 @@ class Dispatcher:
             )
 
     def served_from_cache(
-        self, session: Session, method: bytes, message: bytes, arguments: int, sent: int, since: float
+        self,
+        session: Session,
+        call: CacheableCall,
+        decision: Decision | None,
+        message: bytes,
+        arguments: int,
+        sent: int,
     ) -> None:
-        """Counts and logs a request that the cache answered, with `sent` bytes; `since` by `time.perf_counter`.
+        """Logs a request that the cache answered, with `sent` bytes. `decision`: that it was allowed; None: to all.
 
-        `arguments`: where they begin in the message. They are decoded for the audit log alone.
+        `arguments`: where they begin in the message. They are decoded for the audit log alone, once.
         """
-        metrics.request_finished(method.decode(), "ok", time.perf_counter() - since)
-        metrics.bytes_sent(sent)
-        self.answered_at_once(session, method, message, arguments, sent)
-
-    def answered_at_once(self, session: Session, method: bytes, message: bytes, arguments: int, sent: int) -> None:
-        """As `served_from_cache`, without the counts."""
-        if self._audit is not None:
-            name = method.decode()
-            self._audit.record(name, session.caller, partial(_object_of, name, message, arguments), "cached", None)
+        if self._audit_reads:
+            assert self._audit is not None
+            if not call.audited:
+                name = call.method.decode()
+                call.audited = audit.beginning(name, _object_of(name, message, arguments))
+            self._audit.record_cached(call.audited, session.caller, decision)
         if self._log_cached:
-            facts = {"method": method.decode(), "user": session.user, "peer": session.peer, "bytes": sent}
+            facts = {"method": call.method.decode(), "user": session.user, "peer": session.peer, "bytes": sent}
             log.debug("call", outcome="cached", **facts)
 
     def _answer(self, session: Session, name: str, request: Request, may_wait: bool) -> _Answer:

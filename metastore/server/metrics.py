@@ -227,18 +227,21 @@ def connection_closed() -> None:
 class Tally:
     """Counts of the event loop that are too frequent to be shown one by one. Event loop only.
 
-    They are what `bytes_received`, `bytes_sent`, `cache_answered` and `request_finished` count; `show` passes them on.
+    They are what `bytes_received`, `bytes_sent` and `request_finished` count, and where replies came from; `show`
+    passes them on.
     """
 
     def __init__(self) -> None:
         self.received = 0
+        self._from_redis = 0
         self._answered: dict[bytes, list[tuple[float, int]]] = {}
 
-    def answered(self, method: bytes, seconds: float, sent: int) -> None:
-        """Counts a request that was answered from the memory, with so many bytes."""
+    def answered(self, method: bytes, seconds: float, sent: int, *, from_redis: bool = False) -> None:
+        """Counts a request that was answered from the cache, with so many bytes."""
         if (answered := self._answered.get(method)) is None:
             answered = self._answered[method] = []
         answered.append((seconds, sent))
+        self._from_redis += from_redis
 
     def show(self) -> None:
         """Adds to the metrics what was counted since the last call."""
@@ -248,10 +251,13 @@ class Tally:
         if not self._answered:
             return
         metrics, answered, self._answered = _metrics(), self._answered, {}
+        from_redis, self._from_redis = self._from_redis, 0
+        if from_redis:
+            metrics.cache_answers_of("redis").inc(from_redis)
+        metrics.cache_answers_of("memory").inc(sum(map(len, answered.values())) - from_redis)
         for method, calls in answered.items():
             name = method.decode()
             metrics.requests_of(name, "ok").inc(len(calls))
-            metrics.cache_answers_of("memory").inc(len(calls))
             bytes_sent(sum(sent for _, sent in calls))
             _observe(metrics.request_seconds_of(name), [seconds for seconds, _ in calls])
 
@@ -273,9 +279,9 @@ def bytes_sent(count: int) -> None:
     _metrics().sent.inc(count)
 
 
-def cache_answered(level: Literal["memory", "redis", "database"]) -> None:
-    """Count a cacheable request, by where its reply came from."""
-    _metrics().cache_answers_of(level).inc()
+def cache_missed() -> None:
+    """Count a cacheable request whose reply came from the database."""
+    _metrics().cache_answers_of("database").inc()
 
 
 def cache_lease_taken() -> None:

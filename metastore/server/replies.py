@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import structlog
 
@@ -45,19 +45,24 @@ _RENEW_SECONDS = cache_changes.KEEP_SECONDS / 2  # valid entries are sent to Red
 class Waiter(Protocol):
     """A connection that waits for a reply. One of the two methods is called."""
 
-    def give(self, body: bytes) -> None:
-        """Sends a cached reply."""
+    def give(self, body: bytes, *, from_redis: bool) -> None:
+        """Sends a cached reply. `from_redis`: it had to be fetched from there."""
 
     def work(self) -> None:
         """Reads the reply from the database, in a request's thread, and passes it to `Replies.loaded`."""
 
 
-class Recognised(NamedTuple):
-    """What is known of a message that has come before: its key in the cache, and the rights that a caller needs."""
+@dataclass(slots=True)
+class CacheableCall:
+    """What is known of a call whose replies are cached: its key in the cache, and the rights that a caller needs.
+
+    `audited`: how records of the audit log begin about such calls, once there was one.
+    """
 
     method: bytes
     key: bytes
-    needs: tuple[Requirement, ...]
+    needs: tuple[Requirement, ...] = ()
+    audited: str = ""
 
 
 @dataclass(slots=True)
@@ -85,7 +90,7 @@ class Replies:
         self._shared = shared
         self._methods = frozenset(name.encode() for name, handler in HANDLERS.items() if handler.cached)
         # By what a message is but for its number. Sessions are of four kinds: a key depends on that.
-        self._recognised: tuple[dict[bytes, Recognised], ...] = ({}, {}, {}, {})
+        self._recognised: tuple[dict[bytes, CacheableCall], ...] = ({}, {}, {}, {})
         self._reading: dict[bytes, list[CacheRequest]] = {}  # by key that is being read: who waits
         self.largest = capacity // _LARGEST_PART
         """Bytes of the longest reply that is cached."""
@@ -110,7 +115,7 @@ class Replies:
             arguments = hashlib.sha256(arguments).digest()
         return b"%s %d%d " % (method, session.hive4, session.include_uncommitted) + arguments
 
-    def recognise(self, message: bytes, arguments: int, session: Session, known: Recognised) -> None:
+    def recognise(self, message: bytes, arguments: int, session: Session, call: CacheableCall) -> None:
         """Remembers a whole message in the unframed binary protocol, so that `recognised` finds it.
 
         `arguments`: where they begin in it.
@@ -120,9 +125,9 @@ class Replies:
         of_session = self._recognised[2 * session.hive4 + session.include_uncommitted]
         if len(of_session) >= _RECOGNISED:
             of_session.clear()
-        of_session[message[7 : arguments - 4] + message[arguments:]] = known
+        of_session[message[7 : arguments - 4] + message[arguments:]] = call
 
-    def recognised(self, data: bytes, session: Session) -> tuple[Recognised, int] | None:
+    def recognised(self, data: bytes, session: Session) -> tuple[CacheableCall, int] | None:
         """What is known of bytes that are exactly one message which came before, and where its arguments begin.
 
         Messages are the same if all is but the number that the client gives to a call.
@@ -160,9 +165,8 @@ class Replies:
         if not known or entry is None:
             self._read(request)
         elif self._changes.holds(entry):
-            metrics.cache_answered("redis" if request.asked_redis else "memory")
             self._renew(request.key, entry)
-            request.waiter.give(entry.body)
+            request.waiter.give(entry.body, from_redis=request.asked_redis)
         else:
             self._memory.remove(request.key)
             self._read(request)
@@ -191,7 +195,7 @@ class Replies:
             incarnation = self._changes.last.incarnation
             self._threads.submit(partial(self._ask_redis, request, incarnation))
         else:
-            metrics.cache_answered("database")
+            metrics.cache_missed()
             request.waiter.work()
 
     def _ask_redis(self, request: CacheRequest, incarnation: str) -> None:

@@ -12,6 +12,7 @@ from thrift.Thrift import TException
 from metastore import api
 from metastore.api.registry import HANDLERS, Call, Encoded
 from metastore.api.session import Session
+from metastore.services.access.caller import Caller
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
 from metastore.store.cache import cache_changes
@@ -30,7 +31,7 @@ class LocalClient:
 
     def __init__(self, metastore: Metastore) -> None:
         self._metastore = metastore
-        self._session = Session("1", "here")
+        self._session = Session("1", Caller(None))
         self.called: set[str] = set()
 
     def call(self, method: str, *arguments: Any) -> Any:

@@ -25,6 +25,7 @@ from metastore import api
 from metastore.api.registry import HANDLERS, Call
 from metastore.api.session import Session
 from metastore.clock import now_ms
+from metastore.services.access.caller import Caller
 from metastore.services.subscriptions import log_reader
 from metastore.services.subscriptions.groups import EventMembers
 from metastore.services.subscriptions.log_reader import EventReads
@@ -173,7 +174,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
             event_reads=EventReads(database, sequencer), event_members=EventMembers(database, sequencer)
         )
         api.load()
-        yield Log(engine, Server(Call(Session("test", "nowhere"), services)))
+        yield Log(engine, Server(Call(Session("test", Caller(None)), services)))
         database.close()
         engine.dispose()
     postgres.close()

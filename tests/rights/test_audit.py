@@ -1,7 +1,9 @@
 """The audit log: each change, who made it, and what was decided."""
 
+import contextlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,11 @@ import pytest
 from metastore.api.rights.guard import Verdict
 from metastore.client.thrift_client import ThriftClient
 from metastore.errors import UserError
-from metastore.server.audit import STREAM, AuditLog, audit_log
+from metastore.server.audit import STREAM, AuditLog, audit_log, beginning
 from metastore.services.access.caller import Caller
+from metastore.services.access.rights import Decision
 from metastore.settings import Settings
-from metastore.wire.hive import MetaException
+from metastore.wire.hive import Database, MetaException, NoSuchObjectException
 from tests.rights.conftest import as_user
 from tests.rights.world import OPEN, OPEN_TABLE, READER, World
 from tests.support import builders
@@ -95,6 +98,45 @@ def test_a_kept_reply_is_recorded_with_its_object(tmp_path: Path) -> None:
     kept = [each for each in found if each["method"] == "get_table" and each["outcome"] == "cached"]
     assert kept
     assert {each["object"] for each in kept} == {"kept.t"}
+
+
+def test_a_kept_reply_is_recorded_with_the_decision(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    options = ("--audit", "all", "--audit-log", str(path), "--workers", "1")
+    rights = ("--authorization", "sql-standard", "--trust-unproven-users", "--admins", "root")
+    with MetastoreServer(tmp_path / "data", *options, *rights) as server:
+        with as_user(server, "root") as root:
+            root.create_database(Database(name="kept", ownerName="ann"))
+            root.create_table(builders.table("kept", owner="ann"))
+        for user in ("ann", "root", "nobody"):
+            with as_user(server, user) as client:
+                for _ in range(4):
+                    with contextlib.suppress(NoSuchObjectException):
+                        client.get_table("kept", "t")
+    found = [each for each in records(path) if each["method"] == "get_table"]
+    kept = {(each["user"], each["allowed"], each["reason"]) for each in found if each["outcome"] == "cached"}
+    assert {(user, allowed, str(reason).endswith(" on kept.t")) for user, allowed, reason in kept} == {
+        ("ann", True, True),
+        ("root", True, False),
+    }
+    assert {each["allowed"] for each in found if each["user"] == "nobody"} == {False}
+
+
+def test_records_of_kept_replies_are_written_together_and_in_order(tmp_path: Path) -> None:
+    log = AuditLog("all", tmp_path / "audit.log")
+    planned: list[Callable[[], None]] = []
+    log.gather(lambda _, then: planned.append(then))
+    for number in range(3):
+        log.record_cached(beginning("get_table", f"a.t{number}"), caller(), Decision(True, "owner"))
+    log.record("drop_table", caller(), lambda: "a.b", "ok", None)
+    assert [each["object"] for each in records(tmp_path / "audit.log")] == ["a.b"]
+    assert len(planned) == 1
+    planned.pop()()
+    found = records(tmp_path / "audit.log")
+    assert [(each["object"], each["reason"]) for each in found[1:]] == [(f"a.t{each}", "owner") for each in range(3)]
+    assert list(found[0]) == list(found[1])  # the same members, in the same order
+    log.record_cached(beginning("get_table", "a.t"), caller(), None)
+    assert len(planned) == 1
 
 
 def test_records_reach_the_outlet_too(tmp_path: Path) -> None:

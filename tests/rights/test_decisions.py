@@ -166,7 +166,8 @@ def test_the_event_loop_decides_only_by_what_holds(metastore: Metastore) -> None
             found = cache_changes.poll(tx, *((last.begun, list(last.open_)) if last else (0, [])))
         assert found is not None
         loop.add(Stamp.of(found.incarnation, found.snapshot), found.floor, found.changes, complete=found.complete)
-        return authorizer.allowed_now(caller, wanted, loop.holds)
+        decision = authorizer.allowed_now(caller, wanted, loop.holds)
+        return None if decision is None else decision.allowed
 
     assert now() is None
     assert not authorizer.decide(caller, *wanted[0]).allowed

@@ -12,6 +12,7 @@ from metastore.api import load
 from metastore.api.registry import HANDLERS, Call
 from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
+from metastore.services.access.caller import Caller
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
 from metastore.store.engine.joined_messages import JoiningCursor
@@ -69,7 +70,7 @@ def metastore(tmp_path_factory: pytest.TempPathFactory, postgres: Postgres) -> I
 
 def messages(metastore: Metastore, guard: Guard, user: str | None, made: calls.Made) -> int:
     """How often a call asks the database."""
-    session = Session("1", "127.0.0.1:1", user)
+    session = Session("1", Caller(user))
     call, handler, method = Call(session, metastore, False), HANDLERS[made.method], METHODS[made.method]
     before = Counting.messages
     with contextlib.suppress(Exception):  # what it answers is compared elsewhere

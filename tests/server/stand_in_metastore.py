@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from thrift.Thrift import TApplicationException
@@ -147,7 +148,7 @@ def get_partitions(call: Call, database: str, table: str, limit: int) -> Encoded
 
 
 def set_ugi(call: Call, user: str, groups: list[str]) -> list[str]:
-    call.session.user = user
+    call.session.caller = replace(call.session.caller, user=user)
     return groups
 
 

@@ -38,6 +38,8 @@ _REFUSED = ("MetaException", "InvalidOperationException", "MetaserverStorageExce
 PERMISSION_DENIED = "Permission denied: "
 """How the text of a refusal begins, as Hive's."""
 
+_BY_ADMINISTRATOR = Decision(True, "administrator")
+
 _MAX_NEEDS = 2_000
 """Calls of which it is remembered what they need; each has some hundred bytes, and four thousand at most."""
 
@@ -67,7 +69,7 @@ class Guard:
         """
         caller = self._control.acting(call.session.caller)
         if self._control.is_admin(caller):
-            verdict.reason = "administrator"
+            verdict.reason = _BY_ADMINISTRATOR.reason
             with self._control.making(caller):
                 return function()
         rule = self._rules[method.name]
@@ -114,15 +116,18 @@ class Guard:
         except Exception:  # the thread that answers says what is wrong
             return None
 
-    def allows_now(self, session: Session, wanted: tuple[Requirement, ...], holds: Callable[[Proof], bool]) -> bool:
-        """Whether what is in memory says that a caller may do all of this. False if that doesn't say it."""
+    def allowed_now(
+        self, session: Session, wanted: tuple[Requirement, ...], holds: Callable[[Proof], bool]
+    ) -> Decision | None:
+        """Why a caller may do all of this, if what is in memory says that it may; None otherwise."""
         caller = self._control.acting(session.caller)
         if self._control.is_admin(caller):
-            return True
+            return _BY_ADMINISTRATOR
         authorizer = self._control.authorizer
         if not isinstance(authorizer, SqlStandard):
-            return False
-        return authorizer.allowed_now(caller, wanted, holds) is True
+            return None
+        decision = authorizer.allowed_now(caller, wanted, holds)
+        return decision if decision is not None and decision.allowed else None
 
 
 def _by_names(rule: Rule, arguments: Struct, *, uncommitted: bool) -> Iterator[Requirement]:

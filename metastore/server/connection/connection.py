@@ -12,6 +12,7 @@ from metastore.api.session import Session
 from metastore.server import metrics
 from metastore.server.connection.context import WorkerContext
 from metastore.server.credentials.identity import Identity
+from metastore.services.access.caller import Caller
 from metastore.wire import protocols
 from metastore.wire.protocols import Inbox
 
@@ -165,11 +166,13 @@ class Connection(asyncio.Protocol):
         `peer`: the address of who makes its calls, if that isn't where the connection comes from.
         """
         self.identity = identity
-        self.session = self._new_session(peer or self.session.peer)
-        if identity is not None:
-            session = self.session
-            session.user, session.groups = identity.user, identity.groups
-            session.mechanism, session.real_user = identity.mechanism, identity.real_user
+        address = peer or self.session.peer
+        if identity is None:
+            self.session = self._new_session(Caller(None, peer=address))
+        else:
+            self.session = self._new_session(
+                Caller(identity.user, identity.groups, identity.mechanism, identity.real_user, address)
+            )
 
     # -- called by asyncio ------------------------------------------------------------------------------------
 
@@ -178,11 +181,11 @@ class Connection(asyncio.Protocol):
         below.set_write_buffer_limits(high=0)  # so `pause_writing` means: not all is sent
         self.transport = below
         _keep_alive(transport.get_extra_info("socket"))
-        self.session = self._new_session(address(transport.get_extra_info("peername")))
+        self.session = self._new_session(Caller(None, peer=address(transport.get_extra_info("peername"))))
         self.state.enter()
 
-    def _new_session(self, peer: str) -> Session:
-        return Session(self._id, peer, include_uncommitted=self._include_uncommitted)
+    def _new_session(self, caller: Caller) -> Session:
+        return Session(self._id, caller, include_uncommitted=self._include_uncommitted)
 
     def data_received(self, data: bytes) -> None:
         self.context.tally.received += len(data)

@@ -7,7 +7,7 @@ from metastore.api.rights.naming import Requirement
 from metastore.server.connection.answering import Answering
 from metastore.server.connection.connection import Connection, State
 from metastore.server.connection.replying import PIECE_BYTES, finish
-from metastore.server.replies import Recognised
+from metastore.server.replies import CacheableCall, Replies
 from metastore.wire import binary, protocols
 
 LONGEST_DECODED = 4096
@@ -17,24 +17,16 @@ LONGEST_DECODED = 4096
 class LookingUp(State):
     """The cache is asked for the reply. It calls `give` or `work` (`metastore.server.replies.Waiter`)."""
 
-    __slots__ = ("_arguments", "_key", "_message", "_needs", "_started")
+    __slots__ = ("_arguments", "_call", "_message", "_started")
 
     owes_reply = True
 
-    def __init__(
-        self,
-        connection: Connection,
-        message: bytes,
-        arguments: int,
-        key: bytes,
-        needs: tuple[Requirement, ...] = (),
-    ) -> None:
-        """`arguments`: where they begin in the message. `key`: the cache's. `needs`: the rights that a caller needs."""
+    def __init__(self, connection: Connection, message: bytes, arguments: int, call: CacheableCall) -> None:
+        """`arguments`: where they begin in the message."""
         self.connection = connection
         self._message = message
         self._arguments = arguments
-        self._key = key
-        self._needs = needs
+        self._call = call
         self._started = time.perf_counter()
 
     @classmethod
@@ -52,54 +44,50 @@ class LookingUp(State):
             return None
         guard = connection.context.dispatcher.guard
         if guard is None:
-            return cls(connection, message, arguments, key)
+            return cls(connection, message, arguments, CacheableCall(method, key))
         needs = _needs(guard, method, message, arguments, connection)
-        return None if needs is None else cls(connection, message, arguments, key, needs)
+        return None if needs is None else cls(connection, message, arguments, CacheableCall(method, key, needs))
 
     def enter(self) -> None:
         replies = self.connection.context.replies
         assert replies is not None
-        replies.ask(self, self._key)
+        replies.ask(self, self._call.key)
 
     def lost(self) -> None:
         """The cache still calls `give` or `work`."""
 
-    def give(self, body: bytes) -> None:
+    def give(self, body: bytes, *, from_redis: bool) -> None:
         """Answers with a reply from the cache."""
-        connection = self.connection
-        if not connection.gone and not self._allowed():  # or not by what is in memory: a thread decides and answers
-            connection.become(Answering(connection, self._message))
+        connection, call = self.connection, self._call
+        context, session = connection.context, connection.session
+        replies, dispatcher = context.replies, context.dispatcher
+        if connection.gone or replies is None:
+            connection.release_memory()
             return
+        decision = None
+        if dispatcher.guard is not None:
+            # The last poll began after the request had come: what holds as of that one was so at that moment.
+            decision = dispatcher.guard.allowed_now(session, call.needs, replies.holds)
+            if decision is None:  # a thread finds out, and answers
+                connection.become(Answering(connection, self._message))
+                return
         connection.release_memory()
-        if connection.gone:
-            return
         header = protocols.kept_reply(connection.protocol, self._message, self._arguments, body)
         at_once = len(body) <= PIECE_BYTES
         connection.transport.write(header + body if at_once else header)
-        method = self._key.partition(b" ")[0]
-        if (replies := connection.context.replies) is not None and not connection.protocol.framed:
-            known = Recognised(method, self._key, self._needs)
-            replies.recognise(self._message, self._arguments, connection.session, known)
+        if not connection.protocol.framed:
+            replies.recognise(self._message, self._arguments, session, call)
         size = len(header) + len(body)
-        connection.context.dispatcher.served_from_cache(
-            connection.session, method, self._message, self._arguments, size, self._started
-        )
+        context.tally.answered(call.method, time.perf_counter() - self._started, size, from_redis=from_redis)
+        dispatcher.served_from_cache(session, call, decision, self._message, self._arguments, size)
         if at_once:
             finish(connection)
         else:
             finish(connection, memoryview(body))
 
-    def _allowed(self) -> bool:
-        """Whether the caller may have the reply. The last poll began after the request had come."""
-        context = self.connection.context
-        guard, replies = context.dispatcher.guard, context.replies
-        if guard is None or replies is None:
-            return guard is None
-        return guard.allows_now(self.connection.session, self._needs, replies.holds)
-
     def work(self) -> None:
         """Answers from the database."""
-        answering = Answering(self.connection, self._message, key=self._key)
+        answering = Answering(self.connection, self._message, key=self._call.key)
         if self.connection.gone:
             answering.enter()  # other requests wait for what this one reads
         else:
@@ -115,10 +103,10 @@ def _needs(
     return guard.requirements(method, message[arguments:], uncommitted=connection.session.include_uncommitted)
 
 
-def answer_at_once(connection: Connection, data: bytes) -> bool:
-    """Answers from the cache if the data is a message that was answered from there before, and nobody need be asked.
+def answer_recognised(connection: Connection, data: bytes) -> bool:
+    """Has data answered that is a message which was answered from the cache before; most calls come this way.
 
-    This does what `LookingUp` does, without a state of its own: most calls come this way. False: nothing was done.
+    It is answered at once, without a state of its own, if nobody need be asked. False: nothing was done.
     """
     context = connection.context
     replies, protocol, session = context.replies, connection.inbox.protocol, connection.session
@@ -128,17 +116,30 @@ def answer_at_once(connection: Connection, data: bytes) -> bool:
     found = replies.recognised(data, session)
     if found is None:
         return False
-    known, arguments = found
-    body = replies.at_once(known.key)
+    call, arguments = found
+    if not _answered_at_once(connection, data, arguments, call, replies, started):
+        connection.become(LookingUp(connection, data, arguments, call))
+    return True
+
+
+def _answered_at_once(
+    connection: Connection, data: bytes, arguments: int, call: CacheableCall, replies: Replies, started: float
+) -> bool:
+    """As `LookingUp.give`, for a kept reply that is known to be the truth at this moment."""
+    body = replies.at_once(call.key)
     if body is None or len(body) > PIECE_BYTES:
         return False
+    context, session = connection.context, connection.session
     dispatcher = context.dispatcher
-    if dispatcher.guard is not None and not dispatcher.guard.allows_now(session, known.needs, replies.holds):
-        return False
+    decision = None
+    if dispatcher.guard is not None:
+        decision = dispatcher.guard.allowed_now(session, call.needs, replies.holds)
+        if decision is None:
+            return False
     reply = binary.reply_to(data, 0, arguments) + body
     connection.transport.write(reply)
-    context.tally.answered(known.method, time.perf_counter() - started, len(reply))
-    dispatcher.answered_at_once(session, known.method, data, arguments, len(reply))
+    context.tally.answered(call.method, time.perf_counter() - started, len(reply))
+    dispatcher.served_from_cache(session, call, decision, data, arguments, len(reply))
     if connection.unsent:
         finish(connection)
     return True

@@ -4,7 +4,7 @@ import asyncio
 from typing import ClassVar
 
 from metastore.server.connection.connection import Connection, State
-from metastore.server.connection.looking_up import answer, answer_at_once
+from metastore.server.connection.looking_up import answer, answer_recognised
 from metastore.server.connection.replying import refuse, reject_foreign
 from metastore.wire import protocols
 from metastore.wire.foreign import Foreign
@@ -44,8 +44,10 @@ class Receiving(State):
             self._timer.cancel()
 
     def data_received(self, data: bytes) -> None:
-        if self._idle_since is not None and self.messages_follow and answer_at_once(self.connection, data):
-            self._idle_since = self.connection.context.loop.time()
+        connection = self.connection
+        if self._idle_since is not None and self.messages_follow and answer_recognised(connection, data):
+            if connection.state is self:
+                self._idle_since = connection.context.loop.time()
             return
         self._idle_since = None
         self.connection.inbox.add(data)

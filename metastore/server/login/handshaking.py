@@ -11,7 +11,8 @@ from metastore.server.credentials.identity import Denied
 from metastore.server.login.layer import Layer
 from metastore.server.login.progress import LoginState, Progress
 
-READ_BYTES = 256 << 10
+READ_BYTES = 16 << 10
+"""How much is decrypted at a time: a record of TLS has no more. Room for more costs system calls each time."""
 
 
 class Handshaking(LoginState):
@@ -119,12 +120,16 @@ class TlsLayer(Layer):
         if self._closed:
             self.above.data_received(data)
             return
-        self._incoming.write(data)
+        incoming, tls = self._incoming, self._tls
+        incoming.write(data)
         pieces, ended = [], False
         try:
-            while piece := self._tls.read(READ_BYTES):
+            while piece := tls.read(READ_BYTES):
                 pieces.append(piece)
-            ended = True
+                if not incoming.pending and not tls.pending():
+                    break  # without the exception that says the same
+            else:
+                ended = True
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLZeroReturnError:
@@ -134,7 +139,7 @@ class TlsLayer(Layer):
             return
         self._flush()
         if pieces:
-            self.above.data_received(b"".join(pieces))
+            self.above.data_received(pieces[0] if len(pieces) == 1 else b"".join(pieces))
         if ended and not self.above.eof_received():
             self.close()
 

@@ -23,6 +23,13 @@ class SaslLayer(Layer):
         self._left = 0  # bytes of the frame that is arriving
 
     def data_received(self, data: bytes) -> None:
+        if (
+            not self._left
+            and not self._header
+            and int.from_bytes(data[:FRAME_HEADER_BYTES]) == len(data) - FRAME_HEADER_BYTES > 0
+        ):
+            self.above.data_received(data[FRAME_HEADER_BYTES:])  # one frame and nothing else, as most calls are
+            return
         pieces = []
         at = 0
         while at < len(data):
@@ -46,8 +53,8 @@ class SaslLayer(Layer):
             self.above.data_received(b"".join(pieces))
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if len(data):
-            self.below.write(b"".join((len(data).to_bytes(FRAME_HEADER_BYTES), data)))
+        if size := len(data):
+            self.below.write(b"".join((size.to_bytes(FRAME_HEADER_BYTES), data)))
 
 
 class ProtectedLayer(Layer):

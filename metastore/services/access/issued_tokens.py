@@ -97,12 +97,11 @@ class IssuedTokenService:
             identifier = Identifier.decode(data)
         except BadToken as error:
             raise TokenRefused(str(error)) from None
-        with self._database.read() as tx:
+        with self._database.at_once() as tx:
             known = issued_tokens.find(tx, identifier.sequence, identifier.key_id)
-            now = clock.now_ms(tx)
         if known is None or known.key is None:
             raise TokenRefused("the token was cancelled, or is not from this metastore")
-        if known.renew_until < now:
+        if known.renew_until < known.now:
             raise TokenRefused("the token has expired: it was not renewed")
         return identifier, _sign(known.key, data)
 
@@ -129,7 +128,7 @@ class IssuedTokenService:
             identifier = Identifier.decode(token.identifier)
         except BadToken as error:
             raise MetaException(f"this is no delegation token: {error}") from None
-        with self._database.read() as tx:
+        with self._database.at_once() as tx:
             known = issued_tokens.find(tx, identifier.sequence, identifier.key_id)
         right = known is not None and known.key is not None
         if not right or not hmac.compare_digest(token.password, _sign(known.key, token.identifier)):  # type: ignore[union-attr,arg-type]

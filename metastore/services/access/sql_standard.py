@@ -111,6 +111,16 @@ class _Acting(NamedTuple):
     held: _Held
 
 
+class _Allowed(NamedTuple):
+    """What was allowed, and why that still holds."""
+
+    decision: Decision
+    proofs: tuple[Proof, ...]
+
+
+_NOTHING_WANTED = Decision(True, "needs no right")
+
+
 Get = Callable[[Hashable, Callable[[Transaction], Any]], Any]
 """Returns a fact of that key, reading it by the function if it isn't known."""
 
@@ -121,7 +131,7 @@ class SqlStandard:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._facts = KeptFacts(database)
-        self._allowed_by: dict[Hashable, tuple[Proof, ...]] = {}  # for the event loop
+        self._allowed: dict[Hashable, _Allowed] = {}  # for the event loop
 
     def decide(self, caller: Caller, action: Action, object: Securable) -> Decision:
         """See `Authorizer`. Raises DatabaseUnavailable."""
@@ -135,15 +145,19 @@ class SqlStandard:
 
     def allowed_now(
         self, caller: Caller, wanted: tuple[tuple[Action, Securable], ...], holds: Callable[[Proof], bool]
-    ) -> bool | None:
+    ) -> Decision | None:
         """Whether all of it is allowed, by what is in memory alone; None if that doesn't say. For the event loop.
 
-        What was allowed is, as long as all facts hold that it followed from.
+        What was allowed is, as long as all facts hold that it followed from. The reason is that of the first.
         """
         key = caller.user, caller.groups, wanted
-        known = self._allowed_by.get(key)
-        if known is not None and all(map(holds, known)):
-            return True
+        known = self._allowed.get(key)
+        if known is not None:
+            for proof in known.proofs:
+                if not holds(proof):
+                    break
+            else:
+                return known.decision
         proofs: list[Proof] = []
 
         def get(key: Hashable, _: Callable[[Transaction], T]) -> T:
@@ -153,15 +167,19 @@ class SqlStandard:
 
         if any(action in _ANYWHERE for action, _ in wanted):
             return None
+        first = _NOTHING_WANTED
         try:
-            allowed = all(self._allowed(get, caller, action, object) for action, object in wanted)
+            for number, (action, object) in enumerate(wanted):
+                decision = self._decide(get, caller, action, object)
+                if not decision.allowed:
+                    return decision
+                first = first if number else decision
         except LookupError:
             return None
-        if allowed:
-            if len(self._allowed_by) >= _MAX_ALLOWED:
-                self._allowed_by.clear()
-            self._allowed_by[key] = tuple(proofs)
-        return allowed
+        if len(self._allowed) >= _MAX_ALLOWED:
+            self._allowed.clear()
+        self._allowed[key] = _Allowed(first, tuple(proofs))
+        return first
 
     def visible(self, caller: Caller, objects: Sequence[Securable], action: Action = Action.SEE) -> list[bool]:
         """See `Authorizer`. Raises DatabaseUnavailable."""
@@ -233,13 +251,6 @@ class SqlStandard:
         if action is Action.SEE and object.kind is Kind.CATALOG:
             return Decision(True, "catalogs are no secret")
         return Decision(False, f"no {action.privilege} on {object} for {caller.user or ANONYMOUS}")
-
-    def _allowed(self, get: Get, caller: Caller, action: Action, object: Securable) -> bool:
-        """As `_decide`, without the reason."""
-        if object.kind is not Kind.TABLE or action is Action.ADMIN:
-            return self._decide(get, caller, action, object).allowed
-        acting = _acting(caller, self._everywhere(get))
-        return ADMIN in acting.roles or _allows(self._held_on(get, acting, action, object), action, object)
 
     def _held_on(self, get: Get, acting: _Acting, action: Action, object: Securable) -> _Held:
         """What is held on an object, also by what covers it."""

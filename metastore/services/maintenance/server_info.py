@@ -72,7 +72,7 @@ class ServerInfo:
 
     def check(self) -> None:
         """Checks the database. Raises store.DatabaseUnavailable if it doesn't answer."""
-        with self._database.read() as tx:
+        with self._database.at_once() as tx:
             properties.get(tx, "uuid")
 
     def counts(self) -> dict[str, int]:

@@ -2,11 +2,23 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, func, insert, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
 
+from metastore.store.engine import clock
+from metastore.store.engine.prepared import Prepared
 from metastore.store.schema.access import issued_tokens, token_keys
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('metastore token keys', 0))"
+
+
+_FIND = Prepared(
+    select(
+        issued_tokens.c.sequence,
+        issued_tokens.c.renew_until,
+        clock.NOW_MS.label("now"),
+        select(token_keys.c.key).where(token_keys.c.id == bindparam("key_id")).scalar_subquery().label("key"),
+    ).where(issued_tokens.c.sequence == bindparam("sequence"))
+)
 
 
 class TokenKey(NamedTuple):
@@ -15,10 +27,11 @@ class TokenKey(NamedTuple):
 
 
 class IssuedToken(NamedTuple):
-    """A token that was not cancelled. Times are in milliseconds since 1970."""
+    """A token that was not cancelled. Times are in milliseconds since 1970; `now` is when it was read."""
 
     sequence: int
     renew_until: int
+    now: int
     key: bytes | None
     """The key that its identifier names; None if that is gone."""
 
@@ -53,12 +66,10 @@ def count_of_owner(tx: Connection, owner: str) -> int:
 
 def find(tx: Connection, sequence: int, key_id: int) -> IssuedToken | None:
     """A token with the key of that number."""
-    key = select(token_keys.c.key).where(token_keys.c.id == key_id).scalar_subquery()
-    query = select(issued_tokens.c.sequence, issued_tokens.c.renew_until, key.label("key"))
-    row = tx.execute(query.where(issued_tokens.c.sequence == sequence)).one_or_none()
+    row = _FIND.first(tx, {"sequence": sequence, "key_id": key_id})
     if row is None:
         return None
-    return IssuedToken(row.sequence, row.renew_until, None if row.key is None else bytes(row.key))
+    return IssuedToken(row.sequence, row.renew_until, row.now, None if row.key is None else bytes(row.key))
 
 
 def renew(tx: Connection, sequence: int, renew_until: int) -> None:

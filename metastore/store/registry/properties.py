@@ -1,15 +1,18 @@
 """SQL for properties: single values, by key, about this metastore as a whole."""
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
+from metastore.store.engine.prepared import Prepared
 from metastore.store.schema.registry import metastore_properties
+
+_VALUE = Prepared(select(metastore_properties.c.value).where(metastore_properties.c.key == bindparam("key")))
 
 
 def get(tx: Connection, key: str) -> str | None:
     """The property's value, None if it has none."""
-    query = select(metastore_properties.c.value).where(metastore_properties.c.key == key)
-    return tx.execute(query).scalar_one_or_none()
+    value: str | None = _VALUE.scalar(tx, {"key": key})
+    return value
 
 
 def get_or_set(tx: Connection, key: str, value: str) -> str:

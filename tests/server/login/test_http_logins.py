@@ -203,14 +203,15 @@ def test_set_ugi_changes_nobody_who_has_logged_in(closed_server: StandIn, keys: 
     from metastore.api.configuration import set_ugi
     from metastore.api.registry import Call
     from metastore.api.session import Session
+    from metastore.services.access.caller import Caller
 
     nothing: Any = None
-    proven = Session("1", "peer", user="ann", groups=("dev",), mechanism="plain")
+    proven = Session("1", Caller("ann", ("dev",), "plain"))
     assert set_ugi(Call(proven, nothing, False), "root", ["wheel"]) == ["wheel", "root"]
-    assert (proven.user, proven.groups) == ("ann", ("dev",))
-    claimed = Session("1", "peer")
+    assert (proven.caller.user, proven.caller.groups) == ("ann", ("dev",))
+    claimed = Session("1", Caller(None))
     assert set_ugi(Call(claimed, nothing, False), "root", ["wheel"]) == ["wheel"]
-    assert (claimed.user, claimed.groups) == ("root", ("wheel",))
+    assert (claimed.caller.user, claimed.caller.groups) == ("root", ("wheel",))
 
 
 def test_chunks_pipelines_and_continue(server: StandIn, key_server: KeyServer) -> None:

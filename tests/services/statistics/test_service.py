@@ -14,6 +14,7 @@ from sqlalchemy import func, select, update
 from metastore.api import statistics as api
 from metastore.api.registry import Call
 from metastore.api.session import Session
+from metastore.services.access.caller import Caller
 from metastore.services.model.visibility import Scope
 from metastore.services.statistics.column_values import as_of_2_3, kind_of
 from metastore.services.statistics.hyperloglog import HyperLogLog
@@ -534,7 +535,7 @@ def test_nothing_to_aggregate(
 
 @pytest.fixture
 def call(statistics: StatisticsService) -> Call:
-    return Call(Session("1", "test"), SimpleNamespace(statistics=statistics))  # type: ignore[arg-type]
+    return Call(Session("1", Caller(None)), SimpleNamespace(statistics=statistics))  # type: ignore[arg-type]
 
 
 def of_partitions(call: Call, request: PartitionsStatsRequest) -> dict[str, list[ColumnStatisticsObj]]:
