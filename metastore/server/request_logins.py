@@ -77,7 +77,7 @@ class RequestLogins:
         if not (wanted := http_credentials.wanted(taken)):
             raise Denied(
                 f"the HTTP port knows none of this server's ways to log in ({', '.join(sorted(taken.allowed))}): "
-                "add plain, jwt, token or certificate to `authentication`"
+                "add plain, jwt, token or certificate to `authentication`, or a key of HTTP/host to Kerberos' keytab"
             )
         raise Denied(f"the request doesn't say who sends it: this server wants {wanted}")
 

@@ -1,7 +1,7 @@
 """Who sends a request over HTTP, as its headers say: for Thrift over HTTP and for the HTTP port alike.
 
 `Authorization` holds a user with a password (RFC 7617), a JSON Web Token or one of the server's own delegation tokens
-(RFC 6750). A bare name is believed if the server is told to.
+(RFC 6750), or a ticket of Kerberos (RFC 4559). A bare name is believed if the server is told to.
 """
 
 import base64
@@ -32,7 +32,7 @@ class Ambiguous(Denied):
 class Given:
     """What a request proves its sender with, by which way of logging in. `value`: the credentials, or the bare name."""
 
-    mechanism: Literal["plain", "jwt", "token", "header"]
+    mechanism: Literal["plain", "jwt", "token", "kerberos", "header"]
     value: str = field(repr=False)
 
     @property
@@ -54,12 +54,14 @@ def given(authorizations: Sequence[str], actors: Sequence[str], logins: Logins, 
     taken = _taken(logins)
     if authorizations and taken:
         if not encrypted and not logins.settings.credentials_without_tls:
-            raise Denied("this server takes passwords and bearer tokens within TLS only")
+            raise Denied("this server takes passwords, bearer tokens and tickets over HTTP within TLS only")
         scheme, _, value = authorizations[0].partition(" ")
         if scheme.lower() not in taken:
             raise Denied(f"this server takes the authorization {' or '.join(each.title() for each in taken)} only")
         if scheme.lower() == "basic":
             return Given("plain", value.strip())
+        if scheme.lower() == "negotiate":
+            return Given("kerberos", value.strip())
         issued = logins.bearer is None or (logins.tokens is not None and "." not in value)
         return Given("token" if issued else "jwt", value.strip())
     if actors and "header" in logins.allowed:
@@ -75,19 +77,25 @@ def check(sent: Given, logins: Logins, peer: str) -> Verified:
         return Verified(_by_password(sent.value, logins, peer), 0)
     if sent.mechanism == "token":
         return Verified(_by_issued_token(sent.value, logins), 0)
+    if sent.mechanism == "kerberos":
+        return Verified(_by_ticket(sent.value, logins), 0)
     assert logins.bearer is not None
     return logins.bearer.check(sent.value)
 
 
 def challenges(logins: Logins) -> list[str]:
     """The values of `WWW-Authenticate` in a refusal."""
-    parameters = {"basic": f'Basic realm="{REALM}", charset="UTF-8"', "bearer": f'Bearer realm="{REALM}"'}
+    parameters = {
+        "negotiate": "Negotiate",
+        "basic": f'Basic realm="{REALM}", charset="UTF-8"',
+        "bearer": f'Bearer realm="{REALM}"',
+    }
     return [parameters[each] for each in _taken(logins)]
 
 
 def wanted(logins: Logins) -> str:
     """What a request may say who sends it with, in words."""
-    words = {"basic": "a password (Basic)", "bearer": "a bearer token"}
+    words = {"negotiate": "a ticket (Negotiate)", "basic": "a password (Basic)", "bearer": "a bearer token"}
     ways = [words[each] for each in _taken(logins)]
     if "header" in logins.allowed:
         ways.append(f"the header {ACTOR_HEADER}")
@@ -96,9 +104,11 @@ def wanted(logins: Logins) -> str:
     return " or ".join(ways)
 
 
-def _taken(logins: Logins) -> list[Literal["basic", "bearer"]]:
+def _taken(logins: Logins) -> list[Literal["negotiate", "basic", "bearer"]]:
     """The schemes of `Authorization` that mean something here."""
-    taken: list[Literal["basic", "bearer"]] = []
+    taken: list[Literal["negotiate", "basic", "bearer"]] = []
+    if logins.kerberos is not None and logins.kerberos.speaks_http:
+        taken.append("negotiate")
     if logins.passwords is not None:
         taken.append("basic")
     if logins.bearer is not None or logins.tokens is not None:
@@ -121,6 +131,18 @@ def _user_and_password(value: str) -> tuple[str | None, str | None]:
     except (binascii.Error, ValueError):
         return None, None
     return (user, password) if colon else (None, None)
+
+
+def _by_ticket(text: str, logins: Logins) -> Identity:
+    assert logins.kerberos is not None
+    try:
+        token = base64.b64decode(text, validate=True)
+    except ValueError:
+        token = b""
+    if not token:
+        raise Denied("the authorization Negotiate is no token in base64")
+    user = logins.kerberos.negotiated(token)
+    return checked(Identity(user, "kerberos", logins.groups(user)))
 
 
 def _by_issued_token(text: str, logins: Logins) -> Identity:

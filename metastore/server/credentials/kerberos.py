@@ -13,6 +13,8 @@ from metastore.wire.gssapi_messages import describe
 
 _HOST = "_HOST"
 _MECHANISM = gssapi.MechType.kerberos
+_NEGOTIATION = gssapi.OID.from_int_seq("1.3.6.1.5.5.2")
+"""SPNEGO (RFC 4178), which HTTP's clients use."""
 
 
 class BadKeytab(UserError):
@@ -30,17 +32,34 @@ class Kerberos:
         self._rules = AuthToLocal(settings.auth_to_local, self._principal.realm)
         _check(self._keytab)
         try:
-            self._credentials()
+            self._credentials(self._principal, _MECHANISM)
         except gssapi.exceptions.GSSError as error:
             raise BadKeytab(f"{self._keytab} has no key of {self._principal}: {describe(error)}") from None
+        self._http = Principal(("HTTP", *self._principal.components[1:]), self._principal.realm)
+        self.speaks_http = self._has_key(self._http)
+        """Whether the keytab has a key of `HTTP/host`, the principal to which HTTP's clients get tickets (RFC 4559)."""
 
     def context(self) -> gssapi.SecurityContext:
         """A new context for a client's login. The keytab is read anew: a replaced one holds at once.
 
         Raises Unavailable.
         """
+        return self._context(self._principal, _MECHANISM)
+
+    def negotiated(self, token: bytes) -> str:
+        """The user whom a request's only token of SPNEGO proves. Raises Denied, Unavailable."""
+        context = self._context(self._http, _NEGOTIATION)
         try:
-            context = gssapi.SecurityContext(creds=self._credentials(), usage="accept")
+            context.step(token)
+            if not context.complete:
+                raise Denied("the authorization Negotiate has no ticket of Kerberos for this server")
+            return self.user(str(context.initiator_name))
+        except gssapi.exceptions.GSSError as error:
+            raise Denied(f"the authorization Negotiate is not valid: {describe(error)}") from None
+
+    def _context(self, principal: Principal, mechanism: gssapi.OID) -> gssapi.SecurityContext:
+        try:
+            context = gssapi.SecurityContext(creds=self._credentials(principal, mechanism), usage="accept")
         except gssapi.exceptions.GSSError as error:
             raise Unavailable(
                 "Kerberos logins can't be checked: the server can't use its keytab",
@@ -57,10 +76,17 @@ class Kerberos:
         except NoUser as error:
             raise Denied(str(error)) from None
 
-    def _credentials(self) -> gssapi.Credentials:
-        name = gssapi.Name(str(self._principal), gssapi.NameType.kerberos_principal)
+    def _has_key(self, principal: Principal) -> bool:
+        try:
+            self._credentials(principal, _MECHANISM)
+        except gssapi.exceptions.GSSError:
+            return False
+        return True
+
+    def _credentials(self, principal: Principal, mechanism: gssapi.OID) -> gssapi.Credentials:
+        name = gssapi.Name(str(principal), gssapi.NameType.kerberos_principal)
         store = {"keytab": f"FILE:{self._keytab}"}
-        return gssapi.Credentials(name=name, usage="accept", mechs=[_MECHANISM], store=store)
+        return gssapi.Credentials(name=name, usage="accept", mechs=[mechanism], store=store)
 
 
 def _check(keytab: Path) -> None:
