@@ -1,6 +1,8 @@
 """How long an answer takes doesn't tell what is hidden from what isn't there: both ask the database the same."""
 
 import contextlib
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from metastore.api import load
 from metastore.api.registry import HANDLERS, Call
 from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
+from metastore.client.thrift_client import ThriftClient
 from metastore.services.access.caller import Caller
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
@@ -20,8 +23,10 @@ from metastore.wire.services import METHODS
 from tests.rights import calls
 from tests.rights.calls import Name
 from tests.rights.conftest import OPTIONS, as_user
+from tests.rights.test_cedar_policy import POLICIES
 from tests.rights.test_matrix import HIDDEN_FROM, NAMED
-from tests.rights.world import OPEN, OPEN_TABLE, fill
+from tests.rights.test_storage import path_of
+from tests.rights.world import HIDDEN, HIDDEN_TABLE, OPEN, OPEN_TABLE, fill
 from tests.support.postgres import Postgres
 from tests.support.server import MetastoreServer
 
@@ -38,27 +43,59 @@ class Counting(JoiningCursor):
         super().execute(*args)
 
 
-@pytest.fixture(scope="module")
-def metastore(tmp_path_factory: pytest.TempPathFactory, postgres: Postgres) -> Iterator[Metastore]:
+def by_grants(directory: Path, root: ThriftClient) -> dict[str, Any]:
+    return {"authorization": "sql-standard"}
+
+
+def by_policy(directory: Path, root: ThriftClient) -> dict[str, Any]:
+    (directory / "world.cedar").write_text(POLICIES)
+    return {"authorization": "policy", "policy_file": directory / "world.cedar"}
+
+
+def by_storage(directory: Path, root: ThriftClient) -> dict[str, Any]:
+    """Only root may read what is hidden."""
+    path_of(root.get_database(HIDDEN).locationUri).chmod(0o700)
+    path_of(root.get_table(OPEN, HIDDEN_TABLE).sd.location).chmod(0o700)
+    return {"authorization": "storage"}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        by_grants,
+        by_policy,
+        pytest.param(by_storage, marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root sees what is hidden")),
+    ],
+)
+def metastore(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Metastore]:
     """The services on a database that was filled by a server."""
 
     def count(connection: Any, _record: object) -> None:
         connection.cursor_factory = Counting
 
-    directory: Path = tmp_path_factory.mktemp("times")
-    with postgres.fresh_database() as url:
+    with (
+        tempfile.TemporaryDirectory(prefix="existence-", dir="/tmp") as name,  # which everybody can reach
+        postgres.fresh_database() as url,
+    ):
+        directory = Path(name)
+        directory.chmod(0o755)
+        warehouse = ("--warehouse-dir", str(directory / "warehouse"))
         with (
-            MetastoreServer(directory / "data", *OPTIONS, "--workers", "1", "--database-url", url) as server,
+            MetastoreServer(
+                directory / "data", *OPTIONS, *warehouse, "--workers", "1", "--database-url", url
+            ) as server,
             as_user(server, "root") as root,
         ):
             fill(server, root)
+            authorization = request.param(directory, root)
         event.listen(Engine, "connect", count)
         settings = Settings(
             database_url=url,
             data_dir=directory / "mine",
-            authorization="sql-standard",
+            warehouse_dir=str(directory / "warehouse"),
             admins=("root",),
             trust_unproven_users=True,
+            **authorization,
         )
         try:
             opened = Metastore.open(settings)

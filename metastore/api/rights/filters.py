@@ -105,6 +105,19 @@ def table_structs(view: View, found: Any) -> Any:
 
 
 @_filter
+def named_tables(view: View, found: list[Any]) -> list[Any]:
+    """Tables that were asked for by name.
+
+    It is decided about all names that were sent: the time of an answer must not tell which of them there are.
+    """
+    where = given.database_name(view.argument())
+    wanted = dict.fromkeys(given.plain_table(name) for name in view.argument(1))
+    names = view.seen(list(wanted), [table(TableName(where.catalog, where.database, name)) for name in wanted])
+    seen = frozenset(names)
+    return [each for each in found if given.plain_table(each.tableName) in seen]
+
+
+@_filter
 def matching_tables(view: View, found: Any) -> Any:
     found.tables = table_structs(view, found.tables or [])
     return found

@@ -16,7 +16,7 @@ get_dataconnectors                      ADMIN everything
 get_table                               SEE table dbname tbl_name
 get_table_req                           SEE table req.dbName req.tblName cat=req.catName;
     SELECT table req.dbName req.tblName cat=req.catName if=req.getColumnStats
-get_table_objects_by_name               ~SEE database dbname | table_structs
+get_table_objects_by_name               ~SEE database dbname | named_tables dbname tbl_names
 get_table_objects_by_name_req           - | matching_tables
 get_tables                              ~SEE database db_name | tables db_name
 get_all_tables                          ~SEE database db_name | tables db_name

@@ -148,9 +148,10 @@ class StoragePermissions:
         values = object.partition
         assert values is not None
         table = object.of_table
+        if (why := self._refusal(permissions, user, Action.WRITE, of_table)) is not None:
+            return Decision(False, why)  # before anything is read that a missing table doesn't have
         location = self._fact((table, values), lambda tx: store.of_partition(tx, table, values))
-        why = self._refusal(permissions, user, Action.WRITE, of_table)
-        if why is None and location:
+        if location:
             why = self._refusal(permissions, user, Action.DROP, location)
         return Decision(why is None, why or f"permissions of {location or of_table}")
 
