@@ -12,9 +12,9 @@ from metastore.api import load
 from metastore.api.registry import HANDLERS, Call
 from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
+from metastore.postgres.joined_messages import JoiningCursor
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
-from metastore.store.engine.joined_messages import JoiningCursor
 from metastore.wire.services import METHODS
 from tests.rights import calls
 from tests.rights.calls import Name
