@@ -7,7 +7,6 @@ own changes. If one change began after another was committed, its event has the 
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
 from datetime import timedelta
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 from eventbus.log import group_positions, payloads
 from eventbus.log.schema import event_groups, event_log, events
 from eventbus.log.types import Event, EventType, NewEvent, Origin
+from metastore.postgres.prepared import Prepared, put_off
 
 CHANNEL = "metastore_events"
 """The channel for LISTEN. The sequencer notifies it after it has given numbers; the payload is the last number.
@@ -76,37 +76,30 @@ class Positions(NamedTuple):
 
 
 _APPENDED = insert(events).returning(events.c.id, sort_by_parameter_order=True)
-_FIELDS = (
-    *("type", "catalog", "database_name", "table_name", "notifications"),
-    *("time", "user_name", "connection", "payload"),
+_APPEND_ONE = Prepared(
+    insert(events).returning(events.c.id),
+    ["type", "catalog", "database_name", "table_name", "notifications", "time", "user_name", "connection", "payload"],
 )
-# Prepared by hand, since every write appends one: SQLAlchemy's own way takes as long as Postgres does.
-_PREPARE = (
-    f"PREPARE append_event AS INSERT INTO events ({', '.join(_FIELDS)})"
-    f" VALUES ({', '.join(f'${place}' for place in range(1, len(_FIELDS) + 1))}) RETURNING id"
-)
-_APPEND_ONE = f"EXECUTE append_event ({', '.join(f'%({name})s' for name in _FIELDS)})"
-_IS_PREPARED = "append_event is prepared"  # on a connection
 
 
 def append(tx: Connection, new: Sequence[NewEvent]) -> list[int]:
     """Appends events in this order; they count once `tx` commits. Returns their ids, which are not their numbers."""
     if len(new) == 1:
-        return [_append_one(tx, new[0])]
+        _begin(tx)
+        return [_APPEND_ONE.scalar(tx, _row(new[0]))]
     return list(tx.scalars(_APPENDED, [_row(event) for event in new])) if new else []
 
 
 def append_with_commit(tx: Connection, event: NewEvent) -> None:
-    """Appends an event in one message with what comes next, which is COMMIT at best.
+    """Appends an event in one message with what comes next, which is COMMIT at best, as `put_off` does."""
+    _begin(tx)
+    put_off(tx, [_APPEND_ONE], _row(event))
 
-    For connections of a driver that can `put_off` statements; on others it is `append`.
-    """
-    put_off = getattr(tx.connection.driver_connection, "put_off", None)
-    if put_off is None:
-        _append_one(tx, event)
-        return
-    with _prepared(tx) as cursor:
-        put_off(cursor.mogrify(_APPEND_ONE, _row(event)))
+
+def _begin(tx: Connection) -> None:
+    """SQLAlchemy doesn't see what its driver executes, and would forget to commit that."""
+    if not tx.in_transaction():
+        tx.begin()
 
 
 def _row(event: NewEvent) -> dict[str, Any]:
@@ -121,25 +114,6 @@ def _row(event: NewEvent) -> dict[str, Any]:
         "connection": event.origin.connection,
         "payload": payloads.pack(event.payload),
     }
-
-
-def _append_one(tx: Connection, event: NewEvent) -> int:
-    if not tx.in_transaction():
-        tx.begin()  # SQLAlchemy doesn't see what its driver executes
-    with _prepared(tx) as cursor:
-        cursor.execute(_APPEND_ONE, _row(event))
-        [(number,)] = cursor.fetchall()
-        return int(number)
-
-
-@contextmanager
-def _prepared(tx: Connection) -> Iterator[Any]:
-    """The driver's cursor, on a connection that knows the statement."""
-    with closing(tx.connection.cursor()) as cursor:
-        if _IS_PREPARED not in tx.info:
-            cursor.execute(_PREPARE)
-            tx.info[_IS_PREPARED] = True
-        yield cursor
 
 
 def number(tx: Connection) -> None:

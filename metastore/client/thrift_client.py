@@ -90,7 +90,8 @@ class ThriftClient(Closing):
         result = method.result()
         self._protocol._fast_decode(result, self._protocol, [method.result, method.result_spec])
         self._protocol.readMessageEnd()
-        for field in method.exceptions.values():
+        # The last one: the field before may repeat it for clients of Hive 2.3 (`EXCEPTIONS_OF_2_3`).
+        for field in reversed(method.exceptions.values()):
             raised: ExceptionStruct | None = getattr(result, field)
             if raised is not None:
                 raise raised

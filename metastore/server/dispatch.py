@@ -27,7 +27,7 @@ from metastore.store.engine.read_set import ReadSet, recording
 from metastore.warehouse import WarehouseError
 from metastore.wire import binary
 from metastore.wire.binary import EXCEPTION, ONEWAY, REPLY, STOP
-from metastore.wire.hive_versions import METHODS_OF_2_3, NEW_SINCE_2_3
+from metastore.wire.hive_versions import EXCEPTIONS_OF_2_3, NEW_SINCE_2_3
 from metastore.wire.method import Method
 from metastore.wire.protocols import Request
 from metastore.wire.required import missing_field
@@ -192,8 +192,6 @@ class Dispatcher:
         if handler is None or method is None:
             message = f"Invalid method name: '{name}'"
             return _failure(TApplicationException.UNKNOWN_METHOD, message, "unknown method")
-        if not session.hive4:
-            method = METHODS_OF_2_3.get(name, method)
 
         try:
             decode = decode_sharing if handler.stores else binary.decode_strict
@@ -279,30 +277,38 @@ def _raised(method: Method, error: Exception, session: Session) -> _Answer:
     if isinstance(error, ExceptionStruct):
         field = method.exceptions.get(type(error))
         if field is not None:
-            return _declared(method, field, error)
+            return _Answer(REPLY, _failed(method, field, error, session), type(error).__name__, "exception")
         message = f"Internal error processing {method.name}"
-        return _undeclared(method, str(error), message, type(error).__name__)
+        return _undeclared(method, session, str(error), message, type(error).__name__)
     if isinstance(error, TApplicationException):
         return _failure(error.type, error.message or "", "application error")
     if isinstance(error, DatabaseUnavailable | Unstorable | WarehouseError):
-        return _undeclared(method, str(error), str(error), type(error).__name__)
+        return _undeclared(method, session, str(error), str(error), type(error).__name__)
     reference = _report(method.name, error, user=session.user, peer=session.peer)
     message = f"internal error, reference {reference}; see the server's log"
-    return _undeclared(method, message, message, "internal error")
+    return _undeclared(method, session, message, message, "internal error")
 
 
-def _declared(method: Method, field: str, error: ExceptionStruct) -> _Answer:
-    body = binary.encode_result(field, error, method.result)
-    return _Answer(REPLY, (body,), type(error).__name__, "exception")
-
-
-def _undeclared(method: Method, message: str, otherwise: str, outcome: str) -> _Answer:
+def _undeclared(method: Method, session: Session, message: str, otherwise: str, outcome: str) -> _Answer:
     """The reply for an error that the method doesn't declare: a MetaException if it declares that one."""
     for cls, field in method.exceptions.items():
         if cls.__name__ == "MetaException":
-            body = binary.encode_result(field, cls(message=message), method.result)  # type: ignore[call-arg]
-            return _Answer(REPLY, (body,), outcome, "failure")
+            error = cls(message=message)  # type: ignore[call-arg]
+            return _Answer(REPLY, _failed(method, field, error, session), outcome, "failure")
     return _failure(TApplicationException.INTERNAL_ERROR, otherwise, outcome)
+
+
+def _failed(method: Method, field: str, error: Struct, session: Session) -> tuple[bytes]:
+    """The result struct that carries an exception.
+
+    A client that may be of Hive 2.3 gets it in the field that it expects as well, and skips a field it doesn't know.
+    """
+    result = method.result()
+    setattr(result, field, error)
+    older = None if session.hive4 else EXCEPTIONS_OF_2_3.get((method.name, field))
+    if older is not None:
+        setattr(result, older, error)
+    return (binary.encode(result),)
 
 
 def _protocol_error(message: str) -> _Answer:

@@ -1,12 +1,5 @@
 """What tells Hive's clients apart. The wire doesn't say their version, but some calls only new ones know."""
 
-from thrift.Thrift import TType
-
-from metastore.wire.hive import MetaException
-from metastore.wire.method import Method
-from metastore.wire.services import METHODS
-from metastore.wire.struct import fields
-
 NEW_SINCE_2_3 = frozenset({
     "add_check_constraint", "add_default_constraint", "add_not_null_constraint", "add_package",
     "add_replication_metrics", "add_runtime_stats", "add_schema_version", "add_serde",
@@ -49,15 +42,8 @@ NEW_SINCE_2_3 = frozenset({
 })  # fmt: skip
 """The methods of Hive's interface that its version 2.3 doesn't have."""
 
-METHODS_OF_2_3 = {
-    "get_partition_names": Method(
-        "get_partition_names",
-        METHODS["get_partition_names"].args_spec,
-        # Later versions put NoSuchObjectException into field 1, and this one into field 2.
-        fields(
-            (0, "success", TType.LIST, (TType.STRING, "UTF8", False)),
-            (1, "o1", TType.STRUCT, [MetaException, None]),
-        ),
-    ),
-}
-"""The methods whose result means something else in Hive 2.3, as they are there."""
+EXCEPTIONS_OF_2_3 = {("get_partition_names", "o2"): "o1"}
+"""By a method and its field for an exception: the field in which Hive 2.3 expects that exception.
+
+Later versions expect a NoSuchObjectException in that field (`o1`), and the MetaException in another one (`o2`).
+"""

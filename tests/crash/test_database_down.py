@@ -3,10 +3,12 @@
 import random
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from metastore.client.reconnecting import ReconnectingClient, connect_to
 from metastore.client.thrift_client import ThriftClient
 from metastore.server.embedded_postgres import EmbeddedPostgres
 from metastore.wire.hive import MetaException
@@ -59,6 +61,25 @@ def test_external_database_stops_and_starts(tmp_path: Path, postgres: EmbeddedPo
             assert client.get_table("d", "t").tableName == "t"
             client.create_table(builders.table("d", f"t{number}"))
         assert len(clients[0].get_all_tables("d")) == 1 + len(clients)
+
+
+def test_first_call_of_a_connection_is_repeated(
+    tmp_path: Path, postgres: EmbeddedPostgres, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its client's version isn't known then, and get_partition_names declares other exceptions in Hive 2.3."""
+    with MetastoreServer(tmp_path / "data", "--database-url", postgres.url, "--workers", "1") as server:
+        with ThriftClient(server.host, server.port) as client:
+            client.create_database(builders.database("d"))
+            client.create_table(builders.table("d", "t", keys=("ds",)))
+            client.add_partition(builders.partition("d", "t", "1"))
+        postgres.stop()
+        with ThriftClient(server.host, server.port) as client, pytest.raises(MetaException, match=DATABASE_DOWN):
+            client.get_partition_names("d", "t", -1)
+        with ReconnectingClient(connect_to(server.uri)) as client, ThreadPoolExecutor(1) as thread:
+            names = thread.submit(client.call, lambda each: each.get_partition_names("d", "t", -1))
+            wait_until(lambda: names.done() or DATABASE_DOWN in caplog.text)
+            postgres.start()
+            assert names.result(60) == ["ds=1"]
 
 
 def test_server_needs_its_database_to_start(tmp_path: Path, postgres: EmbeddedPostgres) -> None:

@@ -194,7 +194,11 @@ def test_any_order_of_commits(engine: Engine, steps: list[tuple[str, int]]) -> N
             if step == "append":
                 connection, names = open_ones.setdefault(which, (engine.connect(), []))
                 names.append(f"t{count}")
-                log.append(connection, [_event(names[-1], count % 3)])
+                new = _event(names[-1], count % 3)
+                if count % 2:
+                    log.append(connection, [new])
+                else:
+                    log.append_with_commit(connection, new)
                 count += 1
             elif step in ("commit", "abort") and which in open_ones:
                 connection, names = open_ones.pop(which)

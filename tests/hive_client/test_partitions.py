@@ -20,8 +20,9 @@ from metastore.wire.hive import (
     PartitionWithoutSD,
     UnknownTableException,
 )
-from tests.hive_client.conftest import HiveClient
+from tests.hive_client.conftest import HiveClient, JavaFailure
 from tests.support.builders import columns, external_table, partition, storage, table
+from tests.support.target import Target
 
 VALUES = [("2020-01-01", "10"), ("2020-01-01", "9"), ("2020-01-02", "1"), ("a/b %", "1")]
 NAMES = ["ds=2020-01-01/hr=10", "ds=2020-01-01/hr=9", "ds=2020-01-02/hr=1", "ds=a%2Fb %25/hr=1"]
@@ -171,6 +172,13 @@ class TestGet:
             client.listPartitions(db, "no_such_table", -1)
         with pytest.raises(NoSuchObjectException):
             client.listPartitionsByFilter(db, "no_such_table", "ds = 'x'", -1)
+
+    def test_names_that_cannot_be_told(self, client: HiveClient, db: str, target: Target) -> None:
+        """The client knows no exception but MetaException; Hive's server fails to send another one."""
+        with pytest.raises(MetaException if target.name == "ours" else JavaFailure):
+            client.listPartitionNames(db, "no_such_table", -1)
+        with pytest.raises(MetaException if target.name == "ours" else JavaFailure):
+            client.listPartitionNames(None, "p", -1)
 
 
 @pytest.mark.usefixtures("filled")

@@ -15,10 +15,10 @@ from metastore.api.registry import HANDLERS, Call
 from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
 from metastore.client.thrift_client import ThriftClient
+from metastore.postgres.joined_messages import JoiningCursor
 from metastore.services.access.caller import Caller
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
-from metastore.store.engine.joined_messages import JoiningCursor
 from metastore.wire.services import METHODS
 from tests.rights import calls
 from tests.rights.calls import Name

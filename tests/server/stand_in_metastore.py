@@ -116,6 +116,8 @@ def get_partition_names(call: Call, database: str, table: str, limit: int) -> li
         raise NoSuchObjectException(message="no such table")
     if table == "broken":
         raise MetaException(message="broken table")
+    if table == "away":
+        raise DatabaseUnavailable("the database is away")
     return [f"ds={number}" for number in range(limit)]
 
 

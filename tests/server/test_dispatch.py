@@ -155,7 +155,7 @@ def _exception(reply: bytes) -> tuple[int, str]:
     return int.from_bytes(reply[-5:-1]), text
 
 
-def test_partition_names_answer_in_the_way_the_client_knows(server: StandIn) -> None:
+def test_partition_names_answer_in_the_ways_that_clients_know(server: StandIn) -> None:
     """Field 1 of the result was a MetaException in Hive 2.3; later it is a NoSuchObjectException, and 2 the other."""
 
     def result_of(table: str) -> bytes:
@@ -165,18 +165,32 @@ def test_partition_names_answer_in_the_way_the_client_knows(server: StandIn) -> 
         assert reply.startswith(header)
         return reply[len(header) :]
 
-    def exception(field: int, message: bytes) -> bytes:
-        return b"\x0c" + struct.pack(">hbhi", field, 11, 1, len(message)) + message + b"\x00\x00"
+    def exceptions(*fields: int, message: bytes) -> bytes:
+        string = struct.pack(">bhi", 11, 1, len(message)) + message + b"\x00"
+        return b"".join(struct.pack(">bh", 12, field) + string for field in fields) + b"\x00"
 
     with server.connect() as connection:
-        assert result_of("missing") == exception(1, b"no such table")
-        assert result_of("broken") == exception(1, b"broken table")
+        assert result_of("missing") == exceptions(1, message=b"no such table")
+        assert result_of("broken") == exceptions(1, 2, message=b"broken table")
         names = result_of("t")
         connection.sendall(call("get_catalogs"))  # a call that Hive 2.3 doesn't have
         connection.recv(10_000)
-        assert result_of("missing") == exception(1, b"no such table")
-        assert result_of("broken") == exception(2, b"broken table")
+        assert result_of("missing") == exceptions(1, message=b"no such table")
+        assert result_of("broken") == exceptions(2, message=b"broken table")
         assert result_of("t") == names
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["first call", "known to be of Hive 4"])
+def test_our_client_reads_exceptions_of_partition_names(client: ThriftClient, known: bool) -> None:
+    if known:
+        with pytest.raises(MetaException, match="no catalogs"):
+            client.get_catalogs()  # a call that Hive 2.3 doesn't have
+    with pytest.raises(NoSuchObjectException, match="no such table"):
+        client.get_partition_names("db", "missing", 1)
+    with pytest.raises(MetaException, match="broken table"):
+        client.get_partition_names("db", "broken", 1)
+    with pytest.raises(MetaException, match="the database is away"):
+        client.get_partition_names("db", "away", 1)
 
 
 def test_fields_that_nobody_knows_reach_who_stores_them(server: StandIn) -> None:

@@ -122,9 +122,9 @@ class JobQueue:
         call = limits.check_name("call", request.call)
         wanted = _at_most("jobs", request.jobs or [])
         lease = limits.check_within("leaseSeconds", request.leaseSeconds, 1, MAX_LEASE)
-        quotas = jobs.Quotas(_quotas(request.quotas or {}), _quotas(request.poolQuotas or {}))
+        quotas, pool_quotas = _quotas(request.quotas or {}), _quotas(request.poolQuotas or {})
         with self._database.write() as tx:
-            found = jobs.take(tx, wanted, worker, call, lease, quotas)
+            found = jobs.take(tx, wanted, worker, call, lease, database_quotas=quotas, pool_quotas=pool_quotas)
             return TakeJobResponse(None if found is None else to_thrift_job(_known(tx, found)))
 
     def heartbeat(self, job: int | None, attempt: int | None, lease_seconds: int | None) -> bool:

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
 
+from metastore.postgres.prepared import Prepared
 from metastore.store.engine import clock
-from metastore.store.engine.prepared import Prepared
 from metastore.store.schema.access import issued_tokens, token_keys
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('metastore token keys', 0))"

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, and_, bindparam, func, select
 
+from metastore.postgres.prepared import Prepared
 from metastore.store.engine.names import DatabaseName, TableName
-from metastore.store.engine.prepared import Prepared
 from metastore.store.engine.read_set import Kind, record_read
 from metastore.store.schema.catalog import catalogs, databases
 from metastore.store.schema.partition import partitions

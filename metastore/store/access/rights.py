@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, and_, bindparam, func, literal, or_, select, tuple_, union_all
 
+from metastore.postgres.prepared import Prepared
 from metastore.store.access.privileges import Principal
 from metastore.store.engine.names import DatabaseName, TableName
-from metastore.store.engine.prepared import Prepared
 from metastore.store.engine.read_set import Kind, record_read
 from metastore.store.schema.access import privileges, role_grants, roles
 from metastore.store.schema.catalog import catalogs, databases

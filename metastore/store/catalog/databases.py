@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, delete, exists, func, insert, select, update
 
+from metastore.postgres.prepared import Prepared
 from metastore.store.engine import name_patterns
 from metastore.store.engine.names import DatabaseName
-from metastore.store.engine.prepared import Prepared
 from metastore.store.engine.read_set import Kind, mark_uncacheable, record_read
 from metastore.store.schema.catalog import catalogs, databases, functions
 from metastore.store.schema.table import tables

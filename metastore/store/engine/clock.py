@@ -6,7 +6,7 @@ from functools import cache
 from sqlalchemy import BigInteger, Connection, cast, func, select
 
 from metastore.clock import as_hive_seconds
-from metastore.store.engine.prepared import Prepared
+from metastore.postgres.prepared import Prepared
 
 NOW_MS = cast(func.floor(func.extract("epoch", func.clock_timestamp()) * 1000), BigInteger)
 """SQL for `now_ms`."""

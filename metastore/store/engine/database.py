@@ -13,8 +13,8 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
+from metastore.postgres.joined_messages import JoiningConnection
 from metastore.store.engine import binary_rows, read_set
-from metastore.store.engine.joined_messages import JoiningConnection
 
 _RESTED_SECONDS = 1.0
 _AFTER_COMMIT = "after commit"

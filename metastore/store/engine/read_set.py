@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, literal_column, select
 
-from metastore.store.engine.prepared import Prepared
+from metastore.postgres.prepared import Prepared
 
 
 class Kind(StrEnum):

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
-from metastore.store.engine.prepared import Prepared
+from metastore.postgres.prepared import Prepared
 from metastore.store.schema.catalog import databases
 from metastore.store.schema.files import linked_directories, made_directories
 from metastore.store.schema.partition import partitions

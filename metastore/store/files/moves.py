@@ -19,7 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from metastore.store.engine.prepared import Prepared
+from metastore.postgres.prepared import Prepared
 from metastore.store.files.attempts import is_due, next_attempt
 from metastore.store.schema.files import moves
 

@@ -24,7 +24,7 @@ from sqlalchemy import (
     select,
 )
 
-from metastore.store.engine.prepared import Prepared
+from metastore.postgres.prepared import Prepared
 from metastore.store.schema.files import publications
 from metastore.store.schema.partition import partitions
 from metastore.store.schema.table import tables

@@ -18,8 +18,8 @@ from sqlalchemy import (
     select,
 )
 
+from metastore.postgres.prepared import Prepared
 from metastore.store.engine.names import TableName
-from metastore.store.engine.prepared import Prepared
 from metastore.store.files.directories import beginning, in_use
 from metastore.store.partition.partitions import elsewhere
 from metastore.store.schema.catalog import catalogs, databases

@@ -25,9 +25,9 @@ from sqlalchemy import (
     update,
 )
 
+from metastore.postgres.prepared import Prepared, execute_all
 from metastore.store.engine import binary_rows, bulk
 from metastore.store.engine.predicates import Predicate, to_sql
-from metastore.store.engine.prepared import Prepared, execute_all
 from metastore.store.engine.read_set import Kind, record_read
 from metastore.store.files import publications
 from metastore.store.schema.base import NAME

@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
-from metastore.store.engine.prepared import Prepared
+from metastore.postgres.prepared import Prepared
 from metastore.store.schema.registry import metastore_properties
 
 _VALUE = Prepared(select(metastore_properties.c.value).where(metastore_properties.c.key == bindparam("key")))

@@ -35,10 +35,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by, insert
 
+from metastore.postgres.prepared import Call, Prepared, execute_all
 from metastore.store.engine import bulk, read_set
 from metastore.store.engine.names import TableName
 from metastore.store.engine.predicates import Predicate, to_sql
-from metastore.store.engine.prepared import Call, Prepared, execute_all
 from metastore.store.files.attempts import is_due
 from metastore.store.schema.base import NAME
 from metastore.store.schema.catalog import catalogs, databases

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from sqlalchemy import ARRAY, BigInteger, Connection, LargeBinary, any_, bindparam, delete, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from metastore.store.engine.prepared import Prepared
+from metastore.postgres.prepared import Prepared
 from metastore.store.schema.partition import partitions
 from metastore.store.schema.table import storage_descriptors, tables
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
 
-from metastore.store.engine.prepared import Prepared
+from metastore.postgres.prepared import Prepared
 from metastore.store.schema.catalog import databases
 from metastore.store.schema.table import table_indexes, tables
 

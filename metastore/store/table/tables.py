@@ -20,10 +20,10 @@ from sqlalchemy import (
     update,
 )
 
+from metastore.postgres.prepared import Call, Prepared, execute_all, put_off
 from metastore.store.catalog.databases import RowLock, for_update
 from metastore.store.engine import name_patterns, read_set
 from metastore.store.engine.names import DatabaseName, TableName
-from metastore.store.engine.prepared import Call, Prepared, execute_all, put_off
 from metastore.store.engine.read_set import Kind, mark_uncacheable, record_read, recorded
 from metastore.store.files import publications
 from metastore.store.schema.catalog import catalogs, databases

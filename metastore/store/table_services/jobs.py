@@ -192,18 +192,21 @@ def enqueue(tx: Connection, table_id: int, job: NewJob, *, at_once: bool = False
     return int(tx.execute(statement.returning(c.id)).scalar_one())
 
 
-class Quotas(NamedTuple):
-    """How many jobs may run, by database and by pool. Others may run without a bound."""
-
-    databases: Mapping[str, int]
-    pools: Mapping[str, int]
-
-
-def take(tx: Connection, ids: Sequence[int], worker: str, call: str, lease_seconds: int, quotas: Quotas) -> int | None:
+def take(
+    tx: Connection,
+    ids: Sequence[int],
+    worker: str,
+    call: str,
+    lease_seconds: int,
+    *,
+    database_quotas: Mapping[str, int],
+    pool_quotas: Mapping[str, int],
+) -> int | None:
     """Makes the first of some pending jobs that can run a running one, with the next attempt number. Returns its id.
 
-    `call`: names the call; a repeated one gets the same job. None if no job can run: it isn't due, its table is paused
-    or has a running job of the action, or a quota is used up.
+    `call`: names the call; a repeated one gets the same job. The quotas: how many jobs may run, by database and by
+    pool; others may run without a bound. None if no job can run: it isn't due, its table is paused or has a running job
+    of the action, or a quota is used up.
     """
     _lock(tx, "taking service jobs")
     c = service_jobs.c
@@ -220,8 +223,8 @@ def take(tx: Connection, ids: Sequence[int], worker: str, call: str, lease_secon
         .where(~exists().where(*paused))
     )
     found = {row[0]: (row[1], row[2]) for row in tx.execute(query)}
-    databases_full = _full(quotas.databases, _running(tx, databases.c.name)) if quotas.databases else set()
-    pools_full = _full(quotas.pools, _running(tx, c.pool)) if quotas.pools else set()
+    databases_full = _full(database_quotas, _running(tx, databases.c.name)) if database_quotas else set()
+    pools_full = _full(pool_quotas, _running(tx, c.pool)) if pool_quotas else set()
     for job_id in ids:
         if job_id not in found:
             continue

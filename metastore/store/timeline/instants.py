@@ -28,9 +28,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
+from metastore.postgres.prepared import Call, Prepared, execute_all
 from metastore.store.engine import bulk
 from metastore.store.engine.clock import NOW_MS
-from metastore.store.engine.prepared import Call, Prepared, execute_all
 from metastore.store.engine.read_set import Kind, record_read
 from metastore.store.files import publications
 from metastore.store.schema.base import NAME

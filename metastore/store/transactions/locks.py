@@ -35,9 +35,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import array
 
+from metastore.postgres.prepared import Prepared, put_off
 from metastore.store.engine import bulk
 from metastore.store.engine.names import DatabaseName, TableName
-from metastore.store.engine.prepared import Prepared, put_off
 from metastore.store.schema.transactions import lock_components, locks
 
 NO_TRANSACTION = 0

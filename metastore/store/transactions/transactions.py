@@ -35,8 +35,8 @@ from sqlalchemy import (
     update,
 )
 
+from metastore.postgres.prepared import Prepared, put_off
 from metastore.store.engine.names import TableName
-from metastore.store.engine.prepared import Prepared, put_off
 from metastore.store.schema.transactions import (
     completed_components,
     counters,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, text
 
+from metastore.postgres.prepared import Prepared, put_off
 from metastore.store.engine.names import DatabaseName, TableName
-from metastore.store.engine.prepared import Prepared, put_off
 from metastore.store.schema.transactions import (
     compaction_metrics,
     compactions,

@@ -164,6 +164,11 @@ def run(servers: list[MetastoreServer], url: Callable[[], str], warehouse: Path,
                 victim = servers[number % len(servers)]
                 processes.kill(processes.everything(victim))
                 victim.start()
+            wait_until(
+                lambda: min(each.batches for each in streams) > rounds or any(each.done() for each in futures),
+                60,
+                "the streams get on",
+            )
         finally:
             over.set()
         for future in futures:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
+from metastore.postgres.joined_messages import JoiningCursor
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
 from metastore.store import migrations
-from metastore.store.engine.joined_messages import JoiningCursor
 from metastore.wire.hive import Partition
 from metastore.wire.lake import BeginInstantRequest, CompleteInstantRequest, DataFile, TableReference
 from tests.support import builders

@@ -8,8 +8,8 @@ import psycopg2
 import pytest
 from sqlalchemy import Connection, text
 
+from metastore.postgres.prepared import Prepared
 from metastore.store import Database, DatabaseUnavailable
-from metastore.store.engine.prepared import Prepared
 
 CONNECTIONS = 5
 

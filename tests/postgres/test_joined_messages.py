@@ -10,11 +10,11 @@ import psycopg2.extensions
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import bindparam, text
+from sqlalchemy import bindparam, create_engine, text
 
+from metastore.postgres.joined_messages import JoiningConnection, JoiningCursor
+from metastore.postgres.prepared import Prepared, put_off
 from metastore.store.engine.database import Conflict, Database
-from metastore.store.engine.joined_messages import JoiningConnection, JoiningCursor
-from metastore.store.engine.prepared import Prepared, put_off
 
 INSERT = Prepared(text("INSERT INTO kept VALUES (:value)").bindparams(bindparam("value")))
 COUNT = Prepared(text("SELECT count(*) FROM kept"))
@@ -170,6 +170,19 @@ def test_a_conflict_of_the_last_statement_is_raised_by_the_block(database: Datab
     with database.write() as tx:
         assert COUNT.scalar(tx) == 1
     assert kept(url) == [1]
+
+
+def test_nothing_is_put_off_where_psycopg2_sends_commit(url: str) -> None:
+    engine = create_engine(url)
+    with engine.begin() as tx:
+        put_off(tx, [INSERT], {"value": 1})
+        with pytest.raises(psycopg2.errors.UniqueViolation):
+            put_off(tx, [INSERT], {"value": 1})
+        tx.rollback()
+    with engine.begin() as tx:
+        put_off(tx, [INSERT], {"value": 2})
+    engine.dispose()
+    assert kept(url) == [2]
 
 
 def test_reads_can_not_write_and_see_one_state(database: Database, url: str) -> None:

@@ -8,9 +8,9 @@ import psycopg2.extensions
 import pytest
 from sqlalchemy import bindparam, event, insert, select, text, update
 
+from metastore.postgres.joined_messages import JoiningCursor
+from metastore.postgres.prepared import Call, Prepared, execute_all
 from metastore.store import Database, DatabaseUnavailable, migrations
-from metastore.store.engine.joined_messages import JoiningCursor
-from metastore.store.engine.prepared import Call, Prepared, execute_all
 from metastore.store.schema.transactions import counters
 
 _NAMED = Prepared(select(counters).where(counters.c.name == bindparam("name")))

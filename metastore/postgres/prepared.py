@@ -15,7 +15,7 @@ from sqlalchemy import ClauseElement, Connection
 from sqlalchemy.dialects import registry
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from metastore.store.engine.joined_messages import JoiningConnection
+from metastore.postgres.joined_messages import JoiningConnection
 
 _KNOWN = "prepared"  # where a connection keeps the names of what it has prepared
 _NONE: Mapping[str, Any] = {}
@@ -43,7 +43,7 @@ class Prepared:
     """A prepared SQLAlchemy statement, whose parameters are `bindparam`s. It can be executed in any transaction.
 
     Values are passed to psycopg2 unconverted: pass JSON as `psycopg2.extras.Json`; byte strings return as memoryview.
-    Errors are psycopg2's; `Database` translates them.
+    Errors are psycopg2's own, not SQLAlchemy's.
     """
 
     def __init__(self, statement: ClauseElement, columns: Sequence[str] | None = None) -> None:
@@ -114,12 +114,15 @@ def execute_all(tx: Connection, statements: Sequence[Prepared | Call], values: M
 
 
 def put_off(tx: Connection, statements: Sequence[Prepared | Call], values: Mapping[str, Any] = _NONE) -> None:
-    """As `execute_all`, but together with the next message, or with that of COMMIT.
+    """As `execute_all`, but together with the next message, or with that of COMMIT; at once if psycopg2 sends that.
 
-    Their errors are raised there, too. So it is for the last statements of a `Database.write`, after which nothing is
-    done that a rollback can't undo.
+    Their errors are raised there, too. So it is for the last statements of a transaction, after which nothing is done
+    that a rollback can't undo.
     """
-    connection = cast(JoiningConnection, tx.connection.driver_connection)
+    connection = tx.connection.driver_connection
+    if not isinstance(connection, JoiningConnection):
+        execute_all(tx, statements, values)
+        return
     with closing(tx.connection.cursor()) as cursor:
         for call in _calls(statements, values):
             connection.put_off(_text(tx, cursor, call))
