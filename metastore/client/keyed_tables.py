@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -187,12 +187,14 @@ def changed_rows(
 
 @dataclass(frozen=True)
 class Commits:
-    """The completions of a range: which position an instant has, and at what time it completed.
+    """The completions of a range, and at what times they were.
 
-    `rewrites`: by bucket, the position of its last replacement or rollback. `last`: the last position with changes.
+    `positions`: by bucket, those of the instants that changed what the reader sees of it. `rewrites`: by bucket, the
+    position of its last replacement or rollback, or of the last time that it turned ready or was reopened. `last`: the
+    last position with changes.
     """
 
-    positions: Mapping[str, int]
+    positions: Mapping[Bucket, Mapping[str, int]]
     times: Mapping[int, datetime]
     rewrites: Mapping[Bucket, int]
     last: int
@@ -200,18 +202,19 @@ class Commits:
     @classmethod
     def of(cls, changes: Iterable[Changes]) -> "Commits":
         """The completions of a range, from their changes."""
-        positions: dict[str, int] = {}
+        positions: dict[Bucket, dict[str, int]] = {}
         times: dict[int, datetime] = {}
         rewrites: dict[Bucket, int] = {}
         for each in changes:
             if not each.added and not each.removed and not each.changelog:
                 continue  # a savepoint has the timestamp of the instant that it protects
             position = each.instant.position or 0
-            positions[each.instant.timestamp] = position
             times[position] = each.instant.changed_at
-            if each.instant.begun_as in _REWRITES:
-                for file in (*each.added, *each.removed):
-                    rewrites[Bucket(file.partition, file.file_group)] = position
+            for file in (*each.added, *each.removed, *each.changelog):
+                bucket = Bucket(file.partition, file.file_group)
+                positions.setdefault(bucket, {})[each.instant.timestamp] = position
+                if each.instant.begun_as in _REWRITES:
+                    rewrites[bucket] = position
         return cls(positions, times, rewrites, max(times, default=0))
 
     @classmethod
@@ -220,15 +223,21 @@ class Commits:
         time = next(each.instant.changed_at for each in lake.changes(position - 1, position))
         return cls({}, {position: time}, {}, position)
 
+    def of_bucket(self, bucket: Bucket) -> "Commits":
+        """What a task needs that marks the changes of one bucket alone."""
+        return replace(self, positions={bucket: self.positions.get(bucket, {})})
+
     def marked(self, bucket: Bucket, changes: pa.Table) -> pa.Table:
         """Changes of a bucket with their versions and times for their instants.
 
         A row that was removed with others, or that a rollback brought back, doesn't say when: that was at the last
-        replacement or rollback of its bucket.
+        replacement or rollback of its bucket. So it is with a row that came or went as its partition turned ready or
+        was reopened: its instant may have changed other partitions that the reader saw at once.
         """
         rewritten = self.rewrites.get(bucket, self.last)
+        positions = self.positions.get(bucket, {})
         instants = changes.column(INSTANT).combine_chunks().dictionary_encode()
-        known = [self.positions.get(each, rewritten) for each in instants.dictionary.to_pylist()]
+        known = [positions.get(each, rewritten) for each in instants.dictionary.to_pylist()]
         versions = [rewritten if index is None else known[index] for index in instants.indices.to_pylist()]
         times = pa.array([self.times[each] for each in versions], pa.timestamp("us", "UTC"))
         marked = changes.drop_columns([INSTANT]).append_column(COMMIT_VERSION, pa.array(versions, pa.int64()))

@@ -182,7 +182,11 @@ class _Reader(DataSourceStreamReader):
             ranges = TouchedBuckets.in_ranges(self._lake, after, up_to, of_each_commit=each, **scope)
         changes = bool(options.changes)
         return [
-            _Task(_BucketChanges(found.schema, found.layout, found.commits, bucket, files, changes=changes))
+            _Task(
+                _BucketChanges(
+                    found.schema, found.layout, found.commits.of_bucket(bucket), bucket, files, changes=changes
+                )
+            )
             for found in ranges
             for bucket, files in found.buckets.items()
         ]

@@ -119,3 +119,30 @@ def test_a_partition_that_turns_ready_brings_its_rows(new_table: NewTable) -> No
     assert (delete[CHANGE_TYPE], delete["v"]) == ("delete", 2)
     assert lake.scan().to_arrow().num_rows == 0
     assert lake.scan(as_of=before).to_arrow().num_rows == 1
+
+
+def test_a_row_that_turns_ready_later_is_no_change_of_the_commit_that_wrote_it(new_table: NewTable) -> None:
+    """Not even if that commit changed rows of a ready partition, too."""
+    lake = new_table({"primary-key": "id,part", "partition.commit.mode": "manual"}, COLUMNS)
+    row = {"id": 1, "v": 1, "a": 1, "b": "p"}
+    parts = ("x", "y")
+    lake.upsert(rows_of([{**row, "part": part} for part in parts]))
+    commit(lake, "part=y")
+    before = lake.position().position
+    lake.upsert(rows_of([{**row, "id": 2, "part": part} for part in parts]))
+    written = lake.position().position
+    commit(lake, "part=x")
+    turned = lake.position().position
+    assert versions(lake, before) == {(1, "x"): turned, (2, "x"): turned, (2, "y"): written}
+    before = turned
+    reopen(lake, "part=x")
+    reopened = lake.position().position
+    lake.delete(rows_of([{**row, "part": part} for part in parts]).select(["id", "part"]))
+    assert versions(lake, before) == {(1, "x"): reopened, (2, "x"): reopened, (1, "y"): lake.position().position}
+
+
+def versions(lake: LakeTable, after: int) -> dict[tuple[int, str], int]:
+    """By row, the position at which it changed."""
+    changes = lake.changes(after).to_arrow().to_pylist()
+    assert {each[CHANGE_TYPE] for each in changes} <= {"insert", "delete"}
+    return {(each["id"], each["part"]): each[COMMIT_VERSION] for each in changes}

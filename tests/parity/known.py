@@ -12,6 +12,7 @@ from typing import Any
 from metastore.wire.hive import (
     ColumnStatistics,
     Function,
+    GrantRevokePrivilegeRequest,
     LockState,
     Partition,
     SetPartitionsStatsRequest,
@@ -419,6 +420,25 @@ def which_blocker(call: Call, hive: Any, ours: Any) -> bool:
     return one == other
 
 
+def twice_in_a_bag(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive compares what is given with the privileges before the call alone."""
+    if not (
+        call.method in ("grant_privileges", "grant_revoke_privileges")
+        and hive.kind == RETURNED
+        and "is already granted on" in str(ours.value)
+    ):
+        return False
+    [given] = call.arguments
+    bag = given.privileges if isinstance(given, GrantRevokePrivilegeRequest) else given
+    parts = [
+        repr((each.hiveObject, each.principalName, each.principalType, each.grantInfo.grantor, privilege)).lower()
+        for each in bag.privileges or ()
+        if each.grantInfo is not None
+        for privilege in (each.grantInfo.privilege or "").split(",")
+    ]
+    return len(set(parts)) < len(parts)
+
+
 PRIVILEGES = {
     *("grant_privileges", "revoke_privileges", "grant_revoke_privileges"),
     *("list_privileges", "get_privilege_set"),
@@ -455,6 +475,7 @@ def values_of_no_table(call: Call, hive: Any, ours: Any) -> bool:
 
 RULES: list[Rule] = [
     Rule("objects without a name", "objects of privileges without a name", nameless_privilege_object, parts=True),
+    Rule("twice in a bag", "`grant_privileges` of the same privilege twice", twice_in_a_bag, parts=True),
     Rule("an exchange of none", "`exchange_partition` of none", exchange_of_none, parts=True),
     Rule("values of no table", "`get_partition_values` of a missing table", values_of_no_table),
     Rule("which blocker", "`show_locks` of a lock that waits for several", which_blocker),

@@ -10,6 +10,7 @@ from metastore.wire.hive import (
     ColumnStatisticsDesc,
     ColumnStatisticsObj,
     HeartbeatRequest,
+    HiveObjectPrivilege,
     HiveObjectRef,
     HiveObjectType,
     LockComponent,
@@ -19,6 +20,8 @@ from metastore.wire.hive import (
     LongColumnStatsData,
     OpenTxnRequest,
     PrincipalType,
+    PrivilegeBag,
+    PrivilegeGrantInfo,
     SetPartitionsStatsRequest,
     SkewedInfo,
     StorageDescriptor,
@@ -51,6 +54,19 @@ def of_partition(db: str, name: str) -> ColumnStatistics:
         statsDesc=ColumnStatisticsDesc(isTblLevel=False, dbName=db, tableName=name, partName="k=1"),
         statsObj=[ColumnStatisticsObj(colName="lo", colType="bigint", statsData=data)],
     )
+
+
+SELECT_TO_ALICE = HiveObjectPrivilege(
+    principalName="N_alice",
+    principalType=PrincipalType.USER,
+    grantInfo=PrivilegeGrantInfo(privilege="SELECT", createTime=0, grantor="N_alice", grantorType=PrincipalType.USER),
+)
+OBJECTS = {
+    "database": HiveObjectRef(objectType=HiveObjectType.DATABASE, dbName="N_a"),
+    "table": HiveObjectRef(objectType=HiveObjectType.TABLE, dbName="N_a", objectName="t"),
+    "partition": HiveObjectRef(objectType=HiveObjectType.PARTITION, dbName="N_a", objectName="t", partValues=["a"]),
+    "column": HiveObjectRef(objectType=HiveObjectType.COLUMN, dbName="N_a", objectName="t", columnName="id"),
+}
 
 
 FOUND: dict[str, Script] = {
@@ -173,6 +189,17 @@ FOUND: dict[str, Script] = {
             for values in (None, [], ["a"], ["a", "b"])
         ),
     ],
+    **{
+        f"the same privilege twice in one grant on a {name}": [
+            DATABASE,
+            Call(
+                "create_table", table("N_a", "t", keys=("ds:string",), parameters={"PARTITION_LEVEL_PRIVILEGE": "TRUE"})
+            ),
+            Call("append_partition", "N_a", "t", ["a"]),
+            Call("grant_privileges", PrivilegeBag(privileges=[SELECT_TO_ALICE.replace(hiveObject=each)] * 2)),
+        ]
+        for name, each in OBJECTS.items()
+    },
     "partitions by no names at all": [
         *TWO_TABLES,
         Call("get_partitions_by_names", "N_a", "t", None),
