@@ -262,13 +262,14 @@ def _logins(
         " clients share the processors, and a handshake of TLS costs the client more than the server.",
     )
     costs = Section("What a login costs the server", "Processor time of all its processes, with the call.")
+    processes = [server, *server.children(recursive=True)]
     for way in ways:
         values, spent = [], []
         with noted(f"logins by {way.name}"):
             for _ in range(rounds):
-                before = cpu_seconds([server, *server.children(recursive=True)])
+                before = cpu_seconds(processes)
                 values.append(_rate(clients, way, _logins_at_once, seconds))
-                used = cpu_seconds([server, *server.children(recursive=True)]) - before
+                used = cpu_seconds(processes) - before
                 spent.append(used / (values[-1] * seconds) * 1000)
         rates.figures.append(Figure.of(way.name, PER_SECOND, values, aim=LOGINS_PER_SECOND))
         costs.figures.append(Figure.of(way.name, "ms", spent))

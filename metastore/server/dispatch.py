@@ -115,8 +115,8 @@ class Dispatcher:
         """`guard`: decides who may do what; None: everybody may do everything. `audit_log`: None: there is none."""
         self._handlers = handlers
         self._metastore = metastore
-        self._audit = audit_log
-        self._audit_reads = audit_log is not None and audit_log.reads
+        self.audit_log = audit_log
+        self._log_of_reads = audit_log if audit_log is not None and audit_log.reads else None
         self._log_cached = log.is_enabled_for(logging.DEBUG)
         self.guard = guard
 
@@ -148,8 +148,10 @@ class Dispatcher:
             outcome = answer.outcome if complete else "reply not delivered"
             known = name if name in self._handlers else "unknown"  # else clients could fill the memory with names
             metrics.request_finished(known, answer.label if complete else "failure", seconds)
-            if self._audit is not None:
-                self._audit.record(name, session.caller, partial(described, answer.arguments), outcome, answer.verdict)
+            if self.audit_log is not None:
+                self.audit_log.record(
+                    name, session.caller, partial(described, answer.arguments), outcome, answer.verdict
+                )
             (log.warning if seconds > SLOW_SECONDS else log.info)(
                 "call",
                 method=name,
@@ -174,12 +176,11 @@ class Dispatcher:
 
         `arguments`: where they begin in the message. They are decoded for the audit log alone, once.
         """
-        if self._audit_reads:
-            assert self._audit is not None
+        if self._log_of_reads is not None:
             if not call.audited:
                 name = call.method.decode()
                 call.audited = audit.beginning(name, _object_of(name, message, arguments))
-            self._audit.record_cached(call.audited, session.caller, decision)
+            self._log_of_reads.record_cached(call.audited, session.caller, decision)
         if self._log_cached:
             facts = {"method": call.method.decode(), "user": session.user, "peer": session.peer, "bytes": sent}
             log.debug("call", outcome="cached", **facts)

@@ -101,7 +101,6 @@ def run(
             notices=notices,
             replies=_replies(metastore, settings),
             tokens=metastore.issued_tokens,
-            audit_log=audits,
         )
         worker.run(parent_alive, on_ready)
     finally:
@@ -171,14 +170,9 @@ class Worker:
         notices: Notices | None = None,
         replies: Replies | None = None,
         tokens: Tokens | None = None,
-        audit_log: AuditLog | None = None,
     ) -> None:
-        """`notices` reports new events, for which long polls wait; `replies` is the cache; `tokens` issues tokens.
-
-        `audit_log` is the dispatcher's.
-        """
+        """`notices` reports new events, for which long polls wait; `replies` is the cache; `tokens` issues tokens."""
         self._tokens = tokens
-        self._audit_log = audit_log
         self._notices = notices
         self._replies = replies
         self._listeners = listeners
@@ -232,8 +226,9 @@ class Worker:
         if logins is not None:
             logins.start()
             self._look_at_certificates(logins)
-        if self._audit_log is not None:
-            self._audit_log.gather(loop.call_later)
+        audit_log = self._dispatcher.audit_log
+        if audit_log is not None:
+            audit_log.gather(loop.call_later)
         if self._replies is not None:
             self._replies.start(threads)
         if self._notices is not None:
@@ -255,8 +250,8 @@ class Worker:
         if self._notices is not None:
             self._notices.stop()
         await self._drain()
-        if self._audit_log is not None:
-            self._audit_log.write_gathered()
+        if audit_log is not None:
+            audit_log.write_gathered()
         self._context.tally.show()
         if self._replies is not None:
             self._replies.stop()

@@ -152,12 +152,8 @@ class SqlStandard:
         """
         key = caller.user, caller.groups, wanted
         known = self._allowed.get(key)
-        if known is not None:
-            for proof in known.proofs:
-                if not holds(proof):
-                    break
-            else:
-                return known.decision
+        if known is not None and all(map(holds, known.proofs)):
+            return known.decision
         proofs: list[Proof] = []
 
         def get(key: Hashable, _: Callable[[Transaction], T]) -> T:
@@ -167,15 +163,15 @@ class SqlStandard:
 
         if any(action in _ANYWHERE for action, _ in wanted):
             return None
-        first = _NOTHING_WANTED
+        decisions: list[Decision] = []
         try:
-            for number, (action, object) in enumerate(wanted):
-                decision = self._decide(get, caller, action, object)
-                if not decision.allowed:
-                    return decision
-                first = first if number else decision
+            for action, object in wanted:
+                decisions.append(self._decide(get, caller, action, object))
+                if not decisions[-1].allowed:
+                    return decisions[-1]
         except LookupError:
             return None
+        first = decisions[0] if decisions else _NOTHING_WANTED
         if len(self._allowed) >= _MAX_ALLOWED:
             self._allowed.clear()
         self._allowed[key] = _Allowed(first, tuple(proofs))
