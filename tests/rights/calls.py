@@ -23,7 +23,7 @@ _USUAL: dict[str, Any] = {
     **{key: ["id"] for key in ("colNames", "col_names")},
     **dict.fromkeys(("col_name", "colName", "columnName"), "id"),
     **dict.fromkeys(("maxParts", "max_parts", "max_tables", "max_indexes"), -1),
-    **dict.fromkeys(("pattern", "tbl_patterns", "tableNamePattern", "tablesPattern", "db_patterns"), "*"),
+    **dict.fromkeys(("pattern", "tbl_patterns", "tableNamePattern", "db_patterns"), "*"),
     "engine": "hive",
     "maxEvents": 1000,
     "limit": 1000,
@@ -33,6 +33,7 @@ _USUAL: dict[str, Any] = {
     "applyDistinct": True,
     "fieldList": None,
     "tblNames": None,
+    "tablesPattern": None,
     "privilege": "SELECT",
     "requestType": 1,
     "principalName": "nobody",
@@ -90,6 +91,8 @@ def made(method: str, name: Name) -> Made:
         for field in ("tbl_names", "tblNames"):
             if hasattr(request, field):
                 setattr(request, field, [name.table])
+        if hasattr(request, "tablesPattern") and name.table == "*":
+            request.tblNames, request.tablesPattern = None, "*"
     return Made(method, arguments)
 
 

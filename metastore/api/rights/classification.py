@@ -9,7 +9,8 @@ A need is an action, a kind of object, and the arguments that name the object, a
 path with `[]` goes through a list, and a need with such a path is one for each item. `?`: where this argument is
 missing, the need is none. `~` before an action: where the object is hidden, the answer is an empty one and no error.
 `if=`: the need is one only if this argument is set. A kind without an action decides by more than names: `special`.
-What is indented continues the line before.
+`databases` is a pattern of names, and a need only if it matches one name alone. What is indented continues the line
+before.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """What of an answer a caller gets to see: each filter takes what is hidden from the caller out of it."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -44,7 +44,13 @@ class View:
         return value_at(self.arguments, path.names)
 
     def seen(self, items: Sequence[T], objects: Sequence[Securable], action: Action = Action.SEE) -> list[T]:
-        """Those items whose objects the caller may see."""
+        """Those items whose objects the caller may see.
+
+        Where there are none, it is decided about another: the time must not tell that there was nothing to decide.
+        """
+        if not items:
+            self.authorizer.visible(self.caller, [_NOTHING], action)
+            return []
         visible = self.authorizer.visible(self.caller, objects, action)
         return [item for item, sees in zip(items, visible, strict=True) if sees]
 
@@ -52,6 +58,7 @@ class View:
         return self.authorizer.decide(self.caller, action, object).allowed
 
 
+_NOTHING = table(TableName(given.DEFAULT_CATALOG, "", ""))
 Filter = Callable[[View, Any], Any]
 _FILTERS: dict[str, Filter] = {}
 
@@ -110,17 +117,26 @@ def named_tables(view: View, found: list[Any]) -> list[Any]:
 
     It is decided about all names that were sent: the time of an answer must not tell which of them there are.
     """
-    where = given.database_name(view.argument())
-    wanted = dict.fromkeys(given.plain_table(name) for name in view.argument(1))
-    names = view.seen(list(wanted), [table(TableName(where.catalog, where.database, name)) for name in wanted])
-    seen = frozenset(names)
-    return [each for each in found if given.plain_table(each.tableName) in seen]
+    return _of_names(view, given.database_name(view.argument()), view.argument(1), found)
 
 
 @_filter
-def matching_tables(view: View, found: Any) -> Any:
-    found.tables = table_structs(view, found.tables or [])
+def requested_tables(view: View, found: Any) -> Any:
+    """Tables that were asked for by name, or by patterns."""
+    request, tables = view.argument(), found.tables or []
+    if request.tablesPattern is None:
+        where = given.database_name(request.dbName, request.catName)
+        found.tables = _of_names(view, where, request.tblNames or (), tables)
+    else:
+        found.tables = table_structs(view, tables)
     return found
+
+
+def _of_names(view: View, where: DatabaseName, sent: Iterable[str], found: list[Any]) -> list[Any]:
+    wanted = dict.fromkeys(given.plain_table(name) for name in sent)
+    names = view.seen(list(wanted), [table(TableName(where.catalog, where.database, name)) for name in wanted])
+    seen = frozenset(names)
+    return [each for each in found if given.plain_table(each.tableName) in seen]
 
 
 @_filter

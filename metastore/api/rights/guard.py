@@ -84,9 +84,9 @@ class Guard:
         try:
             value = function()
         except UnknownDBException:
-            if rule.extra != "matching_tables":
+            if rule.extra != "requested_tables":
                 raise
-            return _empty(method)  # as for a database of which the caller sees nothing
+            return _empty(method)  # no database is called like the pattern, as where the caller sees none of them
         if isinstance(value, Encoded):
             raise TypeError(f"{method.name} has an encoded answer, which can't be filtered")
         return filter_named(rule.extra)(view, value)

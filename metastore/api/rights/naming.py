@@ -6,6 +6,7 @@ from typing import Any
 from metastore.api.rights.classification import Need, Path, value_at
 from metastore.services.access.rights import EVERYTHING, Action, Kind, Securable, database, table
 from metastore.services.model import names as given
+from metastore.services.model import patterns
 from metastore.wire.hive import HiveObjectRef, HiveObjectType
 
 Requirement = tuple[Action, Securable]
@@ -74,6 +75,9 @@ def _objects(kind: str, row: Row) -> Iterator[Securable]:
         yield Securable(Kind.CATALOG, given.normalized(values[0] or given.DEFAULT_CATALOG))
     elif kind == "database":
         yield database(given.database_name(values[0], catalog))
+    elif kind == "databases":
+        if patterns.only_name(given.split_database(values[0])[1]) is not None:
+            yield database(given.database_name(values[0], catalog))
     elif kind == "events":
         where = given.database_name(values[0], catalog)
         yield EVERYTHING if where.database == "*" else database(where)

@@ -17,7 +17,8 @@ get_table                               SEE table dbname tbl_name
 get_table_req                           SEE table req.dbName req.tblName cat=req.catName;
     SELECT table req.dbName req.tblName cat=req.catName if=req.getColumnStats
 get_table_objects_by_name               ~SEE database dbname | named_tables dbname tbl_names
-get_table_objects_by_name_req           - | matching_tables
+get_table_objects_by_name_req           ~SEE databases req.dbName cat=req.catName
+    | requested_tables req
 get_tables                              ~SEE database db_name | tables db_name
 get_all_tables                          ~SEE database db_name | tables db_name
 get_tables_by_type                      ~SEE database db_name | tables db_name

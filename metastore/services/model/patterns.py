@@ -76,6 +76,15 @@ def literal(like: str) -> str | None:
     return re.sub(r"\\(.)", r"\1", like) if re.fullmatch(r"(?:\\.|[^%_\\])*", like, re.DOTALL) else None
 
 
+def only_name(pattern: str | None) -> str | None:
+    """The only name that a pattern matches, in lower case; None if it may match several, or none.
+
+    Raises MetaException if the pattern exceeds a limit.
+    """
+    likes = like_patterns(pattern)
+    return literal(likes[0]) if likes is not None and len(likes) == 1 else None
+
+
 def matcher(pattern: str | None) -> Callable[[str], bool]:
     """A function that says whether a name matches a pattern, with the same result as LIKE in the database."""
     likes = like_patterns(pattern)

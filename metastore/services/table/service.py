@@ -215,16 +215,18 @@ class TableService:
         if not asked:
             raise UnknownDBException("DB name is null or empty")
         home = given.normalized(catalog or given_catalog or given.DEFAULT_CATALOG)
-        likes, names = patterns.like_patterns(asked), patterns.like_patterns(pattern)
+        names = patterns.like_patterns(pattern)
         own = None if wanted is None else sorted(map(given.normalized, wanted))
         with self._database.read() as tx:
-            one = patterns.literal(likes[0]) if likes is not None and len(likes) == 1 else None
+            one = patterns.only_name(asked)
+            # It is looked for also where tables are found: how long it takes must not tell whether there are any.
+            exists = one is not None and databases.find(tx, DatabaseName(home, one)) is not None
             if one is not None and own is None:  # a case of its own, because its reply can be cached
                 database = DatabaseName(home, one)
                 rows = tables.find_many(tx, database, tables.names(tx, database, patterns=names))
             else:
-                rows = tables.find_matching(tx, home, likes, names, own)
-            if not rows and databases.find(tx, DatabaseName(home, given.normalized(asked))) is None:
+                rows = tables.find_matching(tx, home, patterns.like_patterns(asked), names, own)
+            if not rows and not exists:
                 raise UnknownDBException(f"Could not find database {asked}")
         return [hive_objects.table_of(row) for row in rows]
 
