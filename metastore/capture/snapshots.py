@@ -43,7 +43,10 @@ class _Pending(NamedTuple):
 
 
 class _MadeAnew(NamedTuple):
-    """A table that has another oid than the one known. If its changes haven't come before the mark, it has none."""
+    """A table that has another oid than the one known, or was left out of the publication for a time.
+
+    If changes by the new oid haven't come before the mark, it has none.
+    """
 
     mark: str
     name: str
@@ -85,10 +88,12 @@ class Snapshots:
         found = self._source.tables(self._state.publication)
         for each in found:
             known = self._state.tables.get(each.name)
-            if known is not None and known.oid != each.oid:
+            if known is not None and _is_another(known, each):
                 self._made_anew[each.name] = each
-            elif known is None:
-                self._state.tables[each.name] = TableProgress(each.oid, _first_phase(each))
+            elif known is not None:
+                self._state.advance(each.name, membership=each.membership)
+            else:
+                self._state.tables[each.name] = _progress(each)
                 if not each.key and each.identity != "f":
                     logger.warning(
                         "%s has no key: Postgres refuses updates and deletes of it unless you ALTER TABLE … REPLICA"
@@ -98,8 +103,7 @@ class Snapshots:
         published = {each.name for each in found}
         for name, progress in [*self._state.tables.items()]:
             if progress.phase is not Phase.DONE and name not in published:
-                del self._state.tables[name]
-                self._state.rereads.pop(name, None)
+                self._leave(name, progress)
 
     def advance(self) -> None:
         """Reads the next chunk, unless one is pending or nothing is left to read. Raises psycopg2.Error."""
@@ -108,7 +112,7 @@ class Snapshots:
         if self._made_anew:
             name, found = self._made_anew.popitem()
             known = self._state.tables.get(name)
-            if known is not None and known.oid != found.oid:
+            if known is not None and _is_another(known, found):
                 self._pending = _MadeAnew(_mark(), name, known.oid, found)
                 self._source.mark(self._pending.mark)
                 return
@@ -153,11 +157,19 @@ class Snapshots:
         progress = self._state.tables[name]
         if not found:
             if progress.phase is not Phase.DONE:
-                del self._state.tables[name]
+                self._leave(name, progress)
         elif found[0].oid != progress.oid:
             self._made_anew[name] = found[0]
         elif progress.phase is not Phase.DONE:
             self._state.advance(name, phase=_first_phase(found[0]), key=(), after=None)
+
+    def _leave(self, name: str, progress: TableProgress) -> None:
+        """A table isn't published any more of which not all rows have been read."""
+        self._state.rereads.pop(name, None)
+        if progress.rows:  # they are removed first if it is published again
+            self._state.advance(name, phase=Phase.DONE)
+        else:
+            del self._state.tables[name]
 
     # --- rows that take their place ---------------------------------------------------------------------------
 
@@ -200,7 +212,8 @@ class Snapshots:
         if progress is None or progress.oid != pending.known:
             return False  # its first change came before the mark, and removed the rows of old
         self._add(pending.name, self._changes.row(commitment.begin, commitment.ordinal + 1, "truncate", None, None))
-        self._state.tables[pending.name] = TableProgress(pending.found.oid, _first_phase(pending.found))
+        self._state.rereads.pop(pending.name, None)
+        self._state.tables[pending.name] = _progress(pending.found)
         return True
 
     def _add_rows(self, chunk: Chunk, commitment: Commitment, changed: set[Key]) -> tuple[Key | None, set[Key]]:
@@ -254,6 +267,16 @@ class Snapshots:
 
 def _mark() -> str:
     return uuid.uuid4().hex
+
+
+def _is_another(known: TableProgress, found: SourceTable) -> bool:
+    """Whether a table was made anew, or changes of it may be missing since the publication left it out for a time."""
+    return known.oid != found.oid or known.membership not in (0, found.membership)
+
+
+def _progress(table: SourceTable) -> TableProgress:
+    """Of a table of which nothing has been read."""
+    return TableProgress(table.oid, _first_phase(table), membership=table.membership)
 
 
 def _first_phase(table: SourceTable) -> Phase:

@@ -38,8 +38,15 @@ SELECT p.schemaname, p.tablename, c.oid, c.relreplident, p.rowfilter,
           FROM pg_index i CROSS JOIN unnest(i.indkey) WITH ORDINALITY AS k (number, place)
           JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
          WHERE i.indrelid = c.oid AND k.place <= i.indnkeyatts AND i.indisvalid
-           AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END)
+           AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END),
+       coalesce(
+         (SELECT max(r.oid::bigint) FROM pg_publication_rel r
+           WHERE r.prpubid = published.oid
+             AND (r.prrelid = c.oid OR r.prrelid IN (SELECT relid FROM pg_partition_ancestors(c.oid)))),
+         (SELECT s.oid::bigint FROM pg_publication_namespace s
+           WHERE s.pnpubid = published.oid AND s.pnnspid = n.oid), 0)
   FROM pg_publication_tables p
+  JOIN pg_publication published ON published.pubname = p.pubname
   JOIN pg_namespace n ON n.nspname = p.schemaname
   JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename
  WHERE p.pubname = %s AND (%s::oid IS NULL OR c.oid = %s::oid)
@@ -57,7 +64,8 @@ SELECT slot_type = 'logical' AND plugin = 'pgoutput' AND database = current_data
 @dataclass(frozen=True)
 class SourceTable:
     """A published table. `key`: the columns that identify its rows in the log; empty for none. `filter`: the
-    publication's condition, in SQL."""
+    publication's condition, in SQL. `membership`: the oid by which the publication has it, another one once it was left
+    out and taken in again; 0 in a publication of all tables."""
 
     oid: int
     schema: str
@@ -66,6 +74,7 @@ class SourceTable:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     filter: str | None
+    membership: int
 
     @property
     def name(self) -> str:
@@ -341,11 +350,11 @@ def _dsn(url: str) -> str:
 
 def _tables(rows: Sequence[Any]) -> list[SourceTable]:
     found = []
-    for schema, table, oid, identity, filter, columns, key in rows:
+    for schema, table, oid, identity, filter, columns, key, membership in rows:
         names = {name for name, _, _ in columns}
         own = tuple(key) if key and set(key) <= names else ()
         made = tuple(Column(name, kind, modifier, name in own) for name, kind, modifier in columns)
-        found.append(SourceTable(oid, schema, table, identity, made, own, filter))
+        found.append(SourceTable(oid, schema, table, identity, made, own, filter, membership))
     return found
 
 

@@ -27,9 +27,10 @@ class Phase(StrEnum):
 class TableProgress:
     """How far a table has come.
 
-    `oid`: pg_class's, by which a table that was made anew is known. `key` and `after`: the columns by which chunks are
-    read, and their values in the last row read. `rows`: read so far. `start_lsn`: changes with earlier commits don't
-    count. `shape`: a fingerprint of the columns that were last written down.
+    `oid`: pg_class's, by which a table that was made anew is known. `membership`: as of the source's table; 0 if it
+    isn't known. `key` and `after`: the columns by which chunks are read, and their values in the last row read. `rows`:
+    read so far. `start_lsn`: changes with earlier commits don't count. `shape`: a fingerprint of the columns that were
+    last written down.
     """
 
     oid: int
@@ -39,6 +40,7 @@ class TableProgress:
     rows: int = 0
     start_lsn: int = 0
     shape: str = ""
+    membership: int = 0
 
 
 @dataclass

@@ -161,6 +161,67 @@ def test_a_publication_of_some_columns_and_rows(source: Source) -> None:
     assert source.raw("u") == []
 
 
+TAKEN_IN_AGAIN = {
+    "by its name": ("FOR TABLE t", "DROP TABLE t", "ADD TABLE t"),
+    "with its schema": ("FOR TABLES IN SCHEMA public", "DROP TABLES IN SCHEMA public", "ADD TABLES IN SCHEMA public"),
+    "with another condition": ("FOR TABLE t", "SET TABLE t WHERE (id < 0)", "SET TABLE t"),
+}
+
+
+@pytest.mark.parametrize("is_noticed", [False, True])
+@pytest.mark.parametrize("way", TAKEN_IN_AGAIN)
+def test_a_table_that_was_left_out_for_a_time_is_read_anew(source: Source, way: str, is_noticed: bool) -> None:
+    made, left_out, taken_in = TAKEN_IN_AGAIN[way]
+    source.run("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t SELECT n, n FROM generate_series(1, 20) n")
+    source.run(f"CREATE PUBLICATION lake {made}")
+    source.capture(publication="lake")
+    source.check("t", "id")
+    source.run(f"ALTER PUBLICATION lake {left_out}")
+    source.run("DELETE FROM t WHERE id < 5; UPDATE t SET n = 0 WHERE id = 7; INSERT INTO t VALUES (99, 99)")
+    if is_noticed:
+        source.capture(publication="lake")
+    source.run(f"ALTER PUBLICATION lake {taken_in}; INSERT INTO t VALUES (100, 1)")
+    source.capture(publication="lake")
+    source.check("t", "id")
+    rows = len(source.raw("t"))
+    source.run("DELETE FROM t WHERE id = 8")
+    source.capture(publication="lake")
+    source.check("t", "id")
+    assert len(source.raw("t")) == rows + 1, "it isn't read again and again"
+
+
+def test_a_table_without_a_key_that_was_left_out_for_a_time(source: Source) -> None:
+    source.run("CREATE TABLE t (n int); ALTER TABLE t REPLICA IDENTITY FULL; INSERT INTO t VALUES (1), (1), (2)")
+    source.run("CREATE PUBLICATION lake FOR TABLE t")
+    source.capture(publication="lake")
+    source.run("ALTER PUBLICATION lake DROP TABLE t; DELETE FROM t WHERE n = 2; INSERT INTO t VALUES (3)")
+    source.run("ALTER PUBLICATION lake ADD TABLE t")
+    source.capture(publication="lake")
+    source.check("t")
+
+
+def test_a_table_that_is_left_out_while_it_is_read(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What had been read goes when it is taken in again."""
+    monkeypatch.setattr(capture_module, "_LAG_SECONDS", 0.0)
+    source.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t SELECT generate_series(1, 500)")
+    source.run("CREATE PUBLICATION lake FOR TABLE t")
+    capture = Capture(source.client, source.options(publication="lake", chunk_rows=100))
+    left_out = threading.Event()
+
+    def pause(step: str) -> None:
+        if step == "chunk" and not left_out.is_set():
+            left_out.set()
+            source.run("ALTER PUBLICATION lake DROP TABLE t; DELETE FROM t WHERE id < 50")
+
+    capture.pause = pause
+    capture.run(once=True)
+    assert left_out.is_set()
+    assert 0 < len(source.replayed("t", ("id",))) < 500
+    source.run("ALTER PUBLICATION lake ADD TABLE t")
+    source.capture(publication="lake")
+    source.check("t", "id")
+
+
 def test_nothing_is_written_twice_when_there_is_nothing_new(source: Source) -> None:
     source.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
     source.capture()

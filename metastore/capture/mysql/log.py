@@ -21,7 +21,7 @@ from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, Write
 
 from metastore.capture.errors import CaptureError, SlotLost
 from metastore.capture.mysql.positions import Position
-from metastore.capture.mysql.source import MysqlSource, Wanted
+from metastore.capture.mysql.source import CapturedTables, MysqlSource
 from metastore.capture.mysql.values import Column, Read, Text, column_of_log, may_be_fixed, read_row
 from metastore.client.closing import Closing
 
@@ -253,7 +253,7 @@ def _first_word(text: str) -> str:
     return found[1].upper() if found else ""
 
 
-def _schema_change(text: str, schema: str, wanted: Wanted) -> Iterator[LogEvent]:
+def _schema_change(text: str, schema: str, wanted: CapturedTables) -> Iterator[LogEvent]:
     """What a statement does to whole tables that are captured."""
     plain = _COMMENT.sub(" ", text).strip()
     if found := _TRUNCATE.match(plain):
@@ -271,7 +271,7 @@ def _schema_change(text: str, schema: str, wanted: Wanted) -> Iterator[LogEvent]
         yield Gone(tuple(_captured([found[1], found[2]], schema, wanted)))
 
 
-def _captured(tables: Sequence[str], schema: str, wanted: Wanted) -> Iterator[str]:
+def _captured(tables: Sequence[str], schema: str, wanted: CapturedTables) -> Iterator[str]:
     for each in tables:
         names = [_unquoted(name) for name in re.findall(_NAME, each)]
         own = names[0] if len(names) > 1 else schema

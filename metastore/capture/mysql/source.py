@@ -75,7 +75,7 @@ class Chunk(NamedTuple):
     is_last: bool
 
 
-class Wanted:
+class CapturedTables:
     """Which tables are captured: all of a database, or some, by their names with their database's."""
 
     def __init__(self, database: str, tables: Sequence[str]) -> None:
@@ -98,7 +98,7 @@ class MysqlSource(Closing):
         Raises CaptureError for another URL, pymysql.OperationalError if nobody answers.
         """
         self._parameters, database = _parameters(url)
-        self.wanted = Wanted(database, tables)
+        self.wanted = CapturedTables(database, tables)
         self._connection = self.connect()
         self._chunks: pymysql.Connection[Any] | None = None
 
