@@ -332,11 +332,17 @@ def is_partition_marked_for_event(
 
 @answers("partition_name_to_vals")
 def partition_name_to_vals(call: Call, name: str | None) -> list[str]:
-    return list(partition_names.parse_name(name).values()) if name else []
+    return list(_spec_of(name).values())
 
 
 @answers("partition_name_to_spec")
 def partition_name_to_spec(call: Call, name: str | None) -> dict[str, str]:
+    return _spec_of(name)
+
+
+def _spec_of(name: str | None) -> dict[str, str]:
+    if name is None:
+        raise MetaException("a partition's name is missing")
     return partition_names.parse_name(name) if name else {}
 
 

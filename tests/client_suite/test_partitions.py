@@ -280,6 +280,13 @@ class TestAddMany:
             client.add_partitions([partition(db, "k", "new"), partition(db, *bad)])
         assert client.get_partition_names(db, "k", -1) == ["k=old"]
 
+    @pytest.mark.parametrize("columns", [("x:int", "x:string"), ("x:int", "X:int")])
+    def test_two_columns_of_one_name(self, client: ThriftClient, db: str, columns: tuple[str, ...]) -> None:
+        """Hive says which statement its database refused."""
+        with refused(MetaException):
+            client.add_partitions([partition(db, "k", "new", sd=storage(*columns))])
+        assert client.get_partition_names(db, "k", -1) == []
+
     def test_missing_table(self, client: ThriftClient, db: str) -> None:
         message = f"Unable to add partitions because database or table {db}.no_such does not exist"
         with refused(InvalidObjectException, message=message):

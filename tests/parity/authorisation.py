@@ -30,7 +30,9 @@ SETUP: Script = [
 ]
 
 ROLES = mostly("N_r1", "N_r2", odd=("N_R1", "N_nosuch", "", "public", "admin", "N_r3"))
-USERS = mostly("N_alice", "N_bob", odd=("N_r1", "N_r2", "", "N_Alice"))
+USERS = mostly("N_alice", "N_bob", odd=("N_r1", "N_r2", "N_Alice"))
+"""Names of the script's own: what is granted globally stays when it has ended."""
+
 KINDS = mostly(PrincipalType.USER, PrincipalType.ROLE, odd=(PrincipalType.GROUP,))
 PRIVILEGES = mostly("SELECT", "INSERT", odd=("select", "ALL", "SELECT,INSERT"))
 GRANTORS = mostly("N_alice", "boss", odd=(None, ""))

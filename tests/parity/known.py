@@ -102,12 +102,65 @@ def key_type_of_filter(call: Call, hive: Any, ours: Any) -> bool:
 
 
 def empty_location(call: Call, hive: Any, ours: Any) -> bool:
-    """Hive keeps it, and from then on fails whatever needs the table's place."""
+    """Hive keeps it, and from then on fails whatever needs the table's or partition's place."""
     return (
-        call.method.startswith("alter_table")
+        call.method.startswith(("alter_table", "alter_partition"))
         and hive.kind == RETURNED
         and ours.kind == "MetaException"
         and "needs a location" in str(ours.value)
+    )
+
+
+def name_as_sent(call: Call, hive: Any, ours: Any) -> bool:
+    """The names in Hive's list of partitions are those of the call."""
+    if call.method != "get_part_specs_by_filter" or (hive.kind, ours.kind) != (RETURNED, RETURNED):
+        return False
+    names = ("dbName", "tableName")
+    stored = [{**spec, **{name: spec[name].lower() for name in names}} for spec in hive.value]
+    return stored == [{**spec, **{name: spec[name].lower() for name in names}} for spec in ours.value]
+
+
+def column_in_upper_case(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive keeps the name of a privilege's column as it is sent, and finds it by that alone."""
+    return (
+        call.method == "list_privileges" and "'ID'" in repr(hive) and repr(hive).replace("'ID'", "'id'") == repr(ours)
+    )
+
+
+def object_in_upper_case(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive compares the names of an object, where it lists everybody's privileges on it, as they are sent."""
+    if call.method != "list_privileges" or (hive.kind, ours.kind) != (RETURNED, RETURNED):
+        return False
+    who, _, ref = call.arguments
+    names = (ref.dbName or "").removeprefix("N_"), ref.objectName or "", ref.columnName or ""
+    return who is None and any(name != name.lower() for name in names) and hive.value == []
+
+
+def nameless_object(call: Call, hive: Any, ours: Any) -> bool:
+    return call.method == "list_privileges" and accident(hive) == "internal error" and ours.value == []
+
+
+def role_of_a_group(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive's database knows a holder by the name alone, and can't take a grant option from who holds no role."""
+    return (
+        call.method in ("grant_role", "revoke_role", "grant_revoke_role")
+        and accident(hive) == "internal error"
+        and ours.kind == RETURNED
+    )
+
+
+NOT_LIMITED_BY_0 = {
+    *("get_partition_names", "get_partitions_with_auth", "get_partitions_ps", "get_partitions_ps_with_auth"),
+}
+
+
+def at_most_none(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive 2.3 takes a limit of 0 for no limit in some of its calls."""
+    return (
+        call.method in NOT_LIMITED_BY_0
+        and 0 in call.arguments
+        and (hive.kind, ours.kind) == (RETURNED, RETURNED)
+        and ours.value == []
     )
 
 
@@ -307,9 +360,13 @@ def several_faults(call: Call, hive: Any, ours: Any) -> bool:
     # Null lists are found here before a new name that is taken.
     told_later = hive.kind == "InvalidOperationException" and "be they empty" in str(ours.value)
     # The second of several partitions that has the wrong number of values is found before the first that is missing,
-    # and a missing location before other partition keys.
-    shape_first = "partition values=" in str(hive.value) and "Invalid partition key & values" in str(ours.value)
-    place_first = "partition keys can not be changed" in str(hive.value) and "needs a location" in str(ours.value)
+    # and a missing location, or two columns of one name, before partition keys that Hive takes for others.
+    shape_first = "partition values=" in str(hive.value) and any(
+        text in str(ours.value) for text in ("Invalid partition key & values", "The partition values cannot be null")
+    )
+    place_first = "partition keys can not be changed" in str(hive.value) and any(
+        text in str(ours.value) for text in ("needs a location", "Duplicate column name")
+    )
     known = told_later or shape_first or place_first or any(text in str(hive.value) for text in told_first)
     return known and ours.kind not in (RETURNED, UNDECLARED)
 
@@ -355,9 +412,42 @@ def counted_too_early(call: Call, hive: Any, ours: Any) -> bool:
 
 
 def created_never(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive leaves the times of creation out, keeps places without their scheme, and counts what lies there already."""
+
     def change(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
+        if theirs["sd"] and theirs["sd"].get("location") == f"file:{mine['sd'].get('location')}":
+            mine["sd"]["location"] = theirs["sd"]["location"]
         if (mine.get("createTime"), theirs.get("createTime")) == (0, "now"):
             mine["createTime"] = "now"
+            mine["parameters"].setdefault("transient_lastDdlTime", theirs["parameters"].get("transient_lastDdlTime"))
+            _leave_out_zeros(mine, theirs)
+
+    return _same_but(hive, ours, change)
+
+
+def counted_in_leftovers(call: Call, hive: Any, ours: Any) -> bool:
+    """Hive counts files where it finds a directory, such as one that a failed call left."""
+    return _same_but(hive, ours, _leave_out_zeros)
+
+
+def _leave_out_zeros(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Takes the counts of an empty directory from a partition where the other has none."""
+    for key in ("numFiles", "totalSize"):
+        if mine["parameters"].get(key) == "0" and key not in theirs["parameters"]:
+            del mine["parameters"][key]
+
+
+def no_relative_path(call: Call, hive: Any) -> bool:
+    return shared_descriptor(call, hive) and "relativePath=''" in repr(call)
+
+
+def placed_by_default(call: Call, hive: Any, ours: Any) -> bool:
+    """Partitions that Hive puts into the directory of their table."""
+
+    def change(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
+        if "=" in str(theirs["sd"]["location"]):
+            mine["sd"]["location"] = theirs["sd"]["location"]
+            mine["createTime"], mine["parameters"] = theirs["createTime"], theirs["parameters"]
 
     return _same_but(hive, ours, change)
 
@@ -482,6 +572,19 @@ RULES: list[Rule] = [
     Rule("from a cache", "`get_aggr_stats_for` again", from_a_cache, when=aggregated_before),
     Rule("left behind", "directories that a call that fails made", left_behind, when=failed_with_directories),
     Rule("counted too early", "`rename_partition`: `numFiles`", counted_too_early, when=is_rename),
+    Rule(
+        "no relative path",
+        "`add_partitions_pspec` with a shared descriptor, without a relative path",
+        placed_by_default,
+        parts=True,
+        when=no_relative_path,
+    ),
+    Rule(
+        "counted in what was left",
+        "directories that a call that fails made",
+        counted_in_leftovers,
+        when=failed_with_directories,
+    ),
     Rule("created never", "`add_partitions_pspec` with a shared descriptor", created_never, when=shared_descriptor),
     Rule("no sequence", "keys without `key_seq`", no_sequence, parts=True),
     Rule(
@@ -514,7 +617,23 @@ RULES: list[Rule] = [
     Rule("another kind of statistics", "column statistics of another kind", read_by_type, when=misfit),
     Rule("some without statistics", "`set_aggr_stats_for` of several", some_without_statistics, parts=True),
     Rule("no statistics", "`update_…_column_statistics` without any", no_statistics),
-    Rule("an empty location", "`alter_table` with an empty location", empty_location, parts=True),
+    Rule("names as they were sent", "`get_part_specs_by_filter` by names in upper case", name_as_sent),
+    Rule(
+        "a limit of 0", "`get_partition_names`, `get_partitions_with_auth` and `get_partitions_ps…` with", at_most_none
+    ),
+    Rule(
+        "a privilege's column in upper case",
+        "privileges on a column whose name is sent in upper case",
+        column_in_upper_case,
+    ),
+    Rule(
+        "a privilege's object in upper case",
+        "`list_privileges` of everybody on an object whose name is sent in upper case",
+        object_in_upper_case,
+    ),
+    Rule("an object without a name", "objects of privileges without a name that their type needs", nameless_object),
+    Rule("a role of a user and of a group", "a role given to a user and to a group", role_of_a_group, parts=True),
+    Rule("an empty location", "`alter_table` with an empty location, `alter_partition`", empty_location, parts=True),
     Rule("missing database", "`drop_database` of a missing one, `alter_database` of a missing one", missing_database),
     Rule("an accident of Java's", "undeclared exceptions", accident_reported),
     Rule("too long for Hive's schema", "texts longer than Hive's schema allows", too_long, parts=True),

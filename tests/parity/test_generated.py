@@ -1,7 +1,5 @@
 """Generated sequences of calls are answered by our server as by Hive's."""
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
@@ -9,6 +7,7 @@ from tests.parity.calls import Script
 from tests.parity.families import FAMILIES
 from tests.parity.play import Pair, explain
 from tests.parity.shorten import shortened
+from tests.support.long_runs import share_of
 
 pytestmark = pytest.mark.hive
 
@@ -22,7 +21,7 @@ FEW = {
     "transactions": 9,
     "others": 9,
 }
-MANY = int(os.environ.get("METASTORE_PARITY_EXAMPLES", "150"))
+MANY = share_of(1_500)
 """Scripts of each family in the long run."""
 
 SETTINGS = settings(

@@ -78,6 +78,11 @@ class SharedDescriptors:
             self._columns.append(sd.cols)
         return known.replace(location=sd.location)
 
+    @property
+    def distinct(self) -> list[StorageDescriptor]:
+        """Those that differ in more than the location."""
+        return list(self._by_body.values())
+
 
 def _check_columns(fields: list[FieldSchema] | None) -> None:
     for place, field in enumerate(fields or (), 1):

@@ -23,6 +23,7 @@ from metastore.services.model import names as given
 from metastore.services.model.basic_statistics import ToRefresh
 from metastore.services.model.flag import Flag
 from metastore.services.model.partition_codec import Kept
+from metastore.services.model.validation import check_columns
 from metastore.services.model.visibility import Scope, hides_uncommitted, readable
 from metastore.services.partition.reads import no_such_partition, values_of_existing
 from metastore.services.table.service import DDL_TIME, TableService
@@ -323,6 +324,8 @@ class PartitionService:
             value.createTime = now
             value.catName = owner.catName
             prepared.append(_New(name, fresh[name], value, flag, location))
+        for descriptor in shared.distinct:
+            check_columns(descriptor.cols)  # Hive checks those of new partitions alone: its database refuses them
         return prepared
 
     def _now(self) -> int:
