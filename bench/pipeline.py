@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from pyspark.sql import functions as sf
 from bench.figures import Figure, Report, readable
 from bench.options import Options
 from bench.progress import noted
-from metastore.pipeline.definitions import Definitions, Project, View
+from metastore.pipeline.definitions import Definitions, Expectation, Project, View, Violation
 from metastore.pipeline.errors import Place
 from metastore.pipeline.graph import graph_of
 from metastore.pipeline.runner import Runner
@@ -50,6 +50,9 @@ LAYERS = {
     ),
 }
 
+EXPECTATIONS = 50
+CONDITIONS = ("amount >= {0} - 50", "quantity < {0} + 10", "length(name) > {0} - 50", "customer <> -{0} - 1")
+
 _ABOUT = (
     "{rows:,} orders in {days} days, joined with 1,000 products (dwd), summed by day and category (dws), ranked (ads)."
     " An increment changes {changed:,} orders of the last two days. Spark {spark}, local[2], {memory}. CPU and bytes"
@@ -84,9 +87,10 @@ class Shop:
         products = spark.range(PRODUCTS).selectExpr(
             "id", "concat('product ', id) AS name", "concat('category ', id % 20) AS category"
         )
-        write(products, f"{name}.products", operation="upsert")
-        write(self._orders(spark.range(rows), 0), f"{name}.orders", operation="upsert")
-        self.runner = self._runner()
+        with noted(f"{name}: {rows:,} orders in {days} days"):
+            write(products, f"{name}.products", operation="upsert")
+            write(self._orders(spark.range(rows), 0), f"{name}.orders", operation="upsert")
+        self.runner = self._runner(name, LAYERS)
 
     def _orders(self, ids: DataFrame, version: int) -> DataFrame:
         """Orders by their numbers, which say the day; another version has other amounts."""
@@ -102,19 +106,27 @@ class Shop:
             day.cast("string").alias("day"),
         )
 
-    def _runner(self) -> Runner:
-        texts = {name: text.format(self._name) for name, text in LAYERS.items()}
+    def joined_alone(self, *, expectations: int) -> Runner:
+        """Of the layers that which joins alone, with a number of expectations."""
+        found = tuple(
+            Expectation(f"e{each}", CONDITIONS[each % len(CONDITIONS)].format(each), Violation.KEEP)
+            for each in range(expectations)
+        )
+        return self._runner(f"{self._name}_{expectations}", {"dwd.orders": LAYERS["dwd.orders"]}, found)
+
+    def _runner(self, name: str, layers: Mapping[str, str], expectations: tuple[Expectation, ...] = ()) -> Runner:
         views = [
             View(
-                f"{self._name}_{name.replace('.', '_')}",
-                text,
+                f"{name}_{layer.replace('.', '_')}",
+                text.format(self._name),
                 Place(Path(__file__), 1),
                 properties={"bucket": "4"},
                 partitions=("day",),
+                expectations=expectations,
             )
-            for name, text in texts.items()
+            for layer, text in layers.items()
         ]
-        project = Project(Path(), self._name, f"{self._name}_layers", {}, Definitions(views))
+        project = Project(Path(), name, f"{self._name}_layers", {}, Definitions(views))
         spark = self._spark
         return Runner(graph_of(project), lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {}))
 
@@ -135,7 +147,12 @@ class Shop:
         write(self._orders(ids, version), f"{self._name}.orders", operation="upsert")
 
     def refresh(self, *, full: bool = False) -> None:
-        self.runner.refresh([each.name for each in self.runner.graph.nodes] if full else ())
+        refresh(self.runner, full=full)
+
+
+def refresh(runner: Runner, *, full: bool = False) -> None:
+    """Refreshes layers, or computes all of them."""
+    runner.refresh([each.name for each in runner.graph.nodes] if full else ())
 
 
 def run(options: Options) -> Report:
@@ -145,11 +162,14 @@ def run(options: Options) -> Report:
     report = Report("pipeline", arguments=options.arguments)
     with _spark() as spark:
         report.versions["Spark"] = spark.version
-        young = _measured(spark, "young", rows // 10, DAYS // 10, rounds)
-        old = _measured(spark, "old", rows, DAYS, rounds)
+        small = Shop(spark, "young", rows // 10, DAYS // 10)
+        young = _measured("young", small, rounds)
+        expecting = _expecting(small, rounds)
+        old = _measured("old", Shop(spark, "old", rows, DAYS), rounds)
         whole, increments = old
         about = _ABOUT.format(rows=rows, days=DAYS, changed=rows // SHARE, spark=spark.version, memory=MEMORY)
         _report(report, about, whole, increments, young[1])
+        _report_expecting(report, rows // 10, expecting)
     return report
 
 
@@ -179,11 +199,37 @@ def _report(
     )
 
 
-def _measured(spark: SparkSession, name: str, rows: int, days: int, rounds: int) -> tuple[list[Cost], list[Cost]]:
+def _report_expecting(report: Report, rows: int, found: Mapping[int, Sequence[Cost]]) -> None:
+    section = report.section(
+        f"{EXPECTATIONS} expectations",
+        f"The layer that joins, {rows:,} orders, all of it, with them and without in turn.",
+    )
+    for count, costs in found.items():
+        section.figures.append(Figure.of(f"{count} expectations, time", "s", [each.seconds for each in costs]))
+        section.figures.append(Figure.of(f"{count} expectations, CPU", "s", [each.cpu for each in costs]))
+    time_, cpu, of_time, of_cpu = (each.median for each in section.figures)
+    section.about += (
+        f" They add {of_time / time_ - 1:.0%} to the time (aim 20 %), and {of_cpu / cpu - 1:.0%} to the CPU."
+    )
+
+
+def _expecting(shop: Shop, rounds: int) -> dict[int, list[Cost]]:
+    """What a layer without expectations costs, and with many, in turn, by their number."""
+    meter = _Meter()
+    runners = {each: shop.joined_alone(expectations=each) for each in (0, EXPECTATIONS)}
+    costs: dict[int, list[Cost]] = {each: [] for each in runners}
+    for number in range(rounds + 1):
+        for count, runner in runners.items():
+            with noted(f"{count} expectations, {number}"):
+                cost = meter.cost(lambda runner=runner: refresh(runner, full=True))  # type: ignore[misc]
+            if number or rounds == 1:  # the first warms up
+                costs[count].append(cost)
+    return costs
+
+
+def _measured(name: str, shop: Shop, rounds: int) -> tuple[list[Cost], list[Cost]]:
     """What full computations and increments of one size cost."""
     meter = _Meter()
-    with noted(f"{name}: {rows:,} orders in {days} days"):
-        shop = Shop(spark, name, rows, days)
     with noted(f"{name}: first refresh"):
         shop.refresh()
     increments, whole = [], []

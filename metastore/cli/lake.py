@@ -51,7 +51,7 @@ def reference(table: tuple[str, ...]) -> "TableReference":
 @contextmanager
 def lake(uri: str) -> "Iterator[ThriftClient]":
     """A connection to the server at `uri`. What it refuses in the block is a UserError with its own words."""
-    with connect(uri) as client, _refusals():
+    with connect(uri) as client, _as_user_errors():
         yield client
 
 
@@ -66,7 +66,7 @@ def lake_table(uri: str, table: tuple[str, ...]) -> "Iterator[LakeTable]":
     with connect(uri):  # says at once if nobody answers
         pass
 
-    with LakeClient(uri, retry_seconds=RETRY_SECONDS) as client, _refusals():
+    with LakeClient(uri, retry_seconds=RETRY_SECONDS) as client, _as_user_errors():
         try:
             yield client.table(reference(table))
         except (TException, OSError) as error:
@@ -76,7 +76,7 @@ def lake_table(uri: str, table: tuple[str, ...]) -> "Iterator[LakeTable]":
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def _as_user_errors() -> Iterator[None]:
     from metastore.wire.hive import InvalidOperationException, MetaException, NoSuchObjectException
     from metastore.wire.lake import InstantConflict, SnapshotGone
 

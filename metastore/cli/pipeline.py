@@ -89,10 +89,17 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
     for name in full:
         graph.node(name)
     with _runner(graph, uri) as runner:
+        from metastore.pipeline.sinks import SinkFailed
+
         while True:
             began = time.monotonic()
-            result = runner.refresh(full)
-            _print_result(result, time.monotonic() - began, as_json=as_json)
+            try:
+                result = runner.refresh(full)
+                _print_result(result, time.monotonic() - began, as_json=as_json)
+            except SinkFailed as error:  # all else is done, and goes on
+                if every is None:
+                    raise
+                click.echo(f"Error: {error}", err=True)
             full = ()
             if every is None:
                 return
@@ -382,7 +389,13 @@ def _print_result(result: "RefreshResult", seconds: float, *, as_json: bool) -> 
             for name, each in result.turned.items()
         }
         print_json(
-            {"moment": result.moment.number, "seconds": round(seconds, 3), "tables": layers, "partitions": turned}
+            {
+                "moment": result.moment.number,
+                "seconds": round(seconds, 3),
+                "tables": layers,
+                "partitions": turned,
+                "delivered": result.delivered,
+            }
         )
         return
     rows = [
@@ -395,6 +408,9 @@ def _print_result(result: "RefreshResult", seconds: float, *, as_json: bool) -> 
                 click.echo(f"{each.layer}: {counted(count, 'row')} without {name}", err=True)
     for name, found in result.turned.items():
         _print_turned(name, found)
+    for name, count in result.delivered.items():
+        if count:
+            click.echo(f"{name}: {counted(count, 'instant')} delivered", err=True)
     click.echo(f"moment {result.moment.number}, {seconds:.1f} s", err=True)
 
 

@@ -18,6 +18,9 @@ from metastore.pipeline.errors import BadQuery
 FAILED = "failed_expectations"
 """The column of quarantines: the names of the expectations that a row doesn't meet, separated by commas."""
 
+_BITS = 63
+"""Expectations in a column of bits: a BIGINT without its sign."""
+
 _LEFT_OUT = (Violation.DROP, Violation.QUARANTINE)
 
 
@@ -27,9 +30,10 @@ class ExpectationFailed(UserError):
 
 @dataclass(frozen=True)
 class Checks:
-    """The expectations of a layer. `operator` has a column for each that says whether a row meets it.
+    """The expectations of a layer. `operator` has columns of bits that say which of them a row doesn't meet.
 
-    `holds`: by the names of those that keep partitions back, their conditions over the table's columns.
+    `columns`: the expectations by the column that their count gets, in the order of their bits. `holds`: by the names
+    of those that keep partitions back, their conditions over the table's columns.
     """
 
     operator: Operator
@@ -46,8 +50,8 @@ class Checks:
             return None
         deltas.keep(rows)
         missed = [
-            exp.alias_(exp.Count(this=exp.Case().when(exp.not_(exp.column(name)), exp.Literal.number(1))), name)
-            for name in self.columns
+            exp.alias_(exp.Count(this=exp.Case().when(_misses([number]), exp.Literal.number(1))), name)
+            for number, name in enumerate(self.columns)
         ]
         return deltas.add("expected", select_from(missed, rows))
 
@@ -65,10 +69,11 @@ def checked(built: Built, expectations: Sequence[Expectation]) -> tuple[Built, C
     if not expectations:
         return built, Checks(built.operator, {})
     marked, columns = _marked(built, expectations)
-    kept = [exp.column(name) for name, each in columns.items() if each.violation in _LEFT_OUT]
+    left_out = [number for number, each in enumerate(expectations) if each.violation in _LEFT_OUT]
     operator: Operator = marked
-    if kept:
-        operator = Filter(marked.columns, marked.key, marked, exp.and_(*kept), non_null=marked.non_null)
+    if left_out:
+        condition = exp.not_(_misses(left_out))
+        operator = Filter(marked.columns, marked.key, marked, condition, non_null=marked.non_null)
     names = {name: name for name, _ in built.outputs}
     holds = {each.name: _condition(each, names) for each in expectations if each.violation is Violation.HOLD}
     return Built(operator, built.outputs), Checks(marked, columns, holds)
@@ -81,13 +86,13 @@ def rejected(built: Built, expectations: Sequence[Expectation]) -> tuple[Built, 
     """
     if FAILED in dict(built.outputs):
         raise BadQuery(f"the query has a column {FAILED}, which is that of its quarantine: give it another name")
-    marked, columns = _marked(built, expectations)
-    met = [exp.column(name) for name, each in columns.items() if each.violation is Violation.QUARANTINE]
-    wrong = Filter(marked.columns, marked.key, marked, exp.not_(exp.and_(*met)), non_null=marked.non_null)
+    marked, _ = _marked(built, expectations)
+    kept_apart = [number for number, each in enumerate(expectations) if each.violation is Violation.QUARANTINE]
+    wrong = Filter(marked.columns, marked.key, marked, _misses(kept_apart), non_null=marked.non_null)
     empty = exp.Literal.string("")
     names = [
-        exp.Case().when(exp.not_(exp.column(name)), exp.Literal.string(f",{each.name}")).else_(empty.copy())
-        for name, each in columns.items()
+        exp.Case().when(_misses([number]), exp.Literal.string(f",{each.name}")).else_(empty.copy())
+        for number, each in enumerate(expectations)
     ]
     listed = exp.Concat(expressions=[empty, *names], coalesce=False)
     failed = exp.Substring(this=listed, start=exp.Literal.number(2))
@@ -99,20 +104,45 @@ def rejected(built: Built, expectations: Sequence[Expectation]) -> tuple[Built, 
 
 
 def _marked(built: Built, expectations: Sequence[Expectation]) -> tuple[Project, Mapping[str, Expectation]]:
-    """A query with a column for each expectation that says whether a row meets it. Raises BadQuery."""
+    """A query with columns of bits that say which expectations a row doesn't meet. Raises BadQuery.
+
+    Bits, since these rows are kept to be counted: a column for each expectation would make them several times as wide.
+    """
     names = [each.name for each in expectations]
     if twice := [name for name in names if names.count(name) > 1]:
         raise BadQuery(f"there are two expectations {twice[0]}")
     outputs = dict(built.outputs)
     expressions: dict[str, exp.Expr] = {name: exp.column(name) for name in built.operator.columns}
-    columns = {}
+    bits: dict[str, exp.Expr] = {}
     for number, each in enumerate(expectations):
-        column = f"expected_{number}_"
-        expressions[column] = exp.Coalesce(this=_condition(each, outputs), expressions=[exp.false()])
-        columns[column] = each
+        met = exp.Coalesce(this=_condition(each, outputs), expressions=[exp.false()])
+        bit = exp.Case().when(met, exp.Literal.number(0)).else_(exp.Literal.number(1 << number % _BITS))
+        column = _column_of(number)
+        bits[column] = exp.Add(this=bits.get(column) or exp.cast(exp.Literal.number(0), "bigint"), expression=bit)
     inner = built.operator
-    known = inner.non_null | frozenset(columns)
-    return Project(tuple(expressions), inner.key, inner, expressions, non_null=known), columns
+    made = {**expressions, **bits}
+    marked = Project(tuple(made), inner.key, inner, made, non_null=inner.non_null | frozenset(bits))
+    return marked, {f"expected_{number}_": each for number, each in enumerate(expectations)}
+
+
+def _misses(numbers: Sequence[int]) -> exp.Expr:
+    """Whether a row doesn't meet one of some expectations, by their numbers."""
+    masks: dict[str, int] = {}
+    for number in numbers:
+        masks[_column_of(number)] = masks.get(_column_of(number), 0) | 1 << number % _BITS
+    return exp.or_(
+        *(
+            exp.NEQ(
+                this=exp.paren(exp.BitwiseAnd(this=exp.column(column), expression=exp.Literal.number(mask))),
+                expression=exp.Literal.number(0),
+            )
+            for column, mask in masks.items()
+        )
+    )
+
+
+def _column_of(number: int) -> str:
+    return f"missed_{number // _BITS}_"
 
 
 def _condition(expectation: Expectation, outputs: Mapping[str, str]) -> exp.Expr:

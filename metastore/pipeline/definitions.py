@@ -1,9 +1,10 @@
-"""What a project defines: materialized views, temporary views, streaming tables, flows, and what rows are expected."""
+"""What a project defines: views, streaming tables, sinks, flows, and what rows are expected."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from metastore.pipeline.errors import BadDefinition, Place
 
@@ -69,8 +70,20 @@ class View:
 
 
 @dataclass(frozen=True)
+class Sink:
+    """Something outside that gets rows: a format of Spark's with its options, or a function.
+
+    `function` is called with the rows of a batch, as a DataFrame, and the batch's number.
+    """
+
+    format: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    function: Callable[[Any, int], None] | None = None
+
+
+@dataclass(frozen=True)
 class StreamingTable:
-    """A table that flows fill: one that applies a log, or any number that append."""
+    """A table that flows fill: one that applies a log, or any number that append. What comes goes to `sink`, too."""
 
     name: str
     place: Place
@@ -78,6 +91,7 @@ class StreamingTable:
     properties: Mapping[str, str] = field(default_factory=dict)
     partitions: tuple[str, ...] = ()
     expectations: tuple[Expectation, ...] = ()
+    sink: Sink | None = None
 
 
 @dataclass(frozen=True)
@@ -102,7 +116,7 @@ class AutoCdcFlow:
 
 @dataclass(frozen=True)
 class AppendFlow:
-    """A query whose rows are in the streaming table `target`, beside those of its other flows."""
+    """A query whose rows the streaming table or sink `target` gets, beside those of its other flows."""
 
     name: str
     target: str

@@ -7,6 +7,7 @@ from metastore.client.keyed_writes import Action
 from metastore.client.lake import LakeTable
 from metastore.client.lake_types import Schema
 from metastore.pipeline.compiling import Analyser, Compiled
+from metastore.pipeline.definitions import Sink
 from metastore.pipeline.deltas import Step
 from metastore.pipeline.pruning import Within
 
@@ -55,6 +56,12 @@ class Engine(Analyser, Protocol):
 
     def replacing(self, rows: str, lake: LakeTable, position: int, *, whole: bool) -> Action:
         """The instant that replaces the partitions of a relation's rows, or the `whole` table, by these rows."""
+
+    def deliver(self, sink: Sink, lake: LakeTable, position: int, columns: Sequence[str]) -> None:
+        """Gives a sink the rows that the instant at a position inserted or updated, as batch of that number.
+
+        Raises whatever the sink does.
+        """
 
     def close(self) -> None:
         """Forgets all relations."""

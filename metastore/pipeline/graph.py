@@ -16,6 +16,7 @@ from metastore.pipeline.definitions import (
     Expectation,
     Project,
     RefreshPolicy,
+    Sink,
     StreamingTable,
     View,
     Violation,
@@ -32,7 +33,8 @@ class Node:
 
     `flow` is set for a streaming table that applies a log; its query needs the columns of its source, and is made by
     `cdc_query`. `appends` are the queries of one that others fill; theirs is made by `appended`.
-    `is_quarantine`: its rows are those that the expectations keep out of the table that the query is of.
+    `is_quarantine`: its rows are those that the expectations keep out of the table that the query is of. `sink`: its
+    rows go there, too.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Node:
     expectations: tuple[Expectation, ...]
     is_quarantine: bool = False
     appends: tuple[exp.Query, ...] = ()
+    sink: Sink | None = None
 
     @property
     def waits_for_sources(self) -> bool:
@@ -104,7 +107,7 @@ def graph_of(project: Project) -> Graph:
     views = {each.name.lower(): each for each in defined.views if each.is_temporary}
     tables: list[View | StreamingTable] = [each for each in defined.views if not each.is_temporary]
     tables += defined.streaming_tables
-    _check_names([*tables, *views.values()], project.database, len(defined.views) + len(defined.streaming_tables))
+    _check_names([*tables, *views.values()], project.database)
     trees = {name: _parsed(view) for name, view in views.items()}
     _check_views(trees, views)
     nodes = {}
@@ -179,7 +182,7 @@ def _full(name: str, database: str) -> str:
     return ".".join(parts) if len(parts) > 1 else f"{database}.{parts[0]}"
 
 
-def _check_names(found: list[View | StreamingTable], database: str, count: int) -> None:
+def _check_names(found: list[View | StreamingTable], database: str) -> None:
     seen: dict[str, Place] = {}
     by_place = sorted(found, key=lambda each: (str(each.place.file), each.place.line))
     for each in by_place:
@@ -261,6 +264,8 @@ def _streaming(table: StreamingTable, views: Mapping[str, exp.Query], project: P
     if not flows:
         raise BadDefinition(table.place, f"{table.name} has no flows: CREATE FLOW … gives it one")
     logs = [each for each in flows if isinstance(each, AutoCdcFlow)]
+    if logs and table.sink is not None:
+        raise BadDefinition(logs[0].place, f"{table.name} is a sink: it takes flows that append")
     if logs and len(flows) > 1:
         raise BadDefinition(
             table.place, f"{table.name} has {len(flows)} flows: one that applies a log must be the only"
@@ -281,6 +286,7 @@ def _streaming(table: StreamingTable, views: Mapping[str, exp.Query], project: P
         table.partitions,
         table.expectations,
         appends=tuple(trees),
+        sink=table.sink,
     )
 
 
@@ -298,7 +304,7 @@ def _check_flows(flows: list[AutoCdcFlow | AppendFlow], project: Project) -> Non
     for each in flows:
         if _full(each.target, project.database) not in names:
             raise BadDefinition(
-                each.place, f"there is no streaming table {each.target}: CREATE STREAMING TABLE makes it"
+                each.place, f"there is no streaming table or sink {each.target}: CREATE STREAMING TABLE makes a table"
             )
 
 

@@ -8,6 +8,7 @@ from metastore.formats.keyed_table import PRIMARY_KEY
 from metastore.pipeline.compiling import Compiled
 from metastore.pipeline.engine import Engine
 from metastore.pipeline.errors import BadDefinition
+from metastore.pipeline.sinks import DELIVERED
 from metastore.wire.hive import NoSuchObjectException
 
 PROJECT = "pipeline.project"
@@ -50,7 +51,8 @@ def check_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) -
 def make_table(engine: Engine, lake: LakeTable, made: Compiled, project: str) -> None:
     """Makes a layer's table, or its columns, unless they are there. Raises BadDefinition as `check_table`."""
     if not check_table(engine, lake, made, project):
-        engine.create_table(made, {**made.properties, PROJECT: project})
+        of_sink = {} if made.node.sink is None else {DELIVERED: "0"}
+        engine.create_table(made, {**made.properties, PROJECT: project, **of_sink})
         check_table(engine, lake, made, project)
     there = engine.columns(lake.schema())
     if fresh := {name: kind for name, kind in made.types.items() if name not in there}:

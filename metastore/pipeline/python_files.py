@@ -21,6 +21,7 @@ from metastore.pipeline.definitions import (
     AutoCdcFlow,
     Definitions,
     Expectation,
+    Sink,
     StreamingTable,
     View,
     Violation,
@@ -28,7 +29,6 @@ from metastore.pipeline.definitions import (
 from metastore.pipeline.errors import BadDefinition, Place
 
 _SPARKS = "pyspark.pipelines"
-_NOT_SUPPORTED = ("create_sink", "foreach_batch_sink")
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def table(
 
 
 def append_flow(*, target: str, name: str | None = None, **others: Any) -> Callable[[Callable[[], Any]], None]:
-    """Defines a query whose rows a streaming table has, too. Arguments are those of `pyspark.pipelines`."""
+    """Defines a query whose rows a streaming table or a sink gets, too. Arguments are those of `pyspark.pipelines`."""
     place = _place()
     _check_others("append_flow", others)
 
@@ -231,6 +231,30 @@ def create_auto_cdc_flow(
     )
 
 
+def create_sink(name: str, format: str, options: Mapping[str, str] | None = None) -> None:
+    """Defines where rows go that flows append: a format of Spark's. Arguments are those of `pyspark.pipelines`."""
+    if not isinstance(format, str) or not format.strip():
+        _refuse("a sink needs a format: kafka, parquet, or another that Spark writes")
+    given = dict(options or {})
+    if wrong := [key for key, value in given.items() if not (isinstance(key, str) and isinstance(value, str))]:
+        _refuse(f"option {wrong[0]!r} of a sink must be a text")
+    _file().into.streaming_tables.append(StreamingTable(name, _place(), sink=Sink(format, given)))
+
+
+def foreach_batch_sink(function: Callable[[Any, int], None] | None = None, *, name: str | None = None) -> Any:
+    """Defines a sink by a function that is called with the rows of each batch, as a DataFrame, and its number.
+
+    A batch that may have come already comes again with the same rows and number.
+    """
+    place = _place()
+
+    def define(function: Callable[[Any, int], None]) -> None:
+        made = StreamingTable(name or function.__name__, place, sink=Sink(function=function))
+        _file().into.streaming_tables.append(made)
+
+    return define if function is None else define(function)
+
+
 def expect(name: str, condition: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """Counts the rows of a materialized view that don't meet a condition. It stands below `materialized_view`."""
     return _expecting(name, condition, Violation.KEEP)
@@ -265,6 +289,8 @@ API: Mapping[str, Callable[..., Any]] = {
         append_flow,
         create_streaming_table,
         create_auto_cdc_flow,
+        create_sink,
+        foreach_batch_sink,
         expect,
         expect_or_drop,
         expect_or_fail,
@@ -305,8 +331,6 @@ def _in_place_of_sparks() -> Iterator[None]:
     """Has `pyspark.pipelines` be the functions here."""
     module = types.ModuleType(_SPARKS)
     module.__dict__.update(API)
-    for name in _NOT_SUPPORTED:
-        module.__dict__[name] = _not_supported(name)
     package = sys.modules.get("pyspark")
     before = sys.modules.get(_SPARKS)
     attribute = None if package is None else package.__dict__.get("pipelines")
@@ -323,15 +347,6 @@ def _in_place_of_sparks() -> Iterator[None]:
             package.__dict__.pop("pipelines", None)
             if attribute is not None:
                 package.__dict__["pipelines"] = attribute
-
-
-def _not_supported(name: str) -> Callable[..., Any]:
-    def refuse(*_: Any, **__: Any) -> NoReturn:
-        _refuse(
-            f"{name} isn't supported: what follows a table elsewhere can subscribe to its events, or read its changes"
-        )
-
-    return refuse
 
 
 def _file() -> _File:

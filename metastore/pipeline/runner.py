@@ -27,6 +27,7 @@ from metastore.pipeline.layer_tables import check_table, make_table
 from metastore.pipeline.layers import recomputed, refresh, relations_after
 from metastore.pipeline.readiness import Readiness, Turned
 from metastore.pipeline.records import LayerState, Record, last_read, state_of
+from metastore.pipeline.sinks import deliver_all
 from metastore.pipeline.source_relations import SourceChange, SourceRelations, plain
 from metastore.wire.hive import NoSuchObjectException
 
@@ -62,12 +63,14 @@ class LayerResult:
 @dataclass(frozen=True)
 class RefreshResult:
     """What a refresh did. `moment` is what all sources were read as of. `instants` are those of layers that
-    weren't unchanged. `turned`: of layers whose partitions turn ready with their sources', what became of these."""
+    weren't unchanged. `turned`: of layers whose partitions turn ready with their sources', what became of these.
+    `delivered`: by sink, how many batches it got."""
 
     moment: Moment
     layers: tuple[LayerResult, ...]
     instants: Mapping[str, Instant]
     turned: Mapping[str, Turned] = field(default_factory=dict)
+    delivered: Mapping[str, int] = field(default_factory=dict)
 
 
 class Runner:
@@ -102,7 +105,8 @@ class Runner:
 
         `replay`: layers that read again what changed in their sources since a moment, and keep other rows as they are,
         also where their definition has changed. Raises RefreshLost if other runners were quicker again and again,
-        UserError for what the user can mend; then nothing is written.
+        UserError for what the user can mend; then nothing is written. SinkFailed for a sink that doesn't take its rows,
+        after all else is done.
         """
         wanted = {self.graph.node(name).name for name in full}
         since = {self.graph.node(name).name: moment for name, moment in (replay or {}).items()}
@@ -190,7 +194,8 @@ class _Refresh:
             instants = complete_together(client, commits, self._runner.heartbeat_seconds, self._runner.pause)
         waiting = [each.name for each in self._layers if each.node.waits_for_sources]
         turned = {name: self._readiness.settle(name, self._held[name]) for name in waiting}
-        return RefreshResult(self._moment, tuple(results), instants, turned)
+        delivered = deliver_all(self._engine, self._layers, self._lakes)
+        return RefreshResult(self._moment, tuple(results), instants, turned, delivered)
 
     def _all_layers(self) -> list[LayerResult]:
         """Computes layers, several at a time where the engine can; each after those that it reads."""

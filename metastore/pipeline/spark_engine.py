@@ -14,6 +14,7 @@ from metastore.client.lake import LakeTable
 from metastore.client.lake_types import Schema
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType
 from metastore.pipeline.compiling import Compiled
+from metastore.pipeline.definitions import Sink
 from metastore.pipeline.deltas import Step
 from metastore.pipeline.errors import BadQuery, first_line
 from metastore.pipeline.pruning import Within
@@ -178,6 +179,19 @@ class SparkEngine:
         operation = "overwrite" if whole else "replace_partitions"
         found = self._spark.table(rows)
         return KeyedWrite(found, lake, lake.schema(), operation, source="pipeline", based_on=position).action()
+
+    def deliver(self, sink: Sink, lake: LakeTable, position: int, columns: Sequence[str]) -> None:
+        """Gives a sink the rows that the instant at a position inserted or updated, as batch of that number.
+
+        Raises whatever the sink does.
+        """
+        rows = read(self._spark, lake.full_name, incremental=(position - 1, position), include_uncommitted=True)
+        rows = _lower(rows).select(*map(quoted, columns))
+        if sink.function is not None:
+            sink.function(rows, position)
+        else:
+            assert sink.format is not None
+            rows.write.format(sink.format).options(**sink.options).mode("append").save()
 
     def close(self) -> None:
         """Forgets all names. What was kept goes with them."""

@@ -8,6 +8,7 @@ from typing import Any
 from metastore.client.lake import LakeClient, LakeTable
 from metastore.pipeline.graph import Graph, Node
 from metastore.pipeline.records import state_of, writes_rows
+from metastore.pipeline.sinks import undelivered
 from metastore.wire.hive import NoSuchObjectException
 
 
@@ -26,7 +27,8 @@ class SourceLag:
 
 @dataclass(frozen=True)
 class LayerStatus:
-    """How a layer stands. `how` is how its latest refresh was computed. `trouble`: why the next can't be as usual."""
+    """How a layer stands. `how` is how its latest refresh was computed. `trouble`: why the next can't be as usual, or
+    what its sink hasn't got. `undelivered` counts batches that its sink hasn't got, None without a sink."""
 
     layer: str
     refreshed_at: datetime | None
@@ -36,6 +38,7 @@ class LayerStatus:
     expected: Mapping[str, int] = field(default_factory=dict)
     lags: tuple[SourceLag, ...] = ()
     trouble: str | None = None
+    undelivered: int | None = None
 
     @property
     def behind(self) -> int | None:
@@ -61,6 +64,7 @@ class LayerStatus:
             "since": self.since,
             "sources": {each.table: {"behind": each.behind, "since": each.since} for each in self.lags},
             "trouble": self.trouble,
+            "undelivered": self.undelivered,
         }
 
 
@@ -84,6 +88,9 @@ def _status(node: Node, client: LakeClient) -> LayerStatus:
         lag, reason = _lag(client.table(name), None if read is None else read.position(client.table(name)))
         lags.append(lag)
         trouble = trouble or reason
+    waiting = None if node.sink is None else len(undelivered(layer))
+    if waiting and trouble is None:
+        trouble = f"its sink lacks {waiting:,} of its batches: the next refresh delivers them"
     return LayerStatus(
         node.name,
         state.instant.changed_at,
@@ -93,6 +100,7 @@ def _status(node: Node, client: LakeClient) -> LayerStatus:
         state.record.expected,
         tuple(lags),
         trouble,
+        waiting,
     )
 
 

@@ -15,6 +15,7 @@ from metastore.formats.partition_names import make_name
 from metastore.keyed.changes import CHANGE_TYPE
 from metastore.keyed.hashing import buckets_of
 from metastore.pipeline.compiling import Compiled
+from metastore.pipeline.definitions import Sink
 from metastore.pipeline.deltas import Step
 from metastore.pipeline.errors import BadQuery
 from metastore.pipeline.graph import Graph
@@ -114,6 +115,13 @@ class DuckEngine:
 
     def replacing(self, rows: str, lake: LakeTable, position: int, *, whole: bool) -> Action:
         raise AssertionError("partitions are replaced on Spark alone")
+
+    def deliver(self, sink: Sink, lake: LakeTable, position: int, columns: Sequence[str]) -> None:
+        if sink.function is None:
+            raise AssertionError("formats are written on Spark alone")
+        changes = lake.changes(position - 1, position, include_uncommitted=True).to_arrow().to_pylist()
+        rows = [row for row in changes if row[CHANGE_TYPE] in ("insert", "update_postimage")]
+        sink.function([{name: row[name] for name in columns} for row in rows], position)
 
     def close(self) -> None:
         self._connection.close()

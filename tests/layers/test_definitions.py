@@ -155,7 +155,7 @@ BAD_SQL = {
     "no flow": ("CREATE STREAMING TABLE a", ":1: a has no flows"),
     "no target": (
         MV.format("a", "SELECT 1 AS x") + "CREATE FLOW f AS AUTO CDC INTO b FROM c KEYS (id) SEQUENCE BY n",
-        ":2: there is no streaming table b",
+        ":2: there is no streaming table or sink b",
     ),
     "no sequence": (
         "CREATE STREAMING TABLE a; CREATE FLOW f AS AUTO CDC INTO a FROM c KEYS (id)",
@@ -166,7 +166,7 @@ BAD_SQL = {
     "a flow without a query": ("CREATE FLOW f AS INSERT INTO a BY NAME", "expected a query after BY NAME"),
     "a flow into nothing": (
         MV.format("b", "SELECT 1 AS x") + "CREATE FLOW f AS INSERT INTO a BY NAME SELECT 1 AS x",
-        ":2: there is no streaming table a",
+        ":2: there is no streaming table or sink a",
     ),
     "a flow's query": ("CREATE STREAMING TABLE a AS SELECT now() AS t FROM x", r":1: now\(\) has another value"),
     "a log and more": (
@@ -188,7 +188,23 @@ def test_sql_that_is_refused(tmp_path: Path, name: str) -> None:
 BAD_PYTHON = {
     "syntax": ("\n\ndef (:", ":3: it isn't Python"),
     "an error": ("\nraise ValueError('no')", ":2: ValueError: no"),
-    "a sink": ("from pyspark import pipelines as dp\ndp.create_sink('a', 'kafka')", ":2: create_sink isn't supported"),
+    "a sink that nothing flows into": (
+        "from pyspark import pipelines as dp\ndp.create_sink('a', 'kafka')",
+        ":2: a has no flows",
+    ),
+    "a sink without a format": (
+        "from pyspark import pipelines as dp\ndp.create_sink('a', '')",
+        ":2: a sink needs a format",
+    ),
+    "an option that is no text": (
+        "from pyspark import pipelines as dp\ndp.create_sink('a', 'kafka', {'topic': 1})",
+        ":2: option 'topic' of a sink must be a text",
+    ),
+    "a log for a sink": (
+        "from pyspark import pipelines as dp\ndp.create_sink('a', 'kafka')\n"
+        "dp.create_auto_cdc_flow(target='a', source='raw.c', keys=['id'], sequence_by='nr')",
+        ":3: a is a sink: it takes flows that append",
+    ),
     "a stream's source": (
         "from pyspark import pipelines as dp\n@dp.table\ndef a():\n    return spark.readStream.format('x')",
         ":4: spark.readStream.format isn't there",
@@ -216,6 +232,33 @@ def test_python_that_is_refused(tmp_path: Path, name: str) -> None:
         BadDefinition, match=rf"^transformations/a\.py{message if message[0] == ':' else '.*' + message}"
     ):
         graph(tmp_path, a__py=text)
+
+
+def test_sinks(tmp_path: Path) -> None:
+    python = """
+from pyspark import pipelines as dp
+
+dp.create_sink("orders_topic", "kafka", options={"topic": "orders"})
+
+@dp.append_flow(target="orders_topic")
+def to_topic():
+    return spark.readStream.table("raw.orders")
+
+@dp.foreach_batch_sink
+def mail(rows, number):
+    pass
+
+@dp.append_flow(target="mail")
+def to_mail():
+    return spark.sql("SELECT id FROM STREAM(raw.orders) WHERE amount > 100")
+"""
+    nodes = {each.name: each for each in graph(tmp_path, a__py=python).nodes}
+    topic, mail = nodes["shop.orders_topic"].sink, nodes["shop.mail"].sink
+    assert topic is not None
+    assert (topic.format, topic.options, topic.function) == ("kafka", {"topic": "orders"}, None)
+    assert mail is not None
+    assert mail.function is not None
+    assert nodes["shop.mail"].reads == {"raw.orders"}
 
 
 def test_sparks_own_module_is_there_again(tmp_path: Path) -> None:

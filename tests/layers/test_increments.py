@@ -8,6 +8,7 @@ import pytest
 from tests.layers import random_queries
 from tests.layers.constructs import QUERIES, QUICK
 from tests.layers.duck import Row, Warehouse, check
+from tests.support.long_runs import share_of
 
 TABLES: Mapping[str, tuple[str, tuple[str, ...] | None]] = {
     "orders": ("id BIGINT, cust BIGINT, amount BIGINT, city VARCHAR", ("id",)),
@@ -97,7 +98,7 @@ def test_random_layers(seed: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("part", range(20))
+@pytest.mark.parametrize("part", range(share_of(20)))
 def test_many_random_layers(part: int) -> None:
     for seed in range(100):
         run_random(1000 + part * 100 + seed)
@@ -106,5 +107,5 @@ def test_many_random_layers(part: int) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", QUERIES)
 def test_many_histories_of_each_construct(name: str) -> None:
-    for seed in range(40):
+    for seed in range(share_of(40)):
         run({"layer": QUERIES[name]}, 100 + seed, refreshes=6)

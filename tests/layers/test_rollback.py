@@ -16,6 +16,7 @@ from metastore.pipeline.restore import apply_restore, plan_restore
 from metastore.pipeline.rollback import ChangedSince, Rollback
 from metastore.wire.hive import NoSuchObjectException
 from tests.layers.shop import QUERIES, Shop, how
+from tests.support.long_runs import share_of
 from tests.support.server import MetastoreServer
 
 GROUPS = {"details": "incremental", "revenue": "by group", "best": "by group"}
@@ -200,7 +201,7 @@ def test_random_histories(shop: Shop, seed: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(100, 150))
+@pytest.mark.parametrize("seed", range(100, 100 + share_of(50)))
 def test_many_random_histories(shop: Shop, seed: int) -> None:
     run_history(shop, seed, steps=20)
 

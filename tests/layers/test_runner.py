@@ -356,6 +356,27 @@ def test_expectations(shop: Shop) -> None:
     assert status.expected == {"cheap": 1, "owned": 1, "sane": 0}
 
 
+def test_many_expectations(shop: Shop) -> None:
+    """More than a number has bits, those at its ends among them."""
+    filled(shop)
+    special = {62: "id <> 1", 63: "id <> 2", 126: "cust > 0", 129: "id <> 3"}
+    actions = dict.fromkeys(special, "ON VIOLATION QUARANTINE ROW") | {126: "ON VIOLATION DROP ROW"}
+    constraints = ", ".join(
+        f"CONSTRAINT e{number} EXPECT ({special.get(number, f'amount <> {number}')}) {actions.get(number, '')}"
+        for number in range(130)
+    )
+    runner = shop.runner(f"CREATE MATERIALIZED VIEW checked ({constraints}) AS SELECT id, dt, cust, amount FROM orders")
+    results = {each.layer.partition(".")[2]: each for each in runner.refresh().layers}
+    missed = {name: count for name, count in results["checked"].expected.items() if count}
+    assert missed == {"e5": 1, "e7": 1, "e9": 2, "e62": 1, "e63": 1, "e126": 1, "e129": 1}
+    assert shop.rows("checked") == []
+    assert [(row[0], row[4]) for row in shop.rows("checked_quarantine")] == [
+        (1, "e5,e62"),
+        (2, "e7,e63"),
+        (3, "e9,e129"),
+    ]
+
+
 def test_rows_in_quarantine(shop: Shop) -> None:
     filled(shop)
     runner = shop.runner(

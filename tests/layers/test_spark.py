@@ -1,8 +1,10 @@
 """Layers on Spark: refreshed by increments, they are what Spark makes of their queries as a whole."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,14 +77,14 @@ class Layers:
 
     def write(self, table: str, rows: str, operation: str = "upsert") -> None:
         """Writes what stands after FROM into a table."""
-        self._run(
+        self.run(
             "from metastore.spark import write\n"
             f"write(spark.sql('''SELECT * FROM {rows}'''), '{self.database}.{table}', operation='{operation}')"
         )
 
     def refresh(self) -> dict[str, Any]:
         """Refreshes and compares; returns by layer how, and how many rows changed."""
-        found: dict[str, Any] = self._run(
+        found: dict[str, Any] = self.run(
             "from tests.layers.spark_check import Layers\n"
             f"result = Layers(spark, {self.database!r}, {self.queries!r}).refresh()"
         )
@@ -90,7 +92,7 @@ class Layers:
 
     def undo_last(self, table: str) -> dict[str, Any]:
         """Undoes the latest instant of a table; returns what became of its rows, and the refresh."""
-        found: dict[str, Any] = self._run(
+        found: dict[str, Any] = self.run(
             "from tests.layers.spark_check import Layers\n"
             f"result = Layers(spark, {self.database!r}, {self.queries!r}).undo_last({table!r})"
         )
@@ -107,13 +109,14 @@ class Layers:
 
     def rows(self, table: str) -> list[Any]:
         """The rows of a table, in order."""
-        found: list[Any] = self._run(
+        found: list[Any] = self.run(
             "from metastore.spark import read\n"
             f"result = sorted(map(list, read(spark, '{self.database}.{table}', include_uncommitted=True).collect()))"
         )
         return found
 
-    def _run(self, code: str) -> Any:
+    def run(self, code: str) -> Any:
+        """Runs code in Spark's process; returns what it leaves in `result`."""
         return self.spark.python(f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{code}")
 
 
@@ -135,6 +138,69 @@ def test_layers_on_spark(spark: SparkSession, database: str) -> None:
     layers.change()
     found = layers.refresh()
     assert found["wide"] == ["incremental", 3], "one row updated, one inserted, one deleted"
+
+
+SINKS = """
+from pathlib import Path
+from metastore.pipeline.definitions import Definitions, Project
+from metastore.pipeline.graph import graph_of
+from metastore.pipeline.python_files import read
+from metastore.pipeline.runner import Runner
+from metastore.pipeline.spark_engine import SparkEngine
+from metastore.spark.session_client import lake_table
+definitions = Definitions()
+read(Path({file!r}), Path("sinks.py"), definitions)
+graph = graph_of(Project(Path(), {database!r}, {database!r}, {{}}, definitions))
+runner = Runner(graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {{}}))
+refreshed = runner.refresh()
+expected = {{each.layer.partition(".")[2]: dict(each.expected) for each in refreshed.layers if each.expected}}
+result = [dict(refreshed.delivered), expected]
+"""
+DEFINED = """
+from pyspark import pipelines as dp
+
+dp.create_sink("archive", "json", options={{"path": "{directory}/archive"}})
+
+@dp.append_flow(target="archive")
+def to_archive():
+    return spark.readStream.table("customers")
+
+@dp.foreach_batch_sink
+def numbered(rows, number):
+    rows.selectExpr("id", f"{{number}} AS number").write.mode("overwrite").json(f"{directory}/numbered/{{number}}")
+
+@dp.append_flow(target="numbered")
+def to_numbered():
+    return spark.sql("SELECT id, name FROM STREAM(customers) WHERE city = 'Rome'")
+
+@dp.materialized_view
+@dp.expect_or_drop("renamed", "name <> 'a'")
+@dp.expect("placed", "city IS NOT NULL")
+def checked():
+    return spark.table("customers")
+"""
+
+
+def test_sinks_and_expectations_on_spark(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """A format of Spark's, and a function that gets DataFrames: each has what is new, and all of it once."""
+    layers = Layers(spark, database, {})
+    file = tmp_path / "sinks.py"
+    file.write_text(DEFINED.format(directory=tmp_path))
+    code = SINKS.format(file=str(file), database=database)
+    archive, numbered = f"{database}.archive", f"{database}.numbered"
+    assert layers.run(code) == [{archive: 1, numbered: 1}, {"checked": {"renamed": 2, "placed": 1}}]
+    layers.write("customers", "VALUES (3, 'a', 'Rome'), (4, 'd', 'Oslo') AS t(id, name, city)")
+    assert layers.run(code) == [{archive: 1, numbered: 1}, {"checked": {"renamed": 1, "placed": 0}}]
+    assert layers.run(code) == [{archive: 0, numbered: 0}, {}]
+    assert [row[0] for row in layers.rows("checked")] == [2, 4]
+    files = sorted((tmp_path / "archive").glob("*.json"))
+    lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    rows = sorted((each["id"], each["name"], each.get("city", "")) for each in lines)
+    assert rows == [(1, "a", "Oslo"), (2, "b", "Rome"), (3, "a", ""), (3, "a", "Rome"), (4, "d", "Oslo")]
+    batches = sorted(int(each.name) for each in (tmp_path / "numbered").iterdir())
+    assert len(batches) == 2
+    text = [each.read_text() for each in sorted((tmp_path / "numbered" / str(batches[1])).glob("*.json"))]
+    assert json.loads("".join(text)) == {"id": 3, "number": batches[1]}
 
 
 @pytest.mark.long
