@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -46,7 +47,6 @@ class Queue:
 
     def __init__(self, metastore: Metastore) -> None:
         self.metastore = metastore
-        self._calls = itertools.count(1)
 
     def submit(self, table: LakeTable, action: str = "compaction", **fields: Any) -> ServiceJob:
         return self.metastore.job_queue.submit(table.reference, JobRequest(action=action, **fields))
@@ -54,7 +54,7 @@ class Queue:
     def take(self, *jobs: ServiceJob, call: str | None = None, lease: int = 60, **fields: Any) -> ServiceJob | None:
         request = TakeJobRequest(
             worker="w",
-            call=call or f"{id(self)}-{next(self._calls)}",
+            call=call or uuid4().hex,
             jobs=[each.id or 0 for each in jobs],
             leaseSeconds=lease,
             **fields,

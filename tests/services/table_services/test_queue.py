@@ -121,19 +121,21 @@ def test_quotas_hold_for_all_services(pair: tuple[Metastore, Metastore], db: str
 
 
 def test_pools_have_quotas_too(pair: tuple[Metastore, Metastore], db: str) -> None:
+    """A pool is one of all databases: this one's name is no other test's."""
     one, two = map(Queue, pair)
-    pools = ["Nightly", "nightly", "nightly", None, "other"]
+    nightly = f"nightly_of_{db}"
+    pools = [nightly.title(), nightly, nightly, None, "other"]
     wanted = [
         one.submit(LakeTable(pair[0], db, f"p{number}"), action="compaction", pool=pool)
         for number, pool in enumerate(pools)
     ]
-    assert [each.pool for each in wanted] == ["nightly", "nightly", "nightly", None, "other"]
-    bounded = {"poolQuotas": {"NIGHTLY": 1}}
+    assert [each.pool for each in wanted] == [nightly, nightly, nightly, None, "other"]
+    bounded = {"poolQuotas": {nightly.upper(): 1}}
     taken = [queue.take(*wanted, **bounded) for queue in (one, two, one)]
-    assert [each and each.pool for each in taken] == ["nightly", None, "other"]
+    assert [each and each.pool for each in taken] == [nightly, None, "other"]
     assert two.take(*wanted, **bounded) is None
-    assert two.take(*wanted, quotas={db: 3}, poolQuotas={"nightly": 2}) is None
-    assert two.take(*wanted, quotas={db: 4}, poolQuotas={"nightly": 2}) is not None
+    assert two.take(*wanted, quotas={db: 3}, poolQuotas={nightly: 2}) is None
+    assert two.take(*wanted, quotas={db: 4}, poolQuotas={nightly: 2}) is not None
 
 
 def test_a_job_keeps_its_pool_if_none_is_said(queue: Queue, table: LakeTable) -> None:
