@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class _Held:
+class _HeldLease:
     """A lease that is held. `onwards`: as of LeaseRequest. `reads`: the oldest position read, by step of time."""
 
     table: TableReference
@@ -62,7 +62,7 @@ class SessionLeases(Closing):
         self._kept_seconds = kept_seconds
         self._lease_seconds = lease_seconds
         self._is_over = is_over
-        self._held: dict[tuple[str, int | None], _Held] = {}
+        self._held: dict[tuple[str, int | None], _HeldLease] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -105,7 +105,7 @@ class SessionLeases(Closing):
 
     def _keep(self, lake: LakeTable, position: int, *, onwards: bool) -> None:
         key = lake.full_name, None if onwards else position
-        held = self._held.get(key) or _Held(lake.reference, position, onwards)
+        held = self._held.get(key) or _HeldLease(lake.reference, position, onwards)
         if key not in self._held or position < held.position:
             self._take(held, position)
             self._held[key] = held
@@ -113,19 +113,19 @@ class SessionLeases(Closing):
         step = self._step()
         held.reads[step] = min(position, held.reads.get(step, position))
 
-    def _take(self, held: _Held, position: int) -> None:
+    def _take(self, held: _HeldLease, position: int) -> None:
         request = LeaseRequest(held.table, held.id, position, self._lease_seconds, self._holder, held.onwards)
         self._client.call(lambda client: client.lake_lease_snapshot(request))
         held.position = position
 
-    def _release(self, held: _Held) -> None:
+    def _release(self, held: _HeldLease) -> None:
         self._forget(held)
         try:
             self._client.call(lambda client: client.lake_release_lease(held.table, held.id))
         except (ExceptionStruct, TException, OSError) as error:
             logger.warning("a lease could not be released, it expires: %s", error)
 
-    def _forget(self, held: _Held) -> None:
+    def _forget(self, held: _HeldLease) -> None:
         self._held = {key: each for key, each in self._held.items() if each is not held}
 
     def _start(self) -> None:
@@ -142,7 +142,7 @@ class SessionLeases(Closing):
                 for held in list(self._held.values()):
                     self._renew(held)
 
-    def _renew(self, held: _Held) -> None:
+    def _renew(self, held: _HeldLease) -> None:
         """Renews a lease, on the oldest position that is still wanted; releases it if none is."""
         oldest = self._step() - _STEPS
         held.reads = {step: position for step, position in held.reads.items() if step >= oldest}

@@ -53,7 +53,7 @@ class Decision:
     again_at: int | None = None
 
 
-class _Held(NamedTuple):
+class _Pause(NamedTuple):
     """Why a service waits, whatever the figures say; until when, if time ends it."""
 
     reason: str
@@ -129,15 +129,15 @@ def _plans(facts: Facts, policy: Policy) -> list[Decision]:
     return found
 
 
-def _held_plan(plan: Plan, facts: Facts) -> _Held | None:
+def _held_plan(plan: Plan, facts: Facts) -> _Pause | None:
     if plan.state == "inflight" and plan.job_state is None:
-        return _Held("somebody runs it who isn't this service")
+        return _Pause("somebody runs it who isn't this service")
     if plan.job_state is None or _is_resumed(facts, plan.job_finished_at):
         return None
     if plan.job_state == "cancelled":
-        return _Held("its job was cancelled. Submit it, abort the plan, or resume the table's services")
+        return _Pause("its job was cancelled. Submit it, abort the plan, or resume the table's services")
     if plan.job_state == "failed" and (until := (plan.job_finished_at or 0) + SET_ASIDE) > facts.now:
-        return _Held("its job failed too often and is set aside. Its log says why; submit it, or resume", until)
+        return _Pause("its job failed too often and is set aside. Its log says why; submit it, or resume", until)
     return None
 
 
@@ -160,21 +160,21 @@ def _unless_held(decision: Decision, facts: Facts, policy: Policy) -> Decision:
     )
 
 
-def _held(service: str, facts: Facts, policy: Policy) -> _Held | None:
+def _held(service: str, facts: Facts, policy: Policy) -> _Pause | None:
     if not policy.enabled:
-        return _Held("table-services.enabled is false")
+        return _Pause("table-services.enabled is false")
     if facts.paused is not None:
-        return _Held(f"paused: {facts.paused}")
+        return _Pause(f"paused: {facts.paused}")
     own = [each for each in facts.jobs if each.action == service]
     if running := next((each for each in own if each.state == "running"), None):
-        return _Held(f"job {running.id} runs")
+        return _Pause(f"job {running.id} runs")
     ended = [each for each in own if each.state in ("succeeded", "failed", "cancelled")]
     if not ended or any(each.state == "pending" for each in own) or _is_resumed(facts, ended[0].finished_at):
         return None
     return _after(ended, facts.now)
 
 
-def _after(ended: Sequence[Job], now: int) -> _Held | None:
+def _after(ended: Sequence[Job], now: int) -> _Pause | None:
     """Whether to wait after jobs that ended in vain, the latest first."""
     last = ended[0]
     losses = 0
@@ -185,9 +185,9 @@ def _after(ended: Sequence[Job], now: int) -> _Held | None:
     if losses:
         pause = min(FIRST_PAUSE << min(losses - 1, 20), LONGEST_PAUSE)
         if (until := (last.finished_at or 0) + pause) > now:
-            return _Held(f"writers won {losses} times in a row", until)
+            return _Pause(f"writers won {losses} times in a row", until)
     elif last.state == "failed" and last.instant is None and (until := (last.finished_at or 0) + SET_ASIDE) > now:
-        return _Held(f"job {last.id} failed too often and is set aside. Its log says why; submit, or resume", until)
+        return _Pause(f"job {last.id} failed too often and is set aside. Its log says why; submit, or resume", until)
     return None
 
 

@@ -11,7 +11,7 @@ from metastore.wire.scanner import Rejected
 Kind = Literal["tls", "http", "sasl"]
 """What may carry Thrift."""
 
-SPOKEN = "this port speaks plain Thrift: the binary or compact protocol, framed or not"
+PLAIN_THRIFT = "this port speaks plain Thrift: the binary or compact protocol, framed or not"
 
 _HTTP_METHODS = (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"PATCH", b"CONNECT", b"TRACE", b"PRI")
 _HTTP = re.compile(rb"(%s) " % b"|".join(_HTTP_METHODS))
@@ -52,19 +52,19 @@ def kind_of(data: bytes | bytearray) -> Kind | None:
     return "sasl" if len(data) == 5 or _MECHANISM.match(data, 5) else None
 
 
-def recognised(data: bytes | bytearray, spoken: str = SPOKEN) -> Foreign | None:
+def recognised(data: bytes | bytearray, protocols: str = PLAIN_THRIFT) -> Foreign | None:
     """The refusal of what a connection speaks that began with these bytes, if it is a kind.
 
-    `spoken` says what this port speaks.
+    `protocols` says which this port takes.
     """
     match kind_of(data):
         case "tls":
-            return Foreign("tls", f"the client speaks TLS; {spoken}: {_TLS_ADVICE}", _TLS_ALERT)
+            return Foreign("tls", f"the client speaks TLS; {protocols}: {_TLS_ADVICE}", _TLS_ALERT)
         case "http":
-            detail = f"the client speaks HTTP; {spoken}: {_HTTP_ADVICE}"
+            detail = f"the client speaks HTTP; {protocols}: {_HTTP_ADVICE}"
             return Foreign("http", detail, _http_answer(bytes(data).partition(b" ")[0], detail))
         case "sasl":
-            detail = f"the client begins with SASL; {spoken}: {_SASL_ADVICE}"
+            detail = f"the client begins with SASL; {protocols}: {_SASL_ADVICE}"
             text = detail.encode()
             return Foreign("sasl", detail, bytes((_SASL_BAD,)) + len(text).to_bytes(4) + text)
     return None

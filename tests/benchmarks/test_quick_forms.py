@@ -56,6 +56,12 @@ def test_lake(tmp_path: Path) -> None:
     assert len(sections["An increment in a table ten times as old"]["figures"]) == 4
 
 
+def test_pipeline(tmp_path: Path) -> None:
+    sections = run("pipeline", tmp_path)
+    assert len(sections["All of the layers, and an increment"]["figures"]) == 6
+    assert len(sections["50 expectations"]["figures"]) == 4
+
+
 def test_only_some(tmp_path: Path) -> None:
     if (reason := java_client.why_not()) is not None:
         pytest.skip(reason)

@@ -16,6 +16,7 @@ from metastore.wire.lake import SnapshotGone
 from tests.client.conftest import NewTable
 from tests.client.test_keyed_tables import run
 from tests.keyed.histories import COLUMNS, TABLES, compared, in_order, rows_of
+from tests.support.long_runs import share_of
 from tests.support.waiting import wait_until
 
 FITTING = [("lookup", engine) for engine in TABLES] + [("input", "latest")]
@@ -38,7 +39,7 @@ def test_histories_of_rows_that_move(new_table: NewTable, engine: str, kind: str
 @KINDS
 @pytest.mark.parametrize(("producer", "engine"), FITTING)
 def test_many_histories(new_table: NewTable, producer: str, engine: str, kind: str) -> None:
-    for seed in range(60):
+    for seed in range(share_of(60)):
         run(new_table, engine, kind, 2000 + seed, steps=5 + seed % 20, producer=producer)
 
 
@@ -46,7 +47,7 @@ def test_many_histories(new_table: NewTable, producer: str, engine: str, kind: s
 @KINDS
 @pytest.mark.parametrize("engine", ["latest", "sequence"])
 def test_many_histories_of_rows_that_move(new_table: NewTable, engine: str, kind: str) -> None:
-    for seed in range(60):
+    for seed in range(share_of(60)):
         run(new_table, engine, kind, 3000 + seed, steps=5 + seed % 20, key="id", producer="lookup")
 
 

@@ -22,6 +22,7 @@ from metastore.keyed.files import link_files, remove_files
 from metastore.wire.hive import NoSuchObjectException
 from metastore.wire.lake import InstantConflict, ListPartitionsRequest
 from tests.client.conftest import NewTable
+from tests.support.long_runs import share_of
 from tests.support.target import local_path
 
 COLUMNS = {"id": "bigint", "v": "int", "tags": "array<string>", "dt": "string"}
@@ -481,7 +482,7 @@ def test_histories(new_table: NewTable, partitioned: bool) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("partitioned", [True, False])
 def test_many_histories(new_table: NewTable, partitioned: bool) -> None:
-    for seed in range(60):
+    for seed in range(share_of(60)):
         check(new_table, partitioned, 1_000 + seed, steps=5 + seed % 20, pairs=40)
 
 

@@ -17,6 +17,7 @@ from metastore.wire.lake import InstantConflict
 from tests.client.conftest import NewTable
 from tests.keyed.histories import COLUMNS, TABLES, History, compared, in_order, rows_of, written_at
 from tests.keyed.model import Record
+from tests.support.long_runs import share_of
 from tests.support.server import MetastoreServer
 
 
@@ -67,7 +68,7 @@ def test_histories_of_column_families(new_table: NewTable, engine: str, producer
 @pytest.mark.parametrize("producer", ["none", "lookup"])
 @pytest.mark.parametrize("engine", ["latest", "sequence"])
 def test_many_histories_of_column_families(new_table: NewTable, engine: str, producer: str) -> None:
-    for seed in range(100):
+    for seed in range(share_of(100)):
         run(new_table, engine, "copy-on-write", 1000 + seed, steps=5 + seed % 20, producer=producer, **FAMILIES)
 
 
@@ -75,7 +76,7 @@ def test_many_histories_of_column_families(new_table: NewTable, engine: str, pro
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("engine", ["latest", "sequence"])
 def test_many_histories_of_rows_that_move(new_table: NewTable, engine: str, kind: str) -> None:
-    for seed in range(100):
+    for seed in range(share_of(100)):
         run(new_table, engine, kind, 1000 + seed, steps=5 + seed % 20, key="id")
 
 
@@ -83,7 +84,7 @@ def test_many_histories_of_rows_that_move(new_table: NewTable, engine: str, kind
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("engine", TABLES)
 def test_many_histories(new_table: NewTable, engine: str, kind: str) -> None:
-    for seed in range(100):
+    for seed in range(share_of(100)):
         run(new_table, engine, kind, 1000 + seed, steps=5 + seed % 20)
 
 

@@ -12,6 +12,7 @@ from metastore.wire.lake import CommitPartitionsRequest, ReopenPartitionsRequest
 from tests.client.conftest import NewTable
 from tests.keyed.histories import COLUMNS, NAMES, TABLES, History, rows_of
 from tests.keyed.model import Key, rows_by_key
+from tests.support.long_runs import share_of
 
 PARTS = ("x", "y=ä")
 
@@ -75,7 +76,7 @@ def test_histories(new_table: NewTable, engine: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("engine", TABLES)
 def test_many_histories(new_table: NewTable, engine: str, kind: str) -> None:
-    for seed in range(100):
+    for seed in range(share_of(100)):
         run(new_table, engine, kind, 1000 + seed, steps=10 + seed % 20)
 
 
@@ -89,7 +90,7 @@ def test_histories_with_changelogs(new_table: NewTable, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("engine", TABLES)
 def test_many_histories_with_changelogs(new_table: NewTable, engine: str, kind: str) -> None:
-    for seed in range(50):
+    for seed in range(share_of(50)):
         run(new_table, engine, kind, 2000 + seed, steps=10 + seed % 20, producer="lookup")
 
 

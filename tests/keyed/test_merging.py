@@ -14,8 +14,7 @@ from metastore.keyed.errors import UnfitRows
 from metastore.keyed.merging import Merged, merge
 from tests.keyed.model import Key, Model, Record, instants_by_key, rows_by_key
 from tests.keyed.strategies import SCHEMA, batches, definition, histories, properties, table_of
-
-EMPTY = pa.schema([*SCHEMA, pa.field(INSTANT, pa.string())]).empty_table()
+from tests.support.long_runs import share_of
 
 
 class Bucket:
@@ -57,7 +56,7 @@ def _instant(number: int) -> str:
 
 
 SHORT = settings(max_examples=150, deadline=None)
-LONG = settings(max_examples=7_000, deadline=None)
+LONG = settings(max_examples=share_of(7_000), deadline=None)
 
 History = tuple[KeyedTable, list[list[Record] | None]]
 
@@ -146,21 +145,21 @@ def check_changes(history: History, data: st.DataObject) -> None:
     table, steps = history
     states, instants = [Model(table, SCHEMA.names).rows], [dict[Key, str]()]
     bucket, model, logs = Bucket(table), Model(table, SCHEMA.names), [0]
-    tables = [EMPTY]
+    merged = [bucket.read()]
     for number, batch in enumerate(steps):
         if batch is not None:
             model.apply(batch, _instant(number))
             bucket.write(batch, _instant(number))
         states.append(dict(model.rows))
         instants.append(dict(model.instants))
-        tables.append(bucket.read().rows)
+        merged.append(bucket.read())
         logs.append(len(bucket.files))
     first = data.draw(st.integers(0, len(states) - 1))
     last = data.draw(st.integers(first, len(states) - 1))
     between = bucket.files[logs[first] : logs[last]]
-    records = pa.concat_tables([each.select([*table.key, INSTANT, DELETED]) for each in between] or [_no_deletes()])
-    deletes = records.filter(records.column(DELETED)).drop_columns([DELETED])
-    changes = net_changes(table, tables[first], tables[last], deletes).to_pylist()
+    before, after = merged[first], merged[last].rows
+    deletes = merge(table, SCHEMA, [before.rows, _filled(before.tombstones), *between]).deletes
+    changes = net_changes(table, before.rows, after, deletes).to_pylist()
     state = dict(states[first])
     for each in changes:
         kind, instant = each.pop(CHANGE_TYPE), each.pop(INSTANT)
@@ -181,9 +180,3 @@ def check_changes(history: History, data: st.DataObject) -> None:
     assert state == states[last]
     unchanged = {key for key in states[first] if states[last].get(key) == states[first][key]}
     assert not unchanged & {(each["id"], each["part"]) for each in changes}
-
-
-def _no_deletes() -> pa.Table:
-    return pa.schema(
-        [SCHEMA.field("id"), SCHEMA.field("part"), (INSTANT, pa.string()), (DELETED, pa.bool_())]
-    ).empty_table()

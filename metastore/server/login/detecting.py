@@ -85,7 +85,7 @@ class Detecting(LoginState):
             HttpLayer.begin(connection, progress)
         elif kind is not None:
             progress.end()
-            refusal = foreign.recognised(beginning, _spoken(progress.logins))
+            refusal = foreign.recognised(beginning, _protocols(progress.logins))
             assert refusal is not None
             reject_foreign(connection, refusal)
         elif not open_enough:
@@ -126,7 +126,7 @@ class Detecting(LoginState):
         refuse(self.connection, refused)
 
 
-def _spoken(logins: Logins) -> str:
+def _protocols(logins: Logins) -> str:
     """What the server speaks, for those whom it doesn't understand."""
     ways = ["within TLS" if logins.settings.tls_required else "plain or within TLS"] if logins.tls else ["plain"]
     if logins.passwords is not None:

@@ -104,6 +104,8 @@ class Kind(Enum):
     TABLE = "table"
     ROLE = "role"
 
+    __hash__ = object.__hash__  # as of Action
+
 
 class Securable(NamedTuple):
     """An object about which is decided: `database.table` in a catalog, or less. Names are in the stored form.

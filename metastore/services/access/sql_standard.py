@@ -44,23 +44,23 @@ _WHOLE: Part = (None, None)
 _USER, _ROLE, _GROUP = PrincipalType.USER, PrincipalType.ROLE, PrincipalType.GROUP
 
 
-class _Held(NamedTuple):
+class _PrivilegeSet(NamedTuple):
     """Privileges, and those of them that may be passed on, as the numbers of `Privilege`."""
 
     privileges: int = 0
     grantable: int = 0
 
-    def plus(self, other: "_Held") -> "_Held":
-        return _Held(self.privileges | other.privileges, self.grantable | other.grantable)
+    def plus(self, other: "_PrivilegeSet") -> "_PrivilegeSet":
+        return _PrivilegeSet(self.privileges | other.privileges, self.grantable | other.grantable)
 
-    def covering(self) -> "_Held":
-        return _Held(self.privileges & _COVERING, self.grantable & _COVERING)
+    def covering(self) -> "_PrivilegeSet":
+        return _PrivilegeSet(self.privileges & _COVERING, self.grantable & _COVERING)
 
 
 _ALL, _COVERING = int(ALL), int(COVERING)
-_OWNER = _Held(_ALL, _ALL)
-_NOTHING = _Held()
-_Grants = Mapping[Principal, Mapping[Part, _Held]]
+_OWNER = _PrivilegeSet(_ALL, _ALL)
+_NOTHING = _PrivilegeSet()
+_Grants = Mapping[Principal, Mapping[Part, _PrivilegeSet]]
 
 
 class _Facts(NamedTuple):
@@ -68,9 +68,9 @@ class _Facts(NamedTuple):
 
     owner: Principal | None
     grants: _Grants
-    held: "dict[Hashable, _Held]"
+    held: "dict[Hashable, _PrivilegeSet]"
 
-    def known(self, key: Hashable, find: Callable[[], "_Held"]) -> "_Held":
+    def known(self, key: Hashable, find: Callable[[], "_PrivilegeSet"]) -> "_PrivilegeSet":
         """What was found before for a key."""
         held = self.held.get(key)
         if held is None:
@@ -108,7 +108,7 @@ class _Acting(NamedTuple):
 
     principals: frozenset[Principal]
     roles: frozenset[str]
-    held: _Held
+    held: _PrivilegeSet
 
 
 class _Allowed(NamedTuple):
@@ -248,7 +248,7 @@ class SqlStandard:
             return Decision(True, "catalogs are no secret")
         return Decision(False, f"no {action.privilege} on {object} for {caller.user or ANONYMOUS}")
 
-    def _held_on(self, get: Get, acting: _Acting, action: Action, object: Securable) -> _Held:
+    def _held_on(self, get: Get, acting: _Acting, action: Action, object: Securable) -> _PrivilegeSet:
         """What is held on an object, also by what covers it."""
         held = acting.held
         if object.kind in (Kind.DATABASE, Kind.TABLE):
@@ -266,7 +266,7 @@ class SqlStandard:
             return Decision(True, "a privilege on something")
         return Decision(False, f"no {action.privilege} on anything for {caller.user or ANONYMOUS}")
 
-    def _held_on_database(self, get: Get, acting: _Acting, name: DatabaseName) -> _Held:
+    def _held_on_database(self, get: Get, acting: _Acting, name: DatabaseName) -> _PrivilegeSet:
         facts = self._database_facts(get, name)
         if facts is None:
             return _NOTHING
@@ -274,7 +274,7 @@ class SqlStandard:
             return _OWNER
         return facts.known(acting.principals, lambda: _held(facts.grants, acting.principals))
 
-    def _held_on_table(self, get: Get, acting: _Acting, object: Securable, *, whole: bool) -> _Held:
+    def _held_on_table(self, get: Get, acting: _Acting, object: Securable, *, whole: bool) -> _PrivilegeSet:
         """What is held on a table. `whole`: not what is held on other partitions or columns than the object's."""
         facts = self._table_facts(get, object.of_table)
         if facts is None:
@@ -283,7 +283,7 @@ class SqlStandard:
             return _OWNER
         part = object.partition, object.column
 
-        def find() -> _Held:
+        def find() -> _PrivilegeSet:
             parts = {_WHOLE, (part[0], None), (None, part[1]), part}
             found = _NOTHING
             for principal in facts.grants.keys() & acting.principals:
@@ -394,7 +394,7 @@ def _decide_role(acting: _Acting, everywhere: _Everywhere, action: Action, objec
     return Decision(False, f"no right to role {role}")
 
 
-def _allows(held: _Held, action: Action, object: Securable) -> bool:
+def _allows(held: _PrivilegeSet, action: Action, object: Securable) -> bool:
     if action is not Action.GRANT:
         return bool(held.privileges & action.mask)
     wanted = 0
@@ -434,7 +434,7 @@ def _owners(acting: _Acting) -> list[str]:
     return [each.name for each in acting.principals if each != _PUBLIC]
 
 
-def _held(grants: _Grants, principals: frozenset[Principal]) -> _Held:
+def _held(grants: _Grants, principals: frozenset[Principal]) -> _PrivilegeSet:
     held = _NOTHING
     for principal in grants.keys() & principals:
         held = held.plus(grants[principal].get(_WHOLE, _NOTHING))
@@ -449,11 +449,11 @@ def _owner(owned: Owned, struct: type[Struct]) -> Principal | None:
     return Principal(kind or _USER, owned.owner)
 
 
-def _by_principal(grants: Iterable[Granted]) -> dict[Principal, dict[Part, _Held]]:
-    found: dict[Principal, dict[Part, _Held]] = {}
+def _by_principal(grants: Iterable[Granted]) -> dict[Principal, dict[Part, _PrivilegeSet]]:
+    found: dict[Principal, dict[Part, _PrivilegeSet]] = {}
     for grant in grants:
         privilege = _number_of(grant.privilege)
-        held = _Held(privilege, privilege if grant.grant_option else 0)
+        held = _PrivilegeSet(privilege, privilege if grant.grant_option else 0)
         parts = found.setdefault(grant.principal, {})
         part = grant.partition_values, grant.column
         parts[part] = parts.get(part, _NOTHING).plus(held)

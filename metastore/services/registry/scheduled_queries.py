@@ -106,7 +106,7 @@ class ScheduledQueryService:
                     f"Invalid state change: {QueryState(execution.state).name}=>{_state_name(info.state)}"
                 )
             assert info.state is not None
-            _note(tx, execution, info.state, info.executorQueryId, info.errorMessage)
+            _set_progress(tx, execution, info.state, info.executorQueryId, info.errorMessage)
 
     def sweep(self) -> None:
         """Executions that went silent have timed out; old ones are forgotten."""
@@ -115,11 +115,11 @@ class ScheduledQueryService:
             for execution in scheduled_queries.find_silent(tx, now - PROGRESS_TIMEOUT, tuple(_NEXT)):
                 state = QueryState(execution.state).name
                 message = f"Query stuck in: {state} state for >{PROGRESS_TIMEOUT} seconds. Execution timed out."
-                _note(tx, execution, QueryState.TIMED_OUT, None, message)
+                _set_progress(tx, execution, QueryState.TIMED_OUT, None, message)
             scheduled_queries.forget_executions(tx, now - MAX_AGE)
 
 
-def _note(
+def _set_progress(
     tx: Transaction, execution: ExecutionRow, state: int, executor_query_id: str | None, message: str | None
 ) -> None:
     if message is not None and len(message) >= MAX_ERROR_MESSAGE:

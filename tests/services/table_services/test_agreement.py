@@ -1,7 +1,6 @@
 """The server decides about cleans as `cleaning_rules` says, in random histories: plans, verdicts, what is readable."""
 
 import itertools
-import os
 from random import Random
 
 import pytest
@@ -20,6 +19,7 @@ from tests.services.table_services.cleaning_rules import (
 )
 from tests.services.timeline.lake import DAY, LakeTable, file
 from tests.support import builders
+from tests.support.long_runs import share_of
 
 GROUPS: list[Group] = [(DAY(1), "a"), (DAY(1), "b"), (DAY(2), "a")]
 READERS = ["one", "two"]
@@ -295,8 +295,7 @@ def test_some_histories(pair: tuple[Metastore, Metastore]) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(0)
 def test_thousands_of_histories(pair: tuple[Metastore, Metastore], capsys: pytest.CaptureFixture[str]) -> None:
-    """CLEAN_HISTORIES is another number of them."""
-    count = int(os.environ.get("CLEAN_HISTORIES", "3000"))
+    count = share_of(3_000)
     done, refused = run(pair, count, 1_000)
     with capsys.disabled():
         print(f"\n{count:,} histories: {done:,} cleans deleted files, {refused:,} were refused, as the rules say")

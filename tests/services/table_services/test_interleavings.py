@@ -1,11 +1,11 @@
 """No interleaving of cleans, leases, savepoints, plans, commits and rollbacks deletes a file that somebody needs."""
 
-import os
 from random import Random
 
 import pytest
 
 from tests.services.table_services.interleavings import OMISSIONS, Violation, explore
+from tests.support.long_runs import share_of
 
 A_MILLION = 1_000_000
 ENOUGH = 20_000
@@ -44,8 +44,8 @@ def test_a_rule_that_is_left_out_is_noticed(omission: str) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(0)
 def test_a_million_interleavings(capsys: pytest.CaptureFixture[str]) -> None:
-    """Ten minutes. CLEAN_INTERLEAVINGS is another number of them."""
-    count = int(os.environ.get("CLEAN_INTERLEAVINGS", A_MILLION))
+    """All of them take ten minutes."""
+    count = share_of(A_MILLION)
     cleaned, files = explore_many(0, count)
     with capsys.disabled():
         print(f"\n{count:,} interleavings: in {cleaned:,} cleans deleted {files:,} files, none that somebody needed")

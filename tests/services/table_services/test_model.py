@@ -5,7 +5,6 @@ plan is to rewrite.
 """
 
 import itertools
-import os
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -17,6 +16,7 @@ from metastore.wire.hive import InvalidOperationException
 from metastore.wire.lake import Instant, InstantConflict, InstantKey, LeaseRequest, SnapshotGone
 from tests.services.timeline.lake import DAY, LakeTable, file
 from tests.support import builders
+from tests.support.long_runs import share_of
 
 GROUPS = ["a", "b"]
 READERS = ["one", "two"]
@@ -200,6 +200,5 @@ def test_cleans_delete_nothing_that_is_needed(pair: tuple[Metastore, Metastore])
 @pytest.mark.long
 @pytest.mark.timeout(0)
 def test_many_cleans_delete_nothing_that_is_needed(pair: tuple[Metastore, Metastore]) -> None:
-    """Set CLEAN_MODEL_STEPS for another number of steps: a million takes hours."""
-    steps = int(os.environ.get("CLEAN_MODEL_STEPS", "50000"))
+    steps = share_of(50_000)
     run(pair, examples=max(1, steps // 50), steps=50)
