@@ -108,10 +108,10 @@ def _measured(sizes: Sizes, jar: Path) -> Iterator[dict[str, Any]]:
             command += ["--home", str(home), "--rows", str(sizes.rows), "--days", str(sizes.days)]
             command += ["--rounds", str(sizes.rounds), "--commits", str(sizes.commits), "--seconds", str(sizes.seconds)]
             command += [] if sizes.warm else ["--cold"]
-            yield from _told(command, home)
+            yield from _results_of(command, home)
 
 
-def _told(command: list[str], home: Path) -> Iterator[dict[str, Any]]:
+def _results_of(command: list[str], home: Path) -> Iterator[dict[str, Any]]:
     log = home / "spark.log"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with (

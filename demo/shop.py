@@ -76,12 +76,12 @@ class Shop:
             )
         self._remember()
 
-    def spoil(self) -> int:
+    def corrupt(self) -> int:
         """A faulty program: all orders of one category cost a hundred times as much. Returns how many they are."""
         return self._change_games("amount * 100")
 
     def mend(self) -> None:
-        """Undoes `spoil`."""
+        """Undoes `corrupt`."""
         self._change_games("amount / 100")
 
     def revenue(self) -> dict[tuple[str, str], tuple[Decimal, int]]:

@@ -137,7 +137,7 @@ def tell(warehouse: Warehouse, narrator: Narrator) -> None:
 def go_back(warehouse: Warehouse, narrator: Narrator) -> None:
     shop, right = warehouse.shop, warehouse.revenue()
     with narrator.step("A faulty program makes all games cost a hundred times as much") as step:
-        count = shop.spoil()
+        count = shop.corrupt()
         warehouse.wait_for_capture()
         wrong = warehouse.refresh()
         step.check("wrong revenue", warehouse.revenue(), shop.revenue())

@@ -411,12 +411,12 @@ def _with_values(old: pa.Table, given: pa.Table, places: Indices, instant: str) 
         return None
     sources = np.arange(old.num_rows, dtype=np.int64)
     sources[places[changed]] = old.num_rows + np.flatnonzero(changed)
-    news = given.append_column(INSTANT, pa.repeat(pa.scalar(instant), given.num_rows))
+    fresh = given.append_column(INSTANT, pa.repeat(pa.scalar(instant), given.num_rows))
     columns = []
     for name in old.column_names:
         column = old.column(name)
-        if name in news.column_names:
-            column = pa.chunked_array([*column.chunks, *news.column(name).chunks], column.type).take(pa.array(sources))
+        if name in fresh.column_names:
+            column = pa.chunked_array([*column.chunks, *fresh.column(name).chunks], column.type).take(pa.array(sources))
         columns.append(column)
     return pa.table(columns, schema=old.schema)
 

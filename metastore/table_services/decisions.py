@@ -14,7 +14,7 @@ from metastore.table_services.policy import CleaningPolicy, ClusteringPolicy, Co
 COMPACTION, CLUSTERING, CLEAN, PUBLISH = "compaction", "clustering", "clean", "publish"
 ORPHANS = "orphans"
 
-SET_ASIDE = 6 * 3_600_000
+FAILED_PAUSE = 6 * 3_600_000
 """Milliseconds for which a job that failed too often is left alone, unless somebody resumes it."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 60_000, 86_400_000
@@ -136,7 +136,7 @@ def _held_plan(plan: Plan, facts: Facts) -> _Pause | None:
         return None
     if plan.job_state == "cancelled":
         return _Pause("its job was cancelled. Submit it, abort the plan, or resume the table's services")
-    if plan.job_state == "failed" and (until := (plan.job_finished_at or 0) + SET_ASIDE) > facts.now:
+    if plan.job_state == "failed" and (until := (plan.job_finished_at or 0) + FAILED_PAUSE) > facts.now:
         return _Pause("its job failed too often and is set aside. Its log says why; submit it, or resume", until)
     return None
 
@@ -186,7 +186,7 @@ def _after(ended: Sequence[Job], now: int) -> _Pause | None:
         pause = min(FIRST_PAUSE << min(losses - 1, 20), LONGEST_PAUSE)
         if (until := (last.finished_at or 0) + pause) > now:
             return _Pause(f"writers won {losses} times in a row", until)
-    elif last.state == "failed" and last.instant is None and (until := (last.finished_at or 0) + SET_ASIDE) > now:
+    elif last.state == "failed" and last.instant is None and (until := (last.finished_at or 0) + FAILED_PAUSE) > now:
         return _Pause(f"job {last.id} failed too often and is set aside. Its log says why; submit, or resume", until)
     return None
 

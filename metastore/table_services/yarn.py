@@ -112,8 +112,8 @@ class YarnCluster:
             return Ending(False, f"the ResourceManager has forgotten {run}")
         if found["state"] not in _ENDED:
             return None
-        told = ("state", "finalStatus", "diagnostics", "trackingUrl")
-        said = "\n".join(f"{each}: {found[each]}" for each in told if found.get(each))
+        names = ("state", "finalStatus", "diagnostics", "trackingUrl")
+        said = "\n".join(f"{each}: {found[each]}" for each in names if found.get(each))
         return Ending(found.get("finalStatus") == "SUCCEEDED", said)
 
     def stop(self, run: str) -> None:

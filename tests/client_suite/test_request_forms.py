@@ -243,12 +243,12 @@ class TestReads:
             client.get_partitions_ps_with_auth_req(GetPartitionsPsWithAuthRequest("hive", db, "no_such"))
 
     @pytest.mark.parametrize("values", [None, [], [""]])
-    @pytest.mark.parametrize("asker", [{}, {"userName": "alice", "groupNames": ["staff"]}])
+    @pytest.mark.parametrize("reader", [{}, {"userName": "alice", "groupNames": ["staff"]}])
     def test_with_privileges_without_values(
-        self, client: ThriftClient, filled: str, values: list[str] | None, asker: dict[str, object]
+        self, client: ThriftClient, filled: str, values: list[str] | None, reader: dict[str, object]
     ) -> None:
         """That is how Hive 4's listPartitionsWithAuthInfo asks for all."""
-        request = GetPartitionsPsWithAuthRequest("hive", filled, "t", partVals=values, **asker)
+        request = GetPartitionsPsWithAuthRequest("hive", filled, "t", partVals=values, **reader)
         assert client.get_partitions_ps_with_auth_req(request).partitions == client.get_partitions(filled, "t", -1)
         found = client.get_partitions_ps_with_auth_req(request.replace(maxParts=2)).partitions
         assert [one.values for one in found] == [[day] for day in DAYS[:2]]

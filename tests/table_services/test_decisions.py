@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from metastore.table_services.decisions import (
     BYTES_PER_SECOND,
+    FAILED_PAUSE,
     HOUR,
-    SET_ASIDE,
     Decision,
     again_at,
     cost_of,
@@ -142,9 +142,9 @@ def test_writers_that_win_are_left_alone_for_longer_and_longer() -> None:
 def test_what_failed_is_set_aside() -> None:
     failed = Job(7, "compaction", "failed", outcome="error", finished_at=NOW - 1)
     found = due(jobs=[failed])
-    assert (found.action, found.again_at) == (None, NOW - 1 + SET_ASIDE)
+    assert (found.action, found.again_at) == (None, NOW - 1 + FAILED_PAUSE)
     assert due(jobs=[failed], resumed_at=NOW).action == "compaction"
-    assert due(jobs=[failed._replace(finished_at=NOW - SET_ASIDE)]).action == "compaction"
+    assert due(jobs=[failed._replace(finished_at=NOW - FAILED_PAUSE)]).action == "compaction"
 
 
 def test_every_pending_plan_is_run() -> None:
@@ -165,7 +165,7 @@ def test_every_pending_plan_is_run() -> None:
         ("requested", "succeeded", NOW, True),
         ("requested", "cancelled", NOW, False),
         ("requested", "failed", NOW, False),
-        ("requested", "failed", NOW - SET_ASIDE, True),
+        ("requested", "failed", NOW - FAILED_PAUSE, True),
     ],
     ids=lambda value: str(value)[:12],
 )

@@ -112,10 +112,10 @@ def test_the_command() -> None:
     assert "--again" in said
 
 
-def test_the_plan_is_told() -> None:
+def test_the_plan_is_printed() -> None:
     job, policy = ServiceJob(id=8, action="compaction", enqueuedAt=123, attempts=1), policy_of({})
-    told = executor("print('INFO x'); print('planned: 20260101000000000')")
-    assert told.plan(job, FACTS, policy, threading.Event())[0] == "20260101000000000"
+    executed = executor("print('INFO x'); print('planned: 20260101000000000')")
+    assert executed.plan(job, FACTS, policy, threading.Event())[0] == "20260101000000000"
     assert executor("print('planned: -')").plan(job, FACTS, policy, threading.Event())[0] is None
 
 
@@ -125,8 +125,8 @@ def test_a_process_that_was_left_behind_proves_nothing() -> None:
     command = [sys.executable, "-c", "import time; time.sleep(1.5)", "--tag", "tms-job10.123-plan-1"]
     with subprocess.Popen(command) as left:
         wait_until(lambda: running("tms-job10.123-plan-"), what="the process")
-        told = executor("print('planned: 20260101000000000')")
-        assert told.plan(job, FACTS, policy, threading.Event())[0] == "20260101000000000"
+        executed = executor("print('planned: 20260101000000000')")
+        assert executed.plan(job, FACTS, policy, threading.Event())[0] == "20260101000000000"
         assert left.wait(0.1) == 0
     with pytest.raises(SubmissionFailed, match="doesn't say"):
         executor("pass").plan(job, FACTS, policy, threading.Event())

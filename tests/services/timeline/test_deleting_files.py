@@ -17,7 +17,7 @@ from tests.support import builders
 from tests.support.command import output
 
 
-def leave_over(table: LakeTable, *paths: str) -> list[Path]:
+def schedule_deletion(table: LakeTable, *paths: str) -> list[Path]:
     with table.metastore.database.write() as tx:
         row = table.metastore.tables.row(tx, table.db, table.name)
         data_files.schedule_deletion(tx, row.id, paths)
@@ -41,10 +41,10 @@ def nothing_left_over(metastore: Metastore) -> None:
 
 def test_what_can_t_be_deleted_keeps_no_others(table: LakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_deletions, "AT_ONCE", 5)
-    blocked = leave_over(table, *(f"blocked{number}" for number in range(12)))
+    blocked = schedule_deletion(table, *(f"blocked{number}" for number in range(12)))
     for directory in blocked:
         directory.mkdir()  # a directory where a file should be
-    [file] = leave_over(table, "free")
+    [file] = schedule_deletion(table, "free")
     file.write_text("rows")
     table.delete_files()
     assert not file.exists()
@@ -52,7 +52,7 @@ def test_what_can_t_be_deleted_keeps_no_others(table: LakeTable, monkeypatch: py
 
 
 def test_it_is_tried_again_after_growing_pauses(table: LakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    [file] = leave_over(table, "a")
+    [file] = schedule_deletion(table, "a")
     file.write_text("rows")
     tries: list[int] = []
 
@@ -87,7 +87,7 @@ def test_it_is_tried_again_after_growing_pauses(table: LakeTable, monkeypatch: p
 
 def test_a_commit_deletes_nothing(table: LakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever others have left over, and however slow the storage is."""
-    leave_over(table, "a")
+    schedule_deletion(table, "a")
     monkeypatch.setattr(Warehouse, "delete_files", lambda *_: pytest.fail("deleted"))
     monkeypatch.setattr(Warehouse, "delete_directory", lambda *_, **__: pytest.fail("deleted"))
     table.commit("a")
@@ -100,7 +100,7 @@ def test_nothing_outside_of_the_table(table: LakeTable, path: str) -> None:
     secret = table.directory.parent / "secret"
     secret.write_text("rows")
     (table.directory / "link").symlink_to(table.directory.parent)
-    leave_over(table, path)
+    schedule_deletion(table, path)
     table.delete_files()
     assert secret.exists()
 
@@ -112,7 +112,7 @@ def test_a_lake_over_somebody_s_directory(metastore: Metastore, db: str, tmp_pat
     table.metastore, table.db, table.name = metastore, db, "t"
     place = builders.storage("id:bigint", location=f"file:{tmp_path}")
     metastore.tables.create(builders.table(db, "t", sd=place), {})
-    thesis, staged = leave_over(table, "thesis", ".instants/1.commit/a")
+    thesis, staged = schedule_deletion(table, "thesis", ".instants/1.commit/a")
     staged.write_text("rows")
     table.delete_files()
     assert thesis.read_text() == "years of work"
