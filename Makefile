@@ -46,10 +46,10 @@ setup-tests:
 	@tools/setup.sh --spark35
 
 setup-logins:
-	@tools/setup.sh --spark35 --logins --mariadb
+	@tools/setup.sh --spark35 --spark-connect --logins --mariadb
 
 setup-bench:
-	@tools/setup.sh --jdbc --spark35
+	@tools/setup.sh --jdbc --spark35 --spark-connect
 
 wheel: setup-tests  ## build the wheel to release, with the Spark extension's jar in it, into dist/
 	LAKE_METASTORE_SPARK_HOME=$$(.venv-spark35/bin/python -c 'import pyspark; print(pyspark.__path__[0])') \

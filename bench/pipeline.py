@@ -1,4 +1,4 @@
-"""Layers of tables: what an increment costs beside the full computation, and in a table with ten times the history."""
+"""Layers of tables: an increment beside the full computation, with ten times the history, and beside Spark's views."""
 
 import tempfile
 import time
@@ -6,20 +6,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from bench.figures import Figure, Report, readable
 from bench.options import Options
 from bench.progress import noted
+from bench.spark_views import SparkViews, connect_settings
+from metastore.errors import UserError
 from metastore.pipeline.definitions import Definitions, Expectation, Project, View, Violation
 from metastore.pipeline.errors import Place
 from metastore.pipeline.graph import graph_of
 from metastore.pipeline.runner import Runner
 from metastore.pipeline.spark_engine import SparkEngine
-from metastore.spark import configure, write
+from metastore.spark import configure, read, write
 from metastore.spark.session_client import lake_table
 from tests.support.server import MetastoreServer
 
@@ -56,16 +59,18 @@ CONDITIONS = ("amount >= {0} - 50", "quantity < {0} + 10", "length(name) > {0} -
 _ABOUT = (
     "{rows:,} orders in {days} days, joined with 1,000 products (dwd), summed by day and category (dws), ranked (ads)."
     " An increment changes {changed:,} orders of the last two days. Spark {spark}, local[2], {memory}. CPU and bytes"
-    " are those of Spark's process and its Python workers, sockets between them included."
+    " are those of Spark's process and its Python workers, sockets between them included; executors' CPU is that of"
+    " tasks, without the driver's planning and the compilation of code."
 )
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a step took: seconds, seconds of CPU, and bytes read and written."""
+    """What a step took: seconds, seconds of CPU, those of executors' tasks among them, and bytes read and written."""
 
     seconds: float
     cpu: float
+    executors: float
     bytes: float
 
 
@@ -73,7 +78,7 @@ class Shop:
     """Tables of one size, in databases named after it, and layers over them."""
 
     def __init__(self, spark: SparkSession, name: str, rows: int, days: int) -> None:
-        self._spark, self._name, self._rows, self._days = spark, name, rows, days
+        self.spark, self._name, self._rows, self._days = spark, name, rows, days
         for database in (name, f"{name}_layers"):
             spark.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
         spark.sql(
@@ -89,10 +94,10 @@ class Shop:
         )
         with noted(f"{name}: {rows:,} orders in {days} days"):
             write(products, f"{name}.products", operation="upsert")
-            write(self._orders(spark.range(rows), 0), f"{name}.orders", operation="upsert")
+            write(self._orders(spark.range(rows), sf.lit(0)), f"{name}.orders", operation="upsert")
         self.runner = self._runner(name, LAYERS)
 
-    def _orders(self, ids: DataFrame, version: int) -> DataFrame:
+    def _orders(self, ids: DataFrame, version: Column) -> DataFrame:
         """Orders by their numbers, which say the day; another version has other amounts."""
         day = sf.expr(f"date_add(DATE '2026-01-01', CAST(id * {self._days} DIV {self._rows} AS INT))")
         return ids.select(
@@ -127,7 +132,7 @@ class Shop:
             for layer, text in layers.items()
         ]
         project = Project(Path(), name, f"{self._name}_layers", {}, Definitions(views))
-        spark = self._spark
+        spark = self.spark
         return Runner(graph_of(project), lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {}))
 
     @property
@@ -141,10 +146,57 @@ class Shop:
 
     def change(self, version: int) -> None:
         """Changes orders of the last two days."""
-        step = max(1, 2 * self._rows_of_a_day // self.changed)
-        first = self._rows - 2 * self._rows_of_a_day
-        ids = self._spark.range(first, self._rows, step).limit(self.changed)
-        write(self._orders(ids, version), f"{self._name}.orders", operation="upsert")
+        up_to = min(self._rows, self._first_changed + self._step * self.changed)
+        ids = self.spark.range(self._first_changed, up_to, self._step)
+        write(self._orders(ids, sf.lit(version)), f"{self._name}.orders", operation="upsert")
+
+    @property
+    def _first_changed(self) -> int:
+        return self._rows - 2 * self._rows_of_a_day
+
+    @property
+    def _step(self) -> int:
+        return max(1, 2 * self._rows_of_a_day // self.changed)
+
+    def copy_plain(self) -> None:
+        """Makes plain Parquet tables of the same rows, before any change, for whom keyed tables are no files."""
+        spark, database = self.spark, f"{self._name}_plain"
+        spark.sql(f"CREATE DATABASE {database}")
+        read(spark, f"{self._name}.products").write.format("parquet").saveAsTable(f"{database}.products")
+        orders = self._orders(spark.range(self._rows), sf.lit(0)).repartition("day")
+        orders.write.format("parquet").partitionBy("day").saveAsTable(f"{database}.orders")
+
+    def change_plain(self, version: int) -> None:
+        """Makes the same change in the plain table: its last two days are written anew."""
+        ids = self.spark.range(self._first_changed, self._rows)
+        number = sf.col("id") - self._first_changed
+        is_changed = (number % self._step == 0) & (number < self._step * self.changed)
+        rows = self._orders(ids, sf.when(is_changed, version).otherwise(0)).repartition("day")
+        table = f"{self._name}_plain.orders"
+        rows.select(self.spark.table(table).columns).write.option("partitionOverwriteMode", "dynamic").insertInto(
+            table, overwrite=True
+        )
+
+    def views(self, home: Path, port: int) -> SparkViews:
+        """The same layers over the plain tables, as materialised views of Spark's own."""
+        names = {layer: f"{self._name}_{layer.replace('.', '_')}" for layer in LAYERS}
+        views = {names[layer]: self._plain_query(text) for layer, text in LAYERS.items()}
+        self.spark.sql(f"CREATE DATABASE {self._name}_views")
+        return SparkViews(home, port, f"{self._name}_views", views)
+
+    def _plain_query(self, text: str) -> str:
+        for table in ("orders", "products"):
+            text = text.replace(f"{{0}}.{table}", f"{self._name}_plain.{table}")
+        return text.format(self._name)
+
+    def check_views(self) -> None:
+        """Raises UserError unless both have the same rows in their last layer."""
+        name = f"{self._name}_ads_best"
+        columns = ("day", "category", "amount", "place")
+        ours = read(self.spark, f"{self._name}_layers.{name}", include_uncommitted=True).select(*columns)
+        theirs = self.spark.table(f"{self._name}_views.{name}").select(*columns)
+        if ours.count() != theirs.count() or not ours.exceptAll(theirs).isEmpty():
+            raise UserError("our layers and Spark's views have other rows: one of the two is wrong")
 
     def refresh(self, *, full: bool = False) -> None:
         refresh(self.runner, full=full)
@@ -160,15 +212,18 @@ def run(options: Options) -> Report:
     rows = options.rows or (QUICK_ROWS if options.quick else ROWS)
     rounds = options.rounds or (1 if options.quick else 5)
     report = Report("pipeline", arguments=options.arguments)
-    with _spark() as spark:
+    port, settings = connect_settings()
+    with _spark(settings) as (spark, home):
         report.versions["Spark"] = spark.version
         small = Shop(spark, "young", rows // 10, DAYS // 10)
         young = _measured("young", small, rounds)
         expecting = _expecting(small, rounds)
-        old = _measured("old", Shop(spark, "old", rows, DAYS), rounds)
-        whole, increments = old
+        shop = Shop(spark, "old", rows, DAYS)
+        whole, increments = _measured("old", shop, rounds)
+        beside = _beside_views(shop, shop.views(home / "views", port), rounds)
         about = _ABOUT.format(rows=rows, days=DAYS, changed=rows // SHARE, spark=spark.version, memory=MEMORY)
         _report(report, about, whole, increments, young[1])
+        _report_beside(report, beside)
         _report_expecting(report, rows // 10, expecting)
     return report
 
@@ -178,24 +233,45 @@ def _report(
 ) -> None:
     section = report.section("All of the layers, and an increment", about)
     for name, costs in (("full", whole), ("increment", increments)):
-        section.figures += [
-            Figure.of(f"{name}, time", "s", [each.seconds for each in costs]),
-            Figure.of(f"{name}, CPU", "s", [each.cpu for each in costs]),
-            Figure.of(f"{name}, read and written", "MB", [each.bytes / 1e6 for each in costs]),
-        ]
-    time_, cpu, size, of_time, of_cpu, of_size = (each.median for each in section.figures)
-    ratios = f"time {of_time / time_:.0%} (aim 25 %), CPU {of_cpu / cpu:.0%}, bytes {of_size / size:.0%} (aim 5 %)"
-    section.about += f" An increment takes of the full computation: {ratios}."
+        section.figures += _figures(name, costs)
+    medians = [each.median for each in section.figures]
+    ratios = [f"{part / all_:.0%}" for all_, part in zip(medians[:4], medians[4:], strict=True)]
+    section.about += (
+        f" An increment takes of the full computation: time {ratios[0]} (aim 25 %), CPU {ratios[1]}, that of executors"
+        f" alone {ratios[2]} (aim 5 %), bytes {ratios[3]} (aim 5 %)."
+    )
     other = report.section("The same increment with a tenth of the history", "")
-    other.figures += [
-        Figure.of("increment, time", "s", [each.seconds for each in young]),
-        Figure.of("increment, CPU", "s", [each.cpu for each in young]),
-        Figure.of("increment, read and written", "MB", [each.bytes / 1e6 for each in young]),
-    ]
-    grown = [now / then.median for now, then in zip((of_time, of_cpu, of_size), other.figures, strict=True)]
+    other.figures += _figures("increment", young)
+    grown = [readable(now / then.median) for now, then in zip(medians[4:], other.figures, strict=True)]
     other.about = (
-        f"With ten times the history it takes {readable(grown[0])} times as long, {readable(grown[1])} times the CPU"
-        f" and {readable(grown[2])} times the bytes. The aim is 1.2."
+        f"With ten times the history it takes {grown[0]} times as long, {grown[1]} times the CPU, that of executors"
+        f" alone {grown[2]} times, and {grown[3]} times the bytes. The aim is 1.2."
+    )
+
+
+def _figures(name: str, costs: Sequence[Cost]) -> list[Figure]:
+    return [
+        Figure.of(f"{name}, time", "s", [each.seconds for each in costs]),
+        Figure.of(f"{name}, CPU", "s", [each.cpu for each in costs]),
+        Figure.of(f"{name}, CPU of executors", "s", [each.executors for each in costs]),
+        Figure.of(f"{name}, read and written", "MB", [each.bytes / 1e6 for each in costs]),
+    ]
+
+
+def _report_beside(report: Report, found: Mapping[str, Sequence[Cost]]) -> None:
+    section = report.section(
+        "Beside Spark's own materialised views",
+        "The same layers over plain Parquet tables with the same rows, by spark-pipelines, which computes all of a view"
+        " each time. After each change both are refreshed, in turn, in one process of Spark. The client of"
+        " spark-pipelines, a process of its own, is in its time and not in its CPU.",
+    )
+    for name, costs in found.items():
+        section.figures += _figures(name, costs)
+    medians = [each.median for each in section.figures]
+    ratios = [readable(theirs / ours) for ours, theirs in zip(medians[:4], medians[4:], strict=True)]
+    section.about += (
+        f" Theirs take {ratios[0]} times as long, {ratios[1]} times the CPU, that of executors alone {ratios[2]} times,"
+        f" and {ratios[3]} times the bytes."
     )
 
 
@@ -213,9 +289,29 @@ def _report_expecting(report: Report, rows: int, found: Mapping[int, Sequence[Co
     )
 
 
+def _beside_views(shop: Shop, views: SparkViews, rounds: int) -> dict[str, list[Cost]]:
+    """What a change costs our layers, and Spark's views of the same rows. Raises UserError if their rows differ."""
+    meter = _Meter(shop.spark)
+    ours: list[Cost] = []
+    theirs: list[Cost] = []
+    with noted("copying the tables as plain ones"):
+        shop.copy_plain()
+    for number in range(rounds + 1):
+        version = 100 + number
+        shop.change(version)
+        shop.change_plain(version)
+        with noted(f"beside Spark's views, {number}"):
+            costs = meter.cost(shop.refresh), meter.cost(views.refresh)
+        if number or rounds == 1:  # the first warms up
+            ours.append(costs[0])
+            theirs.append(costs[1])
+    shop.check_views()
+    return {"ours": ours, "Spark's views": theirs}
+
+
 def _expecting(shop: Shop, rounds: int) -> dict[int, list[Cost]]:
     """What a layer without expectations costs, and with many, in turn, by their number."""
-    meter = _Meter()
+    meter = _Meter(shop.spark)
     runners = {each: shop.joined_alone(expectations=each) for each in (0, EXPECTATIONS)}
     costs: dict[int, list[Cost]] = {each: [] for each in runners}
     for number in range(rounds + 1):
@@ -229,7 +325,7 @@ def _expecting(shop: Shop, rounds: int) -> dict[int, list[Cost]]:
 
 def _measured(name: str, shop: Shop, rounds: int) -> tuple[list[Cost], list[Cost]]:
     """What full computations and increments of one size cost."""
-    meter = _Meter()
+    meter = _Meter(shop.spark)
     with noted(f"{name}: first refresh"):
         shop.refresh()
     increments, whole = [], []
@@ -248,31 +344,52 @@ def _measured(name: str, shop: Shop, rounds: int) -> tuple[list[Cost], list[Cost
 class _Meter:
     """Measures Spark's process and the workers below it."""
 
-    def __init__(self) -> None:
+    def __init__(self, spark: SparkSession) -> None:
         found = [each for each in psutil.Process().children(recursive=True) if each.name() == "java"]
         self._java = found[0]
+        self._context = spark.sparkContext
+        self._of_stages: dict[tuple[int, int], float] = {}
 
     def cost(self, step: Callable[[], object]) -> Cost:
         before, began = self._now(), time.monotonic()
         step()
         seconds, after = time.monotonic() - began, self._now()
-        return Cost(seconds, after[0] - before[0], after[1] - before[1])
+        return Cost(seconds, *(now - then for now, then in zip(after, before, strict=True)))
 
-    def _now(self) -> tuple[float, float]:
+    def _now(self) -> tuple[float, float, float]:
         cpu = size = 0.0
+        executors = self._cpu_of_stages()
         for each in [self._java, *self._java.children(recursive=True)]:
             try:
                 times, io = each.cpu_times(), each.io_counters()
             except psutil.NoSuchProcess:
                 continue
-            cpu += times.user + times.system + times.children_user + times.children_system
+            own = times.user + times.system + times.children_user + times.children_system
+            cpu += own
             size += io.read_chars + io.write_chars
-        return cpu, size
+            if each != self._java:
+                executors += own
+        return cpu, executors, size
+
+    def _cpu_of_stages(self) -> float:
+        """The CPU seconds of all tasks so far, without those of their Python workers."""
+        time.sleep(1)  # Spark counts them a little later
+        context: Any = self._context
+        no_quantiles, any_status = (
+            context._gateway.new_array(context._jvm.double, 0),
+            context._jvm.java.util.ArrayList(),
+        )
+        store = context._jsc.sc().statusStore()
+        stages = store.stageList(None, False, False, no_quantiles, any_status)
+        for number in range(stages.size()):
+            stage = stages.apply(number)
+            self._of_stages[stage.stageId(), stage.attemptId()] = stage.executorCpuTime() / 1e9
+        return sum(self._of_stages.values())
 
 
 @contextmanager
-def _spark() -> Iterator[SparkSession]:
-    """A session of Spark on a server of its own."""
+def _spark(further: Mapping[str, str]) -> Iterator[tuple[SparkSession, Path]]:
+    """A session of Spark on a server of its own, and their directory. `further`: more settings."""
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         home = Path(directory)
         with MetastoreServer(home / "data", "--log-level", "warning") as server:
@@ -285,12 +402,13 @@ def _spark() -> Iterator[SparkSession]:
                 "spark.ui.enabled": "false",
                 "spark.ui.showConsoleProgress": "false",
                 "spark.sql.session.timeZone": "UTC",
+                **further,
             }
             for key, value in settings.items():
                 builder = builder.config(key, value)
             spark = configure(builder, server.uri).getOrCreate()
             spark.sparkContext.setLogLevel("ERROR")
             try:
-                yield spark
+                yield spark, home
             finally:
                 spark.stop()

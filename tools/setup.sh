@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Makes the virtual environments and sees to Java. Usage: tools/setup.sh [--spark35] [--jdbc] [--logins] [--mariadb]
+# Makes the virtual environments and sees to Java. Usage: tools/setup.sh [--spark35] [--spark-connect] [--jdbc]
+#     [--logins] [--mariadb]
 #
 # .venv holds the server, its tests and PySpark 4, .venv-spark35 (with --spark35) PySpark 3.5 alone. Packages come from
 # the lock files, checked by their hashes. What Debian has to bring (venv, Java; with --jdbc Postgres' driver for Java,
 # which Hive's server needs in the benchmark) is installed by apt-get if we are root; otherwise one line says what to
 # install. A second run does nothing until a lock file changes.
+#
+# --spark-connect adds what spark-pipelines needs, which is beside our layers in a benchmark and a test.
 #
 # --logins adds what logins by Kerberos and LDAP need: libraries that pip compiles, and Debian's servers for the tests.
 # --mariadb brings MariaDB for the tests of its capture. Where these can't be had, one line says so, and those tests are
@@ -131,22 +134,28 @@ install_for_logins() (
     done
 )
 
+# key_of_addition NAME: what .venv/.setup-NAME says once the packages of requirements/NAME.lock are in .venv.
+key_of_addition() { cat requirements/build.lock "requirements/$1.lock" .venv/.setup | sha256sum; }
+
+is_added() { [ "$(cat ".venv/.setup-$1" 2>/dev/null)" = "$(key_of_addition "$1")" ]; }
+
+# add NAME: installs the packages of requirements/NAME.lock into .venv, beside what is there.
+add() {
+    .venv/bin/python -m pip --disable-pip-version-check --no-input install --quiet --require-hashes \
+        --no-build-isolation --no-deps -r "requirements/$1.lock" && key_of_addition "$1" >".venv/.setup-$1"
+}
+
 make_logins() {
-    local stamp=.venv/.setup-logins key
-    key=$(cat requirements/build.lock requirements/logins.lock .venv/.setup | sha256sum)
-    if [ "$(cat "$stamp" 2>/dev/null)" = "$key" ]; then return; fi
+    if is_added logins; then return; fi
     if ! install_for_logins; then
         say "without these packages, tests of logins by Kerberos and LDAP are skipped"
         return
     fi
     say "compiling the libraries of Kerberos and LDAP (a minute)"
-    if .venv/bin/python -m pip --disable-pip-version-check --no-input install --quiet --require-hashes \
-        --no-build-isolation --no-deps -r requirements/logins.lock; then
-        echo "$key" >"$stamp"
-    else
-        say "the libraries of Kerberos and LDAP can't be compiled: their tests are skipped"
-    fi
+    add logins || say "the libraries of Kerberos and LDAP can't be compiled: their tests are skipped"
 }
+
+make_spark_connect() { is_added spark-connect || add spark-connect; }
 
 make_mariadb() (
     PATH=$PATH:/usr/sbin
@@ -160,6 +169,7 @@ make_environment .venv requirements/dev.lock
 for option in "$@"; do
     case $option in
         --spark35) make_environment .venv-spark35 requirements/spark35.lock ;;
+        --spark-connect) make_spark_connect ;;
         --jdbc) make_driver ;;
         --logins) make_logins ;;
         --mariadb) make_mariadb || say "without MariaDB, tests of its capture are skipped" ;;

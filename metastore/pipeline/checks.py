@@ -1,6 +1,6 @@
-"""Expectations: conditions over the rows that a refresh computes, all counted in one pass."""
+"""Expectations: conditions over the rows that a refresh computes, counted while these are computed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sqlglot
@@ -12,7 +12,7 @@ from metastore.pipeline import determinism
 from metastore.pipeline.algebra import Filter, Operator, Project
 from metastore.pipeline.building import Built
 from metastore.pipeline.definitions import Expectation, Violation
-from metastore.pipeline.deltas import Deltas, select_from
+from metastore.pipeline.deltas import Deltas
 from metastore.pipeline.errors import BadQuery
 
 FAILED = "failed_expectations"
@@ -37,28 +37,54 @@ class Checks:
     """
 
     operator: Operator
-    columns: Mapping[str, Expectation]
+    columns: Mapping[str, Expectation] = field(default_factory=dict)
     holds: Mapping[str, exp.Expr] = field(default_factory=dict)
 
-    def counted(self, deltas: Deltas, *, whole: bool) -> str | None:
-        """The step that counts the computed rows that don't meet each; None without expectations.
+    def observe(self, deltas: Deltas, before: Mapping[str, int] | None, *, whole: bool) -> str | None:
+        """The step with the computed rows, beside which it is observed which expectations these don't meet.
 
-        The rows are kept, since the layer's are made of them, too. `whole`: all rows are computed.
+        None without expectations. It's called once all steps that read these rows are there. `before`: how many rows
+        didn't meet an expectation the last time, by its name. A count takes time for each row, also if it stays 0. So
+        those alone are counted which rows missed then, or all if that isn't known. Of others it's only observed whether
+        a row misses them; if one does, `uncounted` says that they are to be counted. `whole`: all rows are computed.
         """
         rows = deltas.rows_computed(self.operator, whole=whole) if self.columns else None
-        if rows is None:
-            return None
-        deltas.keep(rows)
-        missed = [
-            exp.alias_(exp.Count(this=exp.Case().when(_misses([number]), exp.Literal.number(1))), name)
-            for number, name in enumerate(self.columns)
-        ]
-        return deltas.add("expected", select_from(missed, rows))
+        if rows is not None:
+            missed = [
+                number
+                for number, each in enumerate(self.columns.values())
+                if before is None or before.get(each.name, 1)
+            ]
+            deltas.observe(rows, [*self._counts(missed), *self._any_misses()])
+        return rows
+
+    def uncounted(self, observed: Mapping[str, int]) -> list[exp.Alias]:
+        """The counts of those expectations that rows don't meet, and that weren't counted as this was observed."""
+        return self._counts(
+            number
+            for number, column in enumerate(self.columns)
+            if column not in observed and (observed[_any(number)] or 0) >> number % _BITS & 1
+        )
+
+    def _counts(self, numbers: Iterable[int]) -> list[exp.Alias]:
+        """How many rows don't meet some expectations, named as their columns."""
+        columns = [*self.columns]
+        ones = {columns[each]: exp.Case().when(_marks([each]), exp.Literal.number(1)) for each in numbers}
+        return [exp.Alias(this=exp.Count(this=one), alias=column) for column, one in ones.items()]
+
+    def _any_misses(self) -> list[exp.Alias]:
+        """The expectations that some row doesn't meet, as bits; NULL without rows."""
+        marks = {_any(number): exp.column(_mark(number)) for number in range(len(self.columns))}
+        return [exp.Alias(this=exp.BitwiseOrAgg(this=bits), alias=name) for name, bits in marks.items()]
+
+    def named(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """By the expectations' names, how many rows don't meet them. `counts`: by the column."""
+        return {each.name: counts.get(column, 0) for column, each in self.columns.items()}
 
     def raise_for(self, layer: str, counts: Mapping[str, int]) -> None:
         """Raises ExpectationFailed if rows don't meet an expectation that fails. `counts`: by the column."""
         for column, each in self.columns.items():
-            if each.violation is Violation.FAIL and counts[column]:
+            if each.violation is Violation.FAIL and counts.get(column):
                 raise ExpectationFailed(
                     f"{layer}: {counts[column]:,} rows don't meet {each.name} ({each.condition}): nothing is written"
                 )
@@ -67,15 +93,16 @@ class Checks:
 def checked(built: Built, expectations: Sequence[Expectation]) -> tuple[Built, Checks]:
     """A query without the rows that its table leaves out, and its checks. Raises BadQuery."""
     if not expectations:
-        return built, Checks(built.operator, {})
-    marked, columns = _marked(built, expectations)
+        return built, Checks(built.operator)
+    marked = _marked(built, expectations)
     left_out = [number for number, each in enumerate(expectations) if each.violation in _LEFT_OUT]
     operator: Operator = marked
     if left_out:
-        condition = exp.not_(_misses(left_out))
+        condition = exp.not_(_marks(left_out))
         operator = Filter(marked.columns, marked.key, marked, condition, non_null=marked.non_null)
     names = {name: name for name, _ in built.outputs}
     holds = {each.name: _condition(each, names) for each in expectations if each.violation is Violation.HOLD}
+    columns = {f"expected_{number}_": each for number, each in enumerate(expectations)}
     return Built(operator, built.outputs), Checks(marked, columns, holds)
 
 
@@ -86,12 +113,12 @@ def rejected(built: Built, expectations: Sequence[Expectation]) -> tuple[Built, 
     """
     if FAILED in dict(built.outputs):
         raise BadQuery(f"the query has a column {FAILED}, which is that of its quarantine: give it another name")
-    marked, _ = _marked(built, expectations)
+    marked = _marked(built, expectations)
     kept_apart = [number for number, each in enumerate(expectations) if each.violation is Violation.QUARANTINE]
-    wrong = Filter(marked.columns, marked.key, marked, _misses(kept_apart), non_null=marked.non_null)
+    wrong = Filter(marked.columns, marked.key, marked, _marks(kept_apart), non_null=marked.non_null)
     empty = exp.Literal.string("")
     names = [
-        exp.Case().when(_misses([number]), exp.Literal.string(f",{each.name}")).else_(empty.copy())
+        exp.Case().when(_marks([number]), exp.Literal.string(f",{each.name}")).else_(empty.copy())
         for number, each in enumerate(expectations)
     ]
     listed = exp.Concat(expressions=[empty, *names], coalesce=False)
@@ -100,13 +127,13 @@ def rejected(built: Built, expectations: Sequence[Expectation]) -> tuple[Built, 
     expressions[FAILED] = failed
     known = wrong.non_null | {FAILED}
     operator = Project(tuple(expressions), wrong.key, wrong, expressions, non_null=known)
-    return Built(operator, (*built.outputs, (FAILED, FAILED))), Checks(operator, {})
+    return Built(operator, (*built.outputs, (FAILED, FAILED))), Checks(operator)
 
 
-def _marked(built: Built, expectations: Sequence[Expectation]) -> tuple[Project, Mapping[str, Expectation]]:
+def _marked(built: Built, expectations: Sequence[Expectation]) -> Project:
     """A query with columns of bits that say which expectations a row doesn't meet. Raises BadQuery.
 
-    Bits, since these rows are kept to be counted: a column for each expectation would make them several times as wide.
+    Bits, since a column for each expectation would make these rows several times as wide.
     """
     names = [each.name for each in expectations]
     if twice := [name for name in names if names.count(name) > 1]:
@@ -117,19 +144,18 @@ def _marked(built: Built, expectations: Sequence[Expectation]) -> tuple[Project,
     for number, each in enumerate(expectations):
         met = exp.Coalesce(this=_condition(each, outputs), expressions=[exp.false()])
         bit = exp.Case().when(met, exp.Literal.number(0)).else_(exp.Literal.number(1 << number % _BITS))
-        column = _column_of(number)
+        column = _mark(number)
         bits[column] = exp.Add(this=bits.get(column) or exp.cast(exp.Literal.number(0), "bigint"), expression=bit)
     inner = built.operator
     made = {**expressions, **bits}
-    marked = Project(tuple(made), inner.key, inner, made, non_null=inner.non_null | frozenset(bits))
-    return marked, {f"expected_{number}_": each for number, each in enumerate(expectations)}
+    return Project(tuple(made), inner.key, inner, made, non_null=inner.non_null | frozenset(bits))
 
 
-def _misses(numbers: Sequence[int]) -> exp.Expr:
-    """Whether a row doesn't meet one of some expectations, by their numbers."""
+def _marks(numbers: Sequence[int]) -> exp.Expr:
+    """Whether a marked row doesn't meet one of some expectations, by their numbers."""
     masks: dict[str, int] = {}
     for number in numbers:
-        masks[_column_of(number)] = masks.get(_column_of(number), 0) | 1 << number % _BITS
+        masks[_mark(number)] = masks.get(_mark(number), 0) | 1 << number % _BITS
     return exp.or_(
         *(
             exp.NEQ(
@@ -141,8 +167,14 @@ def _misses(numbers: Sequence[int]) -> exp.Expr:
     )
 
 
-def _column_of(number: int) -> str:
+def _mark(number: int) -> str:
+    """The column of marked rows that has an expectation's bit."""
     return f"missed_{number // _BITS}_"
+
+
+def _any(number: int) -> str:
+    """The aggregate of bits that has an expectation's."""
+    return f"any_{number // _BITS}_"
 
 
 def _condition(expectation: Expectation, outputs: Mapping[str, str]) -> exp.Expr:

@@ -63,7 +63,8 @@ class Step(NamedTuple):
     """A named query over steps before it and over relations of tables. `keep`: it is read several times.
 
     `restriction` lets who runs it read less of a table; the query says the same. `over`: the relation of which this has
-    the columns, with other rows for some: where less of this is read, less of that is.
+    the columns, with other rows for some: where less of this is read, less of that is. `observed`: aggregates over all
+    of its rows, with names, that are wanted beside them.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Step(NamedTuple):
     keep: bool
     restriction: Restriction | None = None
     over: str | None = None
+    observed: tuple[exp.Alias, ...] = ()
 
 
 class Relations(NamedTuple):
@@ -161,9 +163,13 @@ class Deltas:
         """The step with the rows of an operator that a refresh computes: all of them, or those that may be new."""
         return self.rows(operator, Side.AFTER) if whole else self.delta(operator, Side.AFTER)
 
-    def keep(self, name: str) -> None:
-        """Has the result of a step be kept, since it is read several times."""
-        self.steps = [each._replace(keep=True) if each.name == name else each for each in self.steps]
+    def observe(self, name: str, aggregates: Sequence[exp.Alias]) -> None:
+        """Has aggregates be computed beside a step's rows. If several steps read these, they are kept."""
+        readers = [table for each in self.steps for table in each.query.find_all(exp.Table) if table.name == name]
+        self.steps = [
+            each._replace(keep=each.keep or len(readers) > 1, observed=tuple(aggregates)) if each.name == name else each
+            for each in self.steps
+        ]
 
     # --- the rows of one state --------------------------------------------------------------------------------
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from sqlglot import exp
+
 from metastore.client.keyed_writes import Action
 from metastore.client.lake import LakeTable
 from metastore.client.lake_types import Schema
@@ -44,6 +46,15 @@ class Engine(Analyser, Protocol):
 
     def counted(self, changes: str) -> Mapping[str, int]:
         """The number of rows of a relation of changes, by their `_change_type`."""
+
+    def observed(self, step: str) -> Mapping[str, int]:
+        """The aggregates over the rows of a step that it says are observed, by their names.
+
+        It's called once a step that is kept has read all of these rows.
+        """
+
+    def aggregated(self, relation: str, aggregates: Sequence[exp.Alias]) -> Mapping[str, int]:
+        """Aggregates over the rows of a relation, by their names. The rows are computed for them."""
 
     def values(self, relation: str) -> Mapping[str, int]:
         """The one row of a relation."""

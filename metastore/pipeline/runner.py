@@ -232,20 +232,27 @@ class _Refresh:
         deltas = Deltas(relations, changed, f"_{plain(made.name)}")
         whole = why is not None or (made.kind == "full" and bool(changed))
         step = recomputed(made.layer, deltas, stored) if whole else refresh(made.layer, deltas, stored)
-        counting = None if step is None else made.checks.counted(deltas, whole=whole)
+        last = None if state.record is None else state.record.expected
+        observed = None if step is None else made.checks.observe(deltas, last, whole=whole)
         if made.checks.holds or any(made.name in each.layer.sources for each in self._layers):
             self._relations[made.name] = relations_after(made.layer, deltas, stored, step)
         self._sources.run(deltas.steps)
         counts = {} if step is None else named_counts(self._engine.counted(step))
-        missed = {} if counting is None else self._engine.values(counting)
+        missed = {} if observed is None else self._missed(made, observed)
         made.checks.raise_for(made.name, missed)
-        expected = {made.checks.columns[column].name: count for column, count in missed.items()}
+        expected = {} if observed is None else made.checks.named(missed)
         how = "full" if whole else "replay" if made.name in self._replay else made.kind
         self._commit(made, state, how, step if counts else None, counts, expected)
         self._hold(made, deltas, step if counts else None)
         if counts:
             self._changed.add(made.name)
         return LayerResult(made.name, how, why or (made.reasons[0] if whole else None), counts, expected)
+
+    def _missed(self, made: Compiled, step: str) -> Mapping[str, int]:
+        """How many of the computed rows don't meet an expectation, by its column; none where it isn't there."""
+        observed = self._engine.observed(step)
+        further = made.checks.uncounted(observed)
+        return {**observed, **(self._engine.aggregated(step, further) if further else {})}
 
     def _hold(self, made: Compiled, deltas: Deltas, changes: str | None) -> None:
         """Finds out which partitions an expectation keeps back: of those that change, or weren't ready."""

@@ -52,6 +52,8 @@ def deliver_all(engine: Engine, layers: Iterable[Compiled], lakes: Mapping[str, 
 
 def _deliver(engine: Engine, made: Compiled, sink: Sink, lake: LakeTable) -> int:
     count, done = 0, _delivered(lake)
+    if DELIVERED not in lake.schema().properties:  # somebody has unset it, and what isn't there can't be expected
+        _note(lake, done, {})
     for position in _after(lake, done):
         try:
             engine.deliver(sink, lake, position, [*made.layer.outputs])
@@ -86,14 +88,18 @@ def _delivered(lake: LakeTable) -> int:
 
 def _record_delivery(lake: LakeTable, before: int, position: int) -> bool:
     """Keeps in a table up to where it is delivered; False if somebody else has changed that meanwhile."""
-    database, _, name = lake.name.partition(".")
-    altered = lake.describe()
-    altered.parameters = {**(altered.parameters or {}), DELIVERED: str(position)}
-    expected = EnvironmentContext({"expected_parameter_key": DELIVERED, "expected_parameter_value": str(before)})
     try:
-        lake.client.call(lambda thrift: thrift.alter_table_with_environment_context(database, name, altered, expected))
+        _note(lake, position, {"expected_parameter_key": DELIVERED, "expected_parameter_value": str(before)})
     except MetaException:
         if _delivered(lake) == before:
             raise
         return False
     return True
+
+
+def _note(lake: LakeTable, position: int, expected: Mapping[str, str]) -> None:
+    database, _, name = lake.name.partition(".")
+    altered = lake.describe()
+    altered.parameters = {**(altered.parameters or {}), DELIVERED: str(position)}
+    context = EnvironmentContext(dict(expected))
+    lake.client.call(lambda thrift: thrift.alter_table_with_environment_context(database, name, altered, context))

@@ -59,6 +59,8 @@ class SparkEngine:
                 self._spark.conf.set(key, value)
         self._views: set[str] = set()
         self._changes: dict[_Range, DataFrame] = {}
+        self._aggregates: dict[str, tuple[exp.Alias, ...]] = {}
+        self._metrics: dict[str, Mapping[str, int]] = {}
 
     # --- the analyser -----------------------------------------------------------------------------------------
 
@@ -153,7 +155,22 @@ class SparkEngine:
         """Makes the results of steps relations. Those that aren't kept are computed where they are read."""
         for each in steps:
             rows = self._spark.sql(each.query.sql("spark"))
+            if each.observed:
+                self._aggregates[each.name] = each.observed
+                rows = rows.observe(each.name, *(sf.expr(one.sql("spark")) for one in each.observed))
             self._bind(each.name, self._keep(rows) if each.keep else rows)
+
+    def observed(self, step: str) -> Mapping[str, int]:
+        """The aggregates over the rows of a step that it says are observed, by their names."""
+        if step in self._metrics:
+            return self._metrics[step]
+        # Spark's planner left the step out, for instance because it can't have rows.
+        return self.aggregated(step, self._aggregates[step])
+
+    def aggregated(self, relation: str, aggregates: Sequence[exp.Alias]) -> Mapping[str, int]:
+        """Aggregates over the rows of a relation, by their names. The rows are computed for them."""
+        rows = self._spark.table(relation)
+        return rows.agg(*(sf.expr(each.sql("spark")) for each in aggregates)).collect()[0].asDict()
 
     def counted(self, changes: str) -> Mapping[str, int]:
         """The number of rows of a relation of changes, by their `_change_type`."""
@@ -204,18 +221,35 @@ class SparkEngine:
         rows.createOrReplaceTempView(name)
         self._views.add(name)
 
-    @staticmethod
-    def _keep(rows: DataFrame) -> DataFrame:
+    def _keep(self, rows: DataFrame) -> DataFrame:
         """The same rows, computed now.
 
         A checkpoint, since plans over kept rows then begin there. Plans over cached ones contain the plans of these,
         and theirs, and grow without bound. Executors that are lost make the refresh fail, which is begun again.
         """
-        return rows.localCheckpoint(eager=True)
+        kept = rows.localCheckpoint(eager=True)
+        self._metrics |= _metrics_of(rows)
+        return kept
 
 
 def _lower(rows: DataFrame) -> DataFrame:
     return rows.toDF(*(name.lower() for name in rows.columns))
+
+
+def _metrics_of(rows: DataFrame) -> dict[str, dict[str, int]]:
+    """What Spark has observed while it computed rows, by the name of the observation.
+
+    An `Observation` says the same. It waits for ever if the planner left it out.
+    """
+    execution: Any = rows._jdf.queryExecution()
+    found = execution.observedMetrics().iterator()
+    metrics = {}
+    while found.hasNext():
+        named = found.next()
+        row = named._2()
+        names = row.schema().fieldNames()
+        metrics[named._1()] = {name: row.get(number) for number, name in enumerate(names)}
+    return metrics
 
 
 def _types(schema: StructType) -> dict[str, str]:

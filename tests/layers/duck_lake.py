@@ -36,6 +36,7 @@ class DuckEngine:
     def __init__(self, client: LakeClient) -> None:
         self._client = client
         self._connection = duckdb.connect(config={"threads": 1})
+        self._observed: dict[str, tuple[exp.Alias, ...]] = {}
 
     def declare(self, relation: str, types: Mapping[str, str]) -> None:
         columns = ", ".join(f'"{name}" {_DUCKS.get(kind, kind)}' for name, kind in types.items())
@@ -90,6 +91,7 @@ class DuckEngine:
 
     def run(self, steps: Sequence[Step]) -> None:
         for each in steps:
+            self._observed[each.name] = each.observed
             kind = "TABLE" if each.keep else "VIEW"
             text = each.query.sql("duckdb")
             try:
@@ -97,11 +99,20 @@ class DuckEngine:
             except duckdb.Error as error:
                 raise BadQuery(f"{error} in {text}") from None
 
+    def observed(self, step: str) -> Mapping[str, int]:
+        return self.aggregated(step, self._observed[step])
+
+    def aggregated(self, relation: str, aggregates: Sequence[exp.Alias]) -> Mapping[str, int]:
+        return self._one_row(exp.select(*aggregates).from_(relation).sql("duckdb"))
+
     def counted(self, changes: str) -> Mapping[str, int]:
         return dict(self._connection.execute(f"SELECT {CHANGE_TYPE}, count(*) FROM {changes} GROUP BY 1").fetchall())
 
     def values(self, relation: str) -> Mapping[str, int]:
-        found = self._connection.execute(f"FROM {relation}")
+        return self._one_row(f"FROM {relation}")
+
+    def _one_row(self, query: str) -> Mapping[str, int]:
+        found = self._connection.execute(query)
         assert found.description is not None
         [row] = found.fetchall()
         return dict(zip((each[0] for each in found.description), row, strict=True))

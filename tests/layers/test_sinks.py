@@ -166,10 +166,24 @@ def test_a_note_that_is_no_position(shop: Shop) -> None:
         sinks.runner().refresh()
 
 
-def set_delivered(client: LakeClient, table: Any, value: str) -> None:
+def test_without_a_note_all_is_delivered_again(shop: Shop) -> None:
+    sinks = Sinks(shop, "mail")
+    shop.order((1, 1, 9, "d1"))
+    sinks.runner().refresh()
+    table = sinks.table("mail")
+    set_delivered(shop.client, table, None)
+    shop.order((2, 1, 9, "d1"))
+    sinks.runner().refresh()
+    assert rows_got(sinks, "mail") == [[[1, 9]], [[1, 9]], [[2, 9]]]
+    assert undelivered(table) == []
+
+
+def set_delivered(client: LakeClient, table: Any, value: str | None) -> None:
     database, _, name = table.name.partition(".")
     altered = table.describe()
-    altered.parameters[DELIVERED] = value
+    altered.parameters.pop(DELIVERED)
+    if value is not None:
+        altered.parameters[DELIVERED] = value
     client.call(
         lambda thrift: thrift.alter_table_with_environment_context(database, name, altered, EnvironmentContext({}))
     )

@@ -176,6 +176,7 @@ def to_numbered():
 @dp.materialized_view
 @dp.expect_or_drop("renamed", "name <> 'a'")
 @dp.expect("placed", "city IS NOT NULL")
+@dp.expect("early", "id < 4")
 def checked():
     return spark.table("customers")
 """
@@ -188,9 +189,9 @@ def test_sinks_and_expectations_on_spark(spark: SparkSession, database: str, tmp
     file.write_text(DEFINED.format(directory=tmp_path))
     code = SINKS.format(file=str(file), database=database)
     archive, numbered = f"{database}.archive", f"{database}.numbered"
-    assert layers.run(code) == [{archive: 1, numbered: 1}, {"checked": {"renamed": 2, "placed": 1}}]
+    assert layers.run(code) == [{archive: 1, numbered: 1}, {"checked": {"renamed": 2, "placed": 1, "early": 0}}]
     layers.write("customers", "VALUES (3, 'a', 'Rome'), (4, 'd', 'Oslo') AS t(id, name, city)")
-    assert layers.run(code) == [{archive: 1, numbered: 1}, {"checked": {"renamed": 1, "placed": 0}}]
+    assert layers.run(code) == [{archive: 1, numbered: 1}, {"checked": {"renamed": 1, "placed": 0, "early": 1}}]
     assert layers.run(code) == [{archive: 0, numbered: 0}, {}]
     assert [row[0] for row in layers.rows("checked")] == [2, 4]
     files = sorted((tmp_path / "archive").glob("*.json"))
