@@ -1,9 +1,10 @@
 """Layers of tables: an increment beside the full computation, with ten times the history, and beside Spark's views."""
 
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -342,34 +343,50 @@ def _measured(name: str, shop: Shop, rounds: int) -> tuple[list[Cost], list[Cost
 
 
 class _Meter:
-    """Measures Spark's process and the workers below it."""
+    """Measures Spark's process and the workers below it, those among them that end meanwhile, too."""
 
     def __init__(self, spark: SparkSession) -> None:
         found = [each for each in psutil.Process().children(recursive=True) if each.name() == "java"]
         self._java = found[0]
         self._context = spark.sparkContext
         self._of_stages: dict[tuple[int, int], float] = {}
+        self._of_processes: dict[psutil.Process, tuple[float, float]] = {}
 
     def cost(self, step: Callable[[], object]) -> Cost:
         before, began = self._now(), time.monotonic()
-        step()
+        with self._watching():
+            step()
         seconds, after = time.monotonic() - began, self._now()
         return Cost(seconds, *(now - then for now, then in zip(after, before, strict=True)))
 
     def _now(self) -> tuple[float, float, float]:
-        cpu = size = 0.0
-        executors = self._cpu_of_stages()
+        stages = self._cpu_of_stages()
+        self._look()
+        cpu, size = (sum(each) for each in zip(*self._of_processes.values(), strict=True))
+        return cpu, stages + cpu - self._of_processes[self._java][0], size
+
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        """Looks again and again: what a process has used is gone once it ends."""
+        over = threading.Event()
+
+        def watch() -> None:
+            while not over.wait(0.2):
+                self._look()
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def _look(self) -> None:
         for each in [self._java, *self._java.children(recursive=True)]:
-            try:
+            with suppress(psutil.NoSuchProcess):
                 times, io = each.cpu_times(), each.io_counters()
-            except psutil.NoSuchProcess:
-                continue
-            own = times.user + times.system + times.children_user + times.children_system
-            cpu += own
-            size += io.read_chars + io.write_chars
-            if each != self._java:
-                executors += own
-        return cpu, executors, size
+                self._of_processes[each] = times.user + times.system, float(io.read_chars + io.write_chars)
 
     def _cpu_of_stages(self) -> float:
         """The CPU seconds of all tasks so far, without those of their Python workers."""
