@@ -13,6 +13,9 @@ from pyspark.sql.types import StructField, StructType
 
 _TASKS_PER_CORE = 4
 
+_BYTES_OF_TASK = 16 << 20
+"""What a task reads at least, where there are enough for all cores: to begin one takes some 25 ms."""
+
 _ARCHIVES = ("pyspark", "py4j", "spark-core")
 """What the names of the archives begin with that Spark puts on the path of its workers."""
 
@@ -51,9 +54,16 @@ def over_texts(
     texts: Sequence[str],
     function: Callable[[str], Iterator[pa.RecordBatch]],
     schema: StructType,
+    *,
+    size: int | None = None,
 ) -> DataFrame:
-    """What a function makes of each of some texts, a few of them per task."""
-    count = max(1, min(len(texts), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
+    """What a function makes of each of some texts, a few of them per task.
+
+    `size`: how many bytes it reads for all of them, if that is known. For little there are no more tasks than cores.
+    """
+    cores = spark.sparkContext.defaultParallelism
+    most = _TASKS_PER_CORE * cores
+    count = max(1, min(len(texts), most if size is None else max(cores, min(most, size // _BYTES_OF_TASK))))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -63,7 +63,8 @@ def snapshot_rows(
     if not dirty:
         return rows
     tasks = [_task(bucket.partition, {"files": found}) for bucket, found in dirty.items()]
-    merged = _in_tasks(spark, tasks, columns, StructType(), _merging(layout))
+    size = sum(each.size for found in dirty.values() for each in found)
+    merged = _in_tasks(spark, tasks, size, columns, StructType(), _merging(layout))
     return rows.unionByName(merged) if clean else merged
 
 
@@ -82,7 +83,8 @@ def change_rows(
         for bucket, each in found.buckets.items()
     ]
     read = _comparing([(found.layout, found.commits) for found in ranges])
-    return _in_tasks(spark, tasks, columns_of(spark, schema), StructType(MARKS), read)
+    size = sum(file.size for found in ranges for each in found.buckets.values() for some in each for file in some)
+    return _in_tasks(spark, tasks, size, columns_of(spark, schema), StructType(MARKS), read)
 
 
 def latest_of(changes: DataFrame) -> DataFrame:
@@ -131,11 +133,15 @@ _Read: TypeAlias = Callable[[Mapping[str, Sequence[DataFile]], int], pa.Table]
 def _in_tasks(
     spark: SparkSession,
     tasks: Sequence[str],
+    size: int,
     columns: LakeColumns,
     marks: StructType,
     read: _Read,
 ) -> DataFrame:
-    """The rows that `read` makes of each task's files: the data columns, those of the partition, then `marks`."""
+    """The rows that `read` makes of each task's files: the data columns, those of the partition, then `marks`.
+
+    `size`: the bytes of all of these files.
+    """
     names = [key.name.lower() for key in columns.keys]
     places = [StructField(f"{_PLACE}{number}", StringType()) for number in range(len(names))]
     whole = StructType([*columns.data, *marks, *places])
@@ -148,7 +154,7 @@ def _in_tasks(
             rows = rows.append_column("", pa.repeat(pa.scalar(known, pa.string()), rows.num_rows))
         yield from rows.rename_columns(whole.names).to_batches()
 
-    found = over_texts(spark, tasks, run, whole)
+    found = over_texts(spark, tasks, run, whole, size=size)
     return found.select(
         *(sf.col(quoted(each.name)) for each in columns.data),
         *(
