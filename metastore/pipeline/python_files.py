@@ -1,9 +1,9 @@
 """Reads definitions from Python files that use the names of `pyspark.pipelines`.
 
 A file gets what it needs in two ways: `from pyspark import pipelines as dp` and `from metastore import pipeline as dp`.
-Its queries are text: a function returns `spark.sql("…")`, `spark.table("…")` or `spark.readStream.table("…")`, and the
-text is recorded. Nothing
-is computed while a file is read.
+Its session is `spark`, or what `SparkSession.active()` returns. Its queries are text: a function returns
+`spark.sql("…")`, `spark.table("…")` or `spark.readStream.table("…")`, and the text is recorded. Nothing is computed
+while a file is read.
 """
 
 import runpy
@@ -87,8 +87,8 @@ def read(path: Path, shown: Path, into: Definitions) -> None:
     """Adds what a file defines. `shown` is its path for messages. Raises BadDefinition."""
     token = _reading.set(_File(path.resolve(), shown, into))
     try:
-        with _in_place_of_sparks():
-            runpy.run_path(str(path), init_globals={"spark": Recorder()})
+        with _in_place_of_sparks(), _as_active_session(Recorder(), path) as spark:
+            runpy.run_path(str(path), init_globals={"spark": spark})
     except BadDefinition:
         raise
     except SyntaxError as error:
@@ -347,6 +347,25 @@ def _in_place_of_sparks() -> Iterator[None]:
             package.__dict__.pop("pipelines", None)
             if attribute is not None:
                 package.__dict__["pipelines"] = attribute
+
+
+@contextmanager
+def _as_active_session(recorder: Recorder, path: Path) -> Iterator[Recorder]:
+    """Has Spark's class return a recorder for the active session, if a file names that class."""
+    if b"SparkSession" not in path.read_bytes():  # to import Spark takes a while
+        yield recorder
+        return
+    from pyspark.sql import SparkSession
+
+    names = ("active", "getActiveSession")
+    before = {name: SparkSession.__dict__[name] for name in names}
+    for name in names:
+        setattr(SparkSession, name, staticmethod(lambda: recorder))
+    try:
+        yield recorder
+    finally:
+        for name, method in before.items():
+            setattr(SparkSession, name, method)
 
 
 def _file() -> _File:

@@ -32,6 +32,9 @@ CREATE TEMPORARY VIEW large AS SELECT * FROM orders WHERE amount > 10;
 """
 PYTHON = """
 from pyspark import pipelines as dp
+from pyspark.sql import SparkSession
+
+spark = SparkSession.active()
 
 @dp.materialized_view(name="dws.cities", comment="of large orders")
 def cities():

@@ -269,6 +269,15 @@ def test_sparks_own_module_is_there_again(tmp_path: Path) -> None:
     assert again is pipelines
 
 
+def test_the_active_session_is_that_of_definitions(tmp_path: Path) -> None:
+    """As Spark's guide has it; Spark's own class is as before afterwards."""
+    session = pytest.importorskip("pyspark.sql").SparkSession
+    text = PYTHON.replace("details", "x").replace("return spark", "return SparkSession.active()")
+    found = graph(tmp_path, b__py=f"from pyspark.sql import SparkSession\n{text}")
+    assert [each.name for each in found.nodes] == ["dws.revenue", "shop.everything"]
+    assert session.getActiveSession() is None
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
