@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,6 +15,7 @@ from pyspark.sql import functions as sf
 from bench.figures import Figure, Report, readable
 from bench.options import Options
 from bench.progress import noted
+from bench.spark_stages import stages
 from bench.spark_views import SparkViews, connect_settings
 from metastore.errors import UserError
 from metastore.pipeline.definitions import Definitions, Expectation, Project, View, Violation
@@ -348,7 +348,7 @@ class _Meter:
     def __init__(self, spark: SparkSession) -> None:
         found = [each for each in psutil.Process().children(recursive=True) if each.name() == "java"]
         self._java = found[0]
-        self._context = spark.sparkContext
+        self._spark = spark
         self._of_stages: dict[tuple[int, int], float] = {}
         self._of_processes: dict[psutil.Process, tuple[float, float]] = {}
 
@@ -391,15 +391,7 @@ class _Meter:
     def _cpu_of_stages(self) -> float:
         """The CPU seconds of all tasks so far, without those of their Python workers."""
         time.sleep(1)  # Spark counts them a little later
-        context: Any = self._context
-        no_quantiles, any_status = (
-            context._gateway.new_array(context._jvm.double, 0),
-            context._jvm.java.util.ArrayList(),
-        )
-        store = context._jsc.sc().statusStore()
-        stages = store.stageList(None, False, False, no_quantiles, any_status)
-        for number in range(stages.size()):
-            stage = stages.apply(number)
+        for stage in stages(self._spark):
             self._of_stages[stage.stageId(), stage.attemptId()] = stage.executorCpuTime() / 1e9
         return sum(self._of_stages.values())
 

@@ -2,10 +2,10 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bench.spark_stages import stages
 from metastore.spark import configure
 
 SETTINGS = {
@@ -35,11 +35,4 @@ def start(uri: str, hudi: str, scratch: Path) -> SparkSession:
 
 def result_bytes(spark: SparkSession) -> int:
     """What tasks have sent to the driver so far, with their metrics; of the last thousand stages."""
-    context: Any = spark.sparkContext
-    jvm = context._jvm
-    stages = (
-        context._jsc.sc()
-        .statusStore()
-        .stageList(None, False, False, context._gateway.new_array(jvm.double, 0), jvm.java.util.ArrayList())
-    )
-    return sum(stages.apply(number).resultSize() for number in range(stages.size()))
+    return sum(int(stage.resultSize()) for stage in stages(spark))

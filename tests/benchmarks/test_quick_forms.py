@@ -58,7 +58,8 @@ def test_lake(tmp_path: Path) -> None:
 
 def test_pipeline(tmp_path: Path) -> None:
     sections = run("pipeline", tmp_path)
-    assert len(sections["All of the layers, and an increment"]["figures"]) == 6
+    assert len(sections["All of the layers, and an increment"]["figures"]) == 8
+    assert len(sections["Beside Spark's own materialised views"]["figures"]) == 8
     assert len(sections["50 expectations"]["figures"]) == 4
 
 
