@@ -22,7 +22,7 @@ from metastore.formats.keyed_table import (
 from metastore.keyed.engines import merging
 from metastore.keyed.errors import UnfitRows
 from metastore.keyed.merging import apply_in_order, deleted_rows, live_rows
-from metastore.keyed.versions import Versions, key_codes, order_of
+from metastore.keyed.versions import Versions, as_mask, key_codes, order_of
 
 
 def log_records(table: KeyedTable, rows: pa.Table, instant: str) -> pa.Table:
@@ -53,10 +53,11 @@ def _deletes_checked(table: KeyedTable, rows: pa.Table) -> pa.Table:
         also = f" or {REMOVE_ON_DELETE}=true" if table.engine is MergeEngine.PARTIAL_UPDATE else ""
         raise UnfitRows(f"the merge engine {table.engine} takes no deletes: set {IGNORE_DELETE}=true{also}")
     kept = {*table.key, *table.sequence, DELETED}
+    # No if_else: in pyarrow 19 it reads past the texts of a column that is a slice, and answers other texts.
+    live = pa.array(np.arange(rows.num_rows), mask=as_mask(deleted))
     for index, field in enumerate(rows.schema):
         if field.name not in kept:
-            values = pc.if_else(deleted, pa.scalar(None, field.type), rows.column(index))
-            rows = rows.set_column(index, field, values)
+            rows = rows.set_column(index, field, rows.column(index).take(live))
     return rows
 
 

@@ -4,7 +4,7 @@ import copy
 import itertools
 import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -17,6 +17,8 @@ from metastore.formats.keyed_table import DELETED, ChangelogProducer, KeyedTable
 from metastore.keyed.changes import CHANGE_TYPE
 from tests.keyed.model import Key, Model, Record, key_of, rows_by_key
 from tests.support import builders
+
+Operation = Literal["upsert", "merge", "delete"]
 
 _NUMBERS = itertools.count(1)
 
@@ -76,11 +78,11 @@ class History:
                 self.plans.append(planned.instant)
         elif choice < 0.88:
             if self.plans:
-                run_compaction(self.lake, self.plans.pop(self.random.randrange(len(self.plans))).timestamp)
+                self.run_plan(self.plans.pop(self.random.randrange(len(self.plans))))
         elif choice < 0.94:
             self.roll_back()
         elif not self.table.families:
-            publish(self.lake)
+            self.publish()
         position = self.lake.position().position
         if position not in self.models:
             self.models[position] = before
@@ -95,7 +97,7 @@ class History:
         instant = _next(self.lake)
         if upserts:
             self.model.apply([{**each, DELETED: False} for each in batch], instant)
-            self.lake.upsert(rows_of(batch))
+            self.put("upsert", rows_of(batch))
         else:
             self.model.apply(batch, instant)
             kinds = [
@@ -104,7 +106,23 @@ class History:
             before = [self.record(key) for key in self.some_keys()]  # pre-images, which are skipped
             rows = rows_of([*batch, *before])
             marks = pa.array([*kinds, *["update_preimage"] * len(before)], pa.string())
-            self.lake.merge(rows.append_column(CHANGE_TYPE, marks))
+            self.put("merge", rows.append_column(CHANGE_TYPE, marks))
+
+    def put(self, operation: Operation, rows: pa.Table) -> None:
+        """Writes rows. A history with another writer or another reader overrides this, or what follows."""
+        getattr(self.lake, operation)(rows)
+
+    def run_plan(self, plan: Instant) -> None:
+        run_compaction(self.lake, plan.timestamp)
+
+    def publish(self) -> None:
+        publish(self.lake)
+
+    def rows_at(self, position: int) -> pa.Table:
+        return self.lake.scan(as_of=position).to_arrow()
+
+    def changes(self, first: int, last: int, *, of_each_commit: bool = False) -> pa.Table:
+        return self.lake.changes(first, last).to_arrow(of_each_commit=of_each_commit)
 
     def write_with_images(self, batch: list[Record]) -> None:
         """Merges a batch whose rows come with what was there. Deletes of keys without a row are left out."""
@@ -119,7 +137,7 @@ class History:
                 kinds.append("insert" if old is None else "update_postimage")
         self.model.apply(batch, _next(self.lake))
         if rows:
-            self.lake.merge(rows_of(rows).append_column(CHANGE_TYPE, pa.array(kinds, pa.string())))
+            self.put("merge", rows_of(rows).append_column(CHANGE_TYPE, pa.array(kinds, pa.string())))
 
     def delete(self) -> None:
         if self.table.changelog_producer is ChangelogProducer.INPUT:
@@ -130,7 +148,7 @@ class History:
         named = ["id"] if self.table.is_table_wide else ["id", "part"]
         keys = [dict(zip(named, key, strict=False)) for key in self.some_keys()]
         self.model.apply([{**dict.fromkeys(NAMES), **key, DELETED: True} for key in keys], _next(self.lake))
-        self.lake.delete(pa.Table.from_pylist(keys, schema=pa.schema([SCHEMA.field(name) for name in named])))
+        self.put("delete", pa.Table.from_pylist(keys, schema=pa.schema([SCHEMA.field(name) for name in named])))
 
     def update_columns(self) -> None:
         """Sets some columns of one family or of several, of rows that are there and of others."""
@@ -178,15 +196,13 @@ class History:
         """At every position the rows are the model's, and changes turn the rows of one into those of another."""
         positions = sorted(self.states)
         for position in positions[1:]:
-            assert (
-                rows_by_key(self.table, self.lake.scan(as_of=position).to_arrow().select(NAMES))
-                == self.states[position]
-            )
+            found = rows_by_key(self.table, self.rows_at(position).select(NAMES))
+            assert found == self.states[position], f"at {position}: {found} instead of {self.states[position]}"
         first, last = sorted(self.random.choice(positions) for _ in range(2))
         assert self._changed(first, last) == self.states[last]
         self._check_each_commit(first, last)
         for of_each_commit in (False, True):
-            feed = self.lake.changes(first, last).to_arrow(of_each_commit=of_each_commit)
+            feed = self.changes(first, last, of_each_commit=of_each_commit)
             assert in_order(feed) == in_order(compared(self.lake, first, last, of_each_commit=of_each_commit))
         wanted = [{"id": id, "part": part} for id, part in self.some_keys()]
         found = rows_by_key(self.table, self.lake.lookup(wanted).select(NAMES))
@@ -195,7 +211,7 @@ class History:
 
     def _changed(self, first: int, last: int) -> dict[Key, dict[str, Any]]:
         state = dict(self.states[first])
-        for each in _deletes_first(self.lake.changes(first, last).to_arrow()):
+        for each in _deletes_first(self.changes(first, last)):
             kind, version = each.pop(CHANGE_TYPE), each.pop("_commit_version")
             each.pop("_commit_timestamp")
             assert first < version <= last
@@ -218,7 +234,7 @@ class History:
         """The changes of each commit are those between the states before and after it."""
         state = dict(self.states[first])
         by_version: dict[int, list[dict[str, Any]]] = {}
-        for each in _deletes_first(self.lake.changes(first, last).to_arrow(of_each_commit=True)):
+        for each in _deletes_first(self.changes(first, last, of_each_commit=True)):
             by_version.setdefault(each["_commit_version"], []).append(each)
         for version in sorted(by_version):
             assert first < version <= last
