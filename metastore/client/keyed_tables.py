@@ -287,7 +287,9 @@ class TouchedBuckets:
             by_bucket(each for each in side if Bucket(each.partition, each.file_group) in touched) for side in sides
         )
         buckets = {
-            each: TouchedBucket(old.get(each, ()), new.get(each, ()), logs) for each, logs in sorted(touched.items())
+            each: TouchedBucket(old.get(each, ()), new.get(each, ()), logs)
+            for each, logs in sorted(touched.items())
+            if each in old or each in new  # else its rows came and went meanwhile
         }
         return cls(schema, layout_of(lake.name, schema, sides[1].location), Commits.of(changes), buckets)
 

@@ -77,7 +77,7 @@ def test_the_older_line_changes_rows(lake: Lake, spark_session: Callable[[str], 
 
 
 def test_texts_beside_a_delete_stay_as_they_are(lake: Lake, spark_session: Callable[[str], SparkSession]) -> None:
-    """A bucket's rows are a slice of what a task gets. The older line's pyarrow has an if_else that garbles such texts."""
+    """A bucket's rows are a slice of what a task gets, of which the older line's pyarrow garbles texts in if_else."""
     older = Lake(spark_session("3.5"), lake.client, lake.database)
     table = keyed(older, bucket="1")
     marked = [
@@ -87,6 +87,15 @@ def test_texts_beside_a_delete_stay_as_they_are(lake: Lake, spark_session: Calla
     ]
     run(older, f"write(shop(*{marked!r}, extra=['_change_type string']), {table.name!r}, operation='merge')")
     assert [row[1] for row in rows(older, table)] == ["one", "two"]
+
+
+def test_a_bucket_that_came_and_went_has_no_change(lake: Lake) -> None:
+    table = keyed(lake, bucket="1")
+    run(lake, f"write(shop((1, 'a', 1, None, '2026-01-01')), {table.name!r}, operation='upsert')")
+    table.roll_back(next(table.instants(latest_first=True)))
+    run(lake, f"write(shop((2, 'b', 1, None, '2026-01-02')), {table.name!r}, operation='upsert')")
+    changes = run(lake, f"result = plain(read(spark, {table.name!r}, incremental=(0, None), changes=True))")
+    assert [(row[0], row[5]) for row in changes] == [("2", "insert")]
 
 
 def change_rows(lake: Lake, table: LakeTable) -> None:
