@@ -199,19 +199,19 @@ class History:
             found = rows_by_key(self.table, self.rows_at(position).select(NAMES))
             assert found == self.states[position], f"at {position}: {found} instead of {self.states[position]}"
         first, last = sorted(self.random.choice(positions) for _ in range(2))
-        assert self._changed(first, last) == self.states[last]
-        self._check_each_commit(first, last)
-        for of_each_commit in (False, True):
-            feed = self.changes(first, last, of_each_commit=of_each_commit)
+        net, of_commits = (self.changes(first, last, of_each_commit=each) for each in (False, True))
+        assert self._changed(first, last, net) == self.states[last]
+        self._check_each_commit(first, last, of_commits)
+        for feed, of_each_commit in ((net, False), (of_commits, True)):
             assert in_order(feed) == in_order(compared(self.lake, first, last, of_each_commit=of_each_commit))
         wanted = [{"id": id, "part": part} for id, part in self.some_keys()]
         found = rows_by_key(self.table, self.lake.lookup(wanted).select(NAMES))
         asked = {key_of(self.table, key) for key in wanted}
         assert found == {key: row for key, row in self.states[positions[-1]].items() if key in asked}
 
-    def _changed(self, first: int, last: int) -> dict[Key, dict[str, Any]]:
+    def _changed(self, first: int, last: int, changes: pa.Table) -> dict[Key, dict[str, Any]]:
         state = dict(self.states[first])
-        for each in _deletes_first(self.changes(first, last)):
+        for each in _deletes_first(changes):
             kind, version = each.pop(CHANGE_TYPE), each.pop("_commit_version")
             each.pop("_commit_timestamp")
             assert first < version <= last
@@ -230,11 +230,11 @@ class History:
                     assert state.pop(key) == row
         return state
 
-    def _check_each_commit(self, first: int, last: int) -> None:
+    def _check_each_commit(self, first: int, last: int, changes: pa.Table) -> None:
         """The changes of each commit are those between the states before and after it."""
         state = dict(self.states[first])
         by_version: dict[int, list[dict[str, Any]]] = {}
-        for each in _deletes_first(self.changes(first, last, of_each_commit=True)):
+        for each in _deletes_first(changes):
             by_version.setdefault(each["_commit_version"], []).append(each)
         for version in sorted(by_version):
             assert first < version <= last

@@ -62,21 +62,21 @@ class SparkHistory(History):
         else:
             super().publish()
 
+    def check_spark_s(self, rows: pa.Table, columns: list[str], **options: Any) -> None:
+        """What Spark reads with these options of `read` are the same rows."""
+        by_spark = self.run(f"result = dictionaries(read(spark, {self.lake.name!r}, **{options!r}))")
+        assert in_order(rows.select(columns)) == sorted(repr({name: row[name] for name in columns}) for row in by_spark)
+
     def rows_at(self, position: int) -> pa.Table:
         rows = super().rows_at(position)
-        by_spark = self.run(f"result = dictionaries(read(spark, {self.lake.name!r}, as_of={position}))")
-        assert in_order(rows.select(NAMES)) == sorted(repr({name: row[name] for name in NAMES}) for row in by_spark)
+        self.check_spark_s(rows, NAMES, as_of=position)
         return rows
 
     def changes(self, first: int, last: int, *, of_each_commit: bool = False) -> pa.Table:
         found = super().changes(first, last, of_each_commit=of_each_commit)
-        options = {"incremental": (first, last), "changes": "all" if of_each_commit else True}
-        by_spark = self.run(f"result = dictionaries(read(spark, {self.lake.name!r}, **{options!r}))")
         columns = [name for name in found.column_names if name != COMMIT_TIMESTAMP]
         assert {CHANGE_TYPE, COMMIT_VERSION} < set(columns)
-        assert in_order(found.select(columns)) == sorted(
-            repr({name: row[name] for name in columns}) for row in by_spark
-        )
+        self.check_spark_s(found, columns, incremental=(first, last), changes="all" if of_each_commit else True)
         return found
 
 
