@@ -7,7 +7,9 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -17,8 +19,8 @@ from bench import beside_writers
 from bench.figures import Figure, Report
 from bench.options import Options
 from eventbus import subscribe
-from metastore.client.lake import LakeClient
-from metastore.client.lake_types import Completion, DataFile
+from metastore.client.lake import LakeClient, LakeTable
+from metastore.client.lake_types import Completion, DataFile, Instant
 from metastore.errors import UserError
 from metastore.table_services.planner import Planner
 from metastore.table_services.queue import Queue
@@ -30,6 +32,8 @@ from tests.support.server import MetastoreServer
 
 COMMITS_PER_SECOND = 30
 FILES_PER_TABLE = 10
+TABLES_TOGETHER = 100
+"""Tables whose first commits are completed in one call."""
 
 _WALK = """
 import json, resource, sys, threading, time
@@ -62,7 +66,7 @@ def run(options: Options) -> Report:
         if options.wants("events"):
             _events(report, server, client, count=500 if options.quick else 20_000)
         if options.wants("tables"):
-            _tables(report, server, client, count=50 if options.quick else 100_000)
+            _tables(report, server, count=50 if options.quick else 100_000)
         if options.wants("writers"):
             turns = (1, 15) if options.quick else (5, 300)
             beside_writers.measure(report, server, rounds=options.rounds or turns[0], commits=turns[1])
@@ -75,16 +79,21 @@ def _make(client: LakeClient, name: str) -> Table:
     return client.table(f"bench.{name}").describe()
 
 
-def _commit(client: LakeClient, name: str, number: int, files: int = 1) -> int:
+def _commit(client: LakeClient, name: str, number: int) -> int:
     """Commits small files, which nobody reads. Returns the position."""
-    table = client.table(f"bench.{name}")
-    begun = table.begin()
-    stamp = begun.instant.timestamp
-    added = [
-        DataFile("", f"g{number}-{each}", stamp, f"{number}-{each}.parquet", 1_000, rows=1) for each in range(files)
-    ]
-    done = table.complete(begun.instant, Completion(added=added))
+    [done] = client.complete([_begun(client, name, number, files=1)])
     return done.instant.position or 0
+
+
+def _begun(client: LakeClient, name: str, number: int, files: int) -> tuple[LakeTable, Instant, Completion]:
+    """A commit's instant that is begun, and what completes it."""
+    table = client.table(f"bench.{name}")
+    instant = table.begin().instant
+    added = [
+        DataFile("", f"g{number}-{each}", instant.timestamp, f"{number}-{each}.parquet", 1_000, rows=1)
+        for each in range(files)
+    ]
+    return table, instant, Completion(added=added)
 
 
 def _latency(report: Report, server: MetastoreServer, client: LakeClient, seconds: int) -> None:
@@ -148,11 +157,22 @@ def _events(report: Report, server: MetastoreServer, client: LakeClient, count: 
     section.figures.append(Figure.of("events received and decided", "1/s", [rate]))
 
 
-def _tables(report: Report, server: MetastoreServer, client: LakeClient, count: int) -> None:
+def _make_many(uri: str, numbers: range) -> None:
+    """Makes tables with a commit each."""
+    with LakeClient(uri) as client:
+        for number in numbers:
+            made = builders.table("bench", f"many{number}", sd=builders.parquet("id:bigint"))
+            client.call(lambda opened, one=made: opened.create_table(one))  # type: ignore[misc]
+        client.complete([_begun(client, f"many{number}", 0, FILES_PER_TABLE) for number in numbers])
+
+
+def _tables(report: Report, server: MetastoreServer, count: int) -> None:
     """A process that has never looked walks over all tables."""
-    for number in track(range(count), "making tables", transient=True):
-        _make(client, f"many{number}")
-        _commit(client, f"many{number}", 0, FILES_PER_TABLE)
+    batches = [range(first, min(first + TABLES_TOGETHER, count)) for first in range(0, count, TABLES_TOGETHER)]
+    with ThreadPoolExecutor(4) as pool:
+        made = pool.map(partial(_make_many, server.uri), batches)
+        for _ in track(made, "making tables", total=len(batches), transient=True):
+            pass
     walked = subprocess.run(
         [sys.executable, "-c", _WALK, server.uri], check=True, capture_output=True, text=True
     ).stdout.splitlines()[-1]
