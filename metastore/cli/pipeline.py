@@ -28,6 +28,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _MOST_WAITING = 5
 _COUNTS = ("inserted", "updated", "deleted")
+_CLASSES_OF_A_LAYER = 150
 
 
 @click.group(cls=Group)
@@ -355,9 +356,13 @@ def _runner(graph: "Graph", uri: str) -> "Iterator[Runner]":
         from metastore.pipeline.runner import Runner
         from metastore.pipeline.spark_engine import SparkEngine
         from metastore.spark import configure
+        from metastore.spark.configuration import CODE_CACHE, KEPT_CLASSES
         from metastore.spark.session_client import lake_table
     builder = SparkSession.builder.appName(f"pipeline {graph.project.name}")
-    for key, value in {"spark.ui.showConsoleProgress": "false", **graph.project.configuration}.items():
+    # The classes of a whole refresh, or each refresh would find none of those of the last one.
+    kept = str(max(KEPT_CLASSES, _CLASSES_OF_A_LAYER * len(graph.nodes)))
+    defaults = {"spark.ui.showConsoleProgress": "false", CODE_CACHE: kept}
+    for key, value in {**defaults, **graph.project.configuration}.items():
         builder = builder.config(key, value)
     spark = configure(builder, uri).getOrCreate()
     try:

@@ -48,6 +48,7 @@ def test_what_is_set(given_jar: Path) -> None:
         "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",
         "spark.sql.hive.manageFilesourcePartitions": "true",
         "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
+        "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.sql.warehouse.dir": "s3a://lake/warehouse",
     }
 
@@ -56,6 +57,14 @@ def test_what_is_set(given_jar: Path) -> None:
 def test_listings_can_be_kept(given_jar: Path) -> None:
     builder = configure(PySparkSession.builder, "thrift://a:1", warehouse_dir="/w", keep_listings=True)
     assert "spark.sql.hive.filesourcePartitionFileCacheSize" not in builder._options
+
+
+def test_compiled_classes_are_kept_as_many_as_it_was_said(given_jar: Path, no_spark_files: Path) -> None:
+    key = "spark.sql.codegen.cache.maxEntries"
+    builder = configure(PySparkSession.builder.config(key, "300"), "thrift://a:1", warehouse_dir="/w")
+    assert builder._options[key] == "300"
+    (no_spark_files / "spark-defaults.conf").write_text(f"{key} 400\n")
+    assert key not in configure(PySparkSession.builder, "thrift://a:1", warehouse_dir="/w")._options
 
 
 def test_lists_are_added_to(given_jar: Path, no_spark_files: Path) -> None:
