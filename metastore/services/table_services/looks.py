@@ -122,9 +122,7 @@ class TableLooks:
                 orphansRemovedAt=jobs.last_success(tx, row.id, ORPHANS),
                 shared=self._is_shared(tx, row) if request.shared else None,
                 plans=[PendingPlan(*each) for each in facts.plans(tx, row.id, MAX_PLANS)],
-                jobs=[
-                    to_thrift_job(each) for each in jobs.listing(tx, table_id=row.id, limit=MAX_JOBS, latest_first=True)
-                ],
+                jobs=[to_thrift_job(each) for each in jobs.latest(tx, row.id, MAX_JOBS)],
             )
 
     def _is_shared(self, tx: Transaction, row: TableRow) -> bool:
@@ -156,8 +154,7 @@ class TableLooks:
                 for job in wanted:
                     jobs.enqueue(tx, row.id, job)
             decisions.put_look(tx, row.id, limits.check_within("position", request.position, 0, 1 << 60), again)
-            waiting = jobs.listing(tx, table_id=row.id, states=[jobs.PENDING], limit=MAX_PLANS)
-            return [to_thrift_job(each) for each in waiting]
+            return [to_thrift_job(each) for each in jobs.waiting(tx, row.id, MAX_PLANS)]
 
     def decisions(self, table: TableReference | None, limit: int | None) -> list[ServiceDecision]:
         """The latest decisions about a table, the latest first. Raises NoSuchObjectException."""

@@ -2,9 +2,24 @@
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Connection, Select, and_, cast, delete, exists, func, or_, select, union_all
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Double,
+    Select,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import Insert, insert
 
+from metastore.postgres.prepared import Prepared, execute_all
 from metastore.store.engine.names import TableName
 from metastore.store.engine.read_set import mark_uncacheable
 from metastore.store.schema.catalog import catalogs, databases
@@ -36,15 +51,30 @@ class Standing(NamedTuple):
     resumed_at: int | None
 
 
+_OF_SERVICE = and_(
+    service_decisions.c.table_id == bindparam("table_id"), service_decisions.c.service == bindparam("service")
+)
+_ADD = Prepared(
+    insert(service_decisions),
+    ["table_id", "service", "action", "reason", "figures", "gain", "cost", "position"],
+)
+_REMOVE_OLDER = Prepared(
+    delete(service_decisions).where(
+        _OF_SERVICE,
+        service_decisions.c.id
+        <= select(service_decisions.c.id)
+        .where(_OF_SERVICE)
+        .order_by(service_decisions.c.id.desc())
+        .offset(bindparam("keep"))
+        .limit(1)
+        .scalar_subquery(),
+    )
+)
+
+
 def add(tx: Connection, table_id: int, decision: DecisionRow, keep: int) -> None:
     """Stores a decision, and removes all but the latest `keep` of that table and service."""
-    values = decision._asdict()
-    del values["decided_at"]
-    tx.execute(insert(service_decisions).values(table_id=table_id, **values))
-    c = service_decisions.c
-    own = and_(c.table_id == table_id, c.service == decision.service)
-    older = select(c.id).where(own).order_by(c.id.desc()).offset(keep).limit(1).scalar_subquery()
-    tx.execute(delete(service_decisions).where(own, c.id <= older))
+    execute_all(tx, [_ADD, _REMOVE_OLDER], {"table_id": table_id, "keep": keep, **decision._asdict()})
 
 
 def latest(tx: Connection, table_id: int, limit: int) -> list[DecisionRow]:
@@ -57,20 +87,28 @@ def latest(tx: Connection, table_id: int, limit: int) -> list[DecisionRow]:
     return [DecisionRow(*row) for row in tx.execute(query)]
 
 
+def _put_look() -> Insert:
+    new = insert(service_tables).values(
+        table_id=bindparam("table_id"),
+        position=bindparam("position"),
+        look_at=func.to_timestamp(cast(bindparam("look_at"), Double) / 1000),
+    )
+    return new.on_conflict_do_update(
+        index_elements=["table_id"],
+        set_={"position": new.excluded.position, "look_at": new.excluded.look_at},
+        where=service_tables.c.position <= new.excluded.position,
+    )
+
+
+_PUT_LOOK = Prepared(_put_look())
+
+
 def put_look(tx: Connection, table_id: int, position: int, look_at: int | None) -> None:
     """Stores up to which position decisions are about a table, and when (in ms since 1970) to look at it again.
 
     What a later position says stays.
     """
-    again = None if look_at is None else func.to_timestamp(look_at / 1000)
-    new = insert(service_tables).values(table_id=table_id, position=position, look_at=again)
-    tx.execute(
-        new.on_conflict_do_update(
-            index_elements=["table_id"],
-            set_={"position": position, "look_at": again},
-            where=service_tables.c.position <= position,
-        )
-    )
+    _PUT_LOOK.execute(tx, {"table_id": table_id, "position": position, "look_at": look_at})
 
 
 def put_paused(tx: Connection, table_id: int, reason: str | None) -> None:
@@ -82,12 +120,18 @@ def put_paused(tx: Connection, table_id: int, reason: str | None) -> None:
     tx.execute(new.on_conflict_do_update(index_elements=["table_id"], set_=values))
 
 
+_STANDING = Prepared(
+    select(
+        service_tables.c.paused,
+        cast(func.floor(func.extract("epoch", service_tables.c.resumed_at) * 1000), BigInteger).label("resumed_at"),
+    ).where(service_tables.c.table_id == bindparam("table_id"))
+)
+
+
 def standing(tx: Connection, table_id: int) -> Standing:
     """How the service stands to a table."""
     mark_uncacheable()
-    resumed_at = cast(func.floor(func.extract("epoch", service_tables.c.resumed_at) * 1000), BigInteger)
-    query = select(service_tables.c.paused, resumed_at).where(service_tables.c.table_id == table_id)
-    row = tx.execute(query).one_or_none()
+    row = _STANDING.first(tx, {"table_id": table_id})
     return Standing(None, None) if row is None else Standing(*row)
 
 

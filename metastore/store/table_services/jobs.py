@@ -14,6 +14,7 @@ from sqlalchemy import (
     Select,
     Text,
     and_,
+    bindparam,
     case,
     cast,
     delete,
@@ -27,6 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
+from metastore.postgres.prepared import Prepared
 from metastore.store.engine.names import TableName
 from metastore.store.engine.read_set import mark_uncacheable
 from metastore.store.schema.catalog import catalogs, databases
@@ -97,9 +99,9 @@ def _rows(with_logs: bool) -> Select[Any]:
     return (
         select(
             c.id,
-            catalogs.c.name,
-            databases.c.name,
-            tables.c.name,
+            catalogs.c.name.label("catalog"),
+            databases.c.name.label("database"),
+            tables.c.name.label("table"),
             c.action,
             c.state,
             c.instant,
@@ -113,13 +115,13 @@ def _rows(with_logs: bool) -> Select[Any]:
             c.attempt,
             c.failures,
             c.worker,
-            _ms(c.enqueued_at),
-            case((func.isfinite(c.not_before), _ms(c.not_before))),
-            _ms(c.started_at),
-            _ms(c.finished_at),
+            _ms(c.enqueued_at).label("enqueued_at"),
+            case((func.isfinite(c.not_before), _ms(c.not_before))).label("not_before"),
+            _ms(c.started_at).label("started_at"),
+            _ms(c.finished_at).label("finished_at"),
             c.stopping,
             c.outcome,
-            c.log if with_logs else cast(None, Text),
+            c.log if with_logs else cast(None, Text).label("log"),
         )
         .join(tables, tables.c.id == c.table_id)
         .join(databases, databases.c.id == tables.c.database_id)
@@ -165,6 +167,23 @@ def listing(
         query = query.where(service_jobs.c.state.in_(states))
     order = (service_jobs.c.id.desc(),) if latest_first else _TO_BE_RUN
     return [_row(row) for row in tx.execute(query.order_by(*order).limit(limit))]
+
+
+_OF_TABLE = _rows(with_logs=False).where(service_jobs.c.table_id == bindparam("table_id")).limit(bindparam("most"))
+_LATEST = Prepared(_OF_TABLE.order_by(service_jobs.c.id.desc()))
+_WAITING = Prepared(_OF_TABLE.where(service_jobs.c.state == PENDING).order_by(*_TO_BE_RUN))
+
+
+def latest(tx: Connection, table_id: int, limit: int) -> list[JobRow]:
+    """The latest jobs of a table, the latest first, without their logs."""
+    mark_uncacheable()
+    return [_row(row) for row in _LATEST.all(tx, {"table_id": table_id, "most": limit})]
+
+
+def waiting(tx: Connection, table_id: int, limit: int) -> list[JobRow]:
+    """The pending jobs of a table in the order in which they are to be run, without their logs."""
+    mark_uncacheable()
+    return [_row(row) for row in _WAITING.all(tx, {"table_id": table_id, "most": limit})]
 
 
 def enqueue(tx: Connection, table_id: int, job: NewJob, *, at_once: bool = False) -> int | None:
@@ -385,11 +404,19 @@ def trim(tx: Connection, table_id: int, keep: int) -> None:
     tx.execute(delete(service_jobs).where(ended, c.id <= older, c.id.not_in(successes)))
 
 
+_LAST_SUCCESS = Prepared(
+    select(_ms(func.max(service_jobs.c.finished_at))).where(
+        service_jobs.c.table_id == bindparam("table_id"),
+        service_jobs.c.action == bindparam("action"),
+        service_jobs.c.state == SUCCEEDED,
+    )
+)
+
+
 def last_success(tx: Connection, table_id: int, action: str) -> int | None:
     """When the latest job of an action succeeded, in milliseconds since 1970; None if none is known."""
-    c = service_jobs.c
-    latest = _ms(func.max(c.finished_at))
-    return tx.execute(select(latest).where(c.table_id == table_id, c.action == action, c.state == SUCCEEDED)).scalar()
+    found: int | None = _LAST_SUCCESS.scalar(tx, {"table_id": table_id, "action": action})
+    return found
 
 
 def table_of(tx: Connection, job_id: int) -> int | None:
