@@ -142,10 +142,10 @@ def _marked(built: Built, expectations: Sequence[Expectation]) -> Project:
     expressions: dict[str, exp.Expr] = {name: exp.column(name) for name in built.operator.columns}
     bits: dict[str, exp.Expr] = {}
     for number, each in enumerate(expectations):
-        met = exp.Coalesce(this=_condition(each, outputs), expressions=[exp.false()])
-        bit = exp.Case().when(met, exp.Literal.number(0)).else_(exp.Literal.number(1 << number % _BITS))
+        # A condition that is NULL isn't met. There is no sum: Spark checks one for an overflow.
+        bit = exp.Case().when(_condition(each, outputs), _bigint(0)).else_(_bigint(1 << number % _BITS))
         column = _mark(number)
-        bits[column] = exp.Add(this=bits.get(column) or exp.cast(exp.Literal.number(0), "bigint"), expression=bit)
+        bits[column] = exp.BitwiseOr(this=bits[column], expression=bit) if column in bits else bit
     inner = built.operator
     made = {**expressions, **bits}
     return Project(tuple(made), inner.key, inner, made, non_null=inner.non_null | frozenset(bits))
@@ -165,6 +165,10 @@ def _marks(numbers: Sequence[int]) -> exp.Expr:
             for column, mask in masks.items()
         )
     )
+
+
+def _bigint(value: int) -> exp.Expr:
+    return exp.cast(exp.Literal.number(value), "bigint")
 
 
 def _mark(number: int) -> str:
