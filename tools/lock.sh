@@ -16,5 +16,5 @@ compile pyproject.toml --group dev -c requirements/build.lock -o requirements/de
 compile requirements/spark35.in -o requirements/spark35.lock
 compile requirements/logins.in -c requirements/build.lock -c requirements/dev.lock -o requirements/logins.lock
 compile requirements/spark-connect.in -c requirements/build.lock -c requirements/dev.lock -o requirements/spark-connect.lock
-compile pyproject.toml --extra s3 --extra gcs --extra azure --extra kafka --extra jwt --extra arrow --extra cedar --extra mysql -c requirements/build.lock \
+compile pyproject.toml --extra s3 --extra gcs --extra azure --extra kafka --extra jwt --extra arrow --extra cedar --extra mysql --extra kubernetes -c requirements/build.lock \
     -o requirements/image.lock

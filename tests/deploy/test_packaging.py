@@ -15,6 +15,9 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
 
+IN_IMAGE = ("s3", "gcs", "azure", "kafka", "jwt", "arrow", "cedar", "mysql", "kubernetes")
+"""The extras of the container image."""
+
 
 def project() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -43,7 +46,7 @@ def test_lock_files_satisfy_the_project() -> None:
     needed = configuration["project"]["dependencies"]
     extras = configuration["project"]["optional-dependencies"]
     assert unmet(needed + configuration["dependency-groups"]["dev"], ROOT / "requirements/dev.lock") == []
-    of_image = [each for extra in ("s3", "gcs", "azure", "kafka", "jwt", "arrow") for each in extras[extra]]
+    of_image = [each for extra in IN_IMAGE for each in extras[extra]]
     assert unmet(needed + of_image, ROOT / "requirements/image.lock") == []
     assert unmet(extras["kerberos"] + extras["ldap"], ROOT / "requirements/logins.lock") == []
     assert unmet(configuration["build-system"]["requires"], ROOT / "requirements/build.lock") == []
