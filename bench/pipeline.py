@@ -42,17 +42,18 @@ ORDERS = (
 LAYERS = {
     "dwd.orders": (
         "SELECT o.id, o.day, o.at, o.customer, o.quantity, o.price * o.quantity AS amount, p.category, p.name"
-        " FROM {0}.orders o LEFT JOIN {0}.products p ON o.product = p.id"
+        " FROM {source}.orders o LEFT JOIN {source}.products p ON o.product = p.id"
     ),
     "dws.revenue": (
         "SELECT day, category, sum(amount) AS amount, count(*) AS orders, count(DISTINCT customer) AS customers"
-        " FROM {0}_dwd_orders GROUP BY day, category"
+        " FROM {shop}_dwd_orders GROUP BY day, category"
     ),
     "ads.best": (
         "SELECT day, category, amount, rank() OVER (PARTITION BY day ORDER BY amount DESC) AS place"
-        " FROM {0}_dws_revenue"
+        " FROM {shop}_dws_revenue"
     ),
 }
+"""Queries by layer. `source`: the database of the tables; `shop`: what names of layers begin with."""
 
 EXPECTATIONS = 50
 CONDITIONS = ("amount >= {0} - 50", "quantity < {0} + 10", "length(name) > {0} - 50", "customer <> -{0} - 1")
@@ -124,7 +125,7 @@ class Shop:
         views = [
             View(
                 f"{name}_{layer.replace('.', '_')}",
-                text.format(self._name),
+                text.format(source=self._name, shop=self._name),
                 Place(Path(__file__), 1),
                 properties={"bucket": "4"},
                 partitions=("day",),
@@ -181,14 +182,11 @@ class Shop:
     def views(self, home: Path, port: int) -> SparkViews:
         """The same layers over the plain tables, as materialised views of Spark's own."""
         names = {layer: f"{self._name}_{layer.replace('.', '_')}" for layer in LAYERS}
-        views = {names[layer]: self._plain_query(text) for layer, text in LAYERS.items()}
+        views = {
+            names[layer]: text.format(source=f"{self._name}_plain", shop=self._name) for layer, text in LAYERS.items()
+        }
         self.spark.sql(f"CREATE DATABASE {self._name}_views")
         return SparkViews(home, port, f"{self._name}_views", views)
-
-    def _plain_query(self, text: str) -> str:
-        for table in ("orders", "products"):
-            text = text.replace(f"{{0}}.{table}", f"{self._name}_plain.{table}")
-        return text.format(self._name)
 
     def check_views(self) -> None:
         """Raises UserError unless both have the same rows in their last layer."""

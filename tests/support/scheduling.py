@@ -34,6 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ranks.get(directory(item.nodeid), len(ranks)))
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByDirectory | None:
     if config.getoption("--fast"):
         return None  # nothing is shared: xdist's own way spreads the tests more evenly
