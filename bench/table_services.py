@@ -73,9 +73,13 @@ def run(options: Options) -> Report:
     return report
 
 
-def _make(client: LakeClient, name: str) -> Table:
+def _create(client: LakeClient, name: str) -> None:
     made = builders.table("bench", name, sd=builders.parquet("id:bigint"))
     client.call(lambda opened: opened.create_table(made))
+
+
+def _make(client: LakeClient, name: str) -> Table:
+    _create(client, name)
     return client.table(f"bench.{name}").describe()
 
 
@@ -161,8 +165,7 @@ def _make_many(uri: str, numbers: range) -> None:
     """Makes tables with a commit each."""
     with LakeClient(uri) as client:
         for number in numbers:
-            made = builders.table("bench", f"many{number}", sd=builders.parquet("id:bigint"))
-            client.call(lambda opened, one=made: opened.create_table(one))  # type: ignore[misc]
+            _create(client, f"many{number}")
         client.complete([_begun(client, f"many{number}", 0, FILES_PER_TABLE) for number in numbers])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,13 +56,13 @@ def configure(
     if kerberos_principal is not None:
         wanted |= kerberos_settings(kerberos_principal)
     _use_running_jvm(wanted["spark.jars"])
-    if CODE_CACHE in given or _configured(CODE_CACHE):
+    if _is_set(CODE_CACHE, given):
         del wanted[CODE_CACHE]
     for key, value in wanted.items():
         if key in _LISTS:
             value = _joined(str(given.get(key) or _configured(key)), value)
         builder.config(key, value)
-    if warehouse_dir or not (_WAREHOUSE in given or _configured(_WAREHOUSE)):
+    if warehouse_dir or not _is_set(_WAREHOUSE, given):
         builder.config(_WAREHOUSE, warehouse_dir or _server_warehouse(uri))
     return builder
 
@@ -113,6 +114,11 @@ def _joined(present: str, added: str) -> str:
     """A list with commas, with one entry more unless it has it."""
     entries = [entry.strip() for entry in present.split(",") if entry.strip()]
     return ",".join([*entries, added] if added not in entries else entries)
+
+
+def _is_set(key: str, given: Mapping[str, Any]) -> bool:
+    """Whether the builder, whose settings are `given`, or Spark's own files say something about a setting."""
+    return key in given or bool(_configured(key))
 
 
 def _configured(key: str) -> str:

@@ -2,13 +2,20 @@
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
-from sqlalchemy import BigInteger, Connection, cast, func, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, cast, func, select
 
 from metastore.clock import as_hive_seconds
 from metastore.postgres.prepared import Prepared
 
-NOW_MS = cast(func.floor(func.extract("epoch", func.clock_timestamp()) * 1000), BigInteger)
+
+def in_ms(time: ColumnElement[Any]) -> ColumnElement[int]:
+    """SQL for a time in milliseconds since 1970, rounded down."""
+    return cast(func.floor(func.extract("epoch", time) * 1000), BigInteger)
+
+
+NOW_MS = in_ms(func.clock_timestamp())
 """SQL for `now_ms`."""
 
 _NOW = Prepared(select(NOW_MS))

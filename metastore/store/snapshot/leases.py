@@ -2,9 +2,10 @@
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Select, cast, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
+from metastore.store.engine.clock import in_ms
 from metastore.store.engine.read_set import mark_uncacheable
 from metastore.store.schema.snapshot import reader_leases
 
@@ -24,7 +25,7 @@ class LeaseRow(NamedTuple):
 _ROW: Select[Any] = select(
     reader_leases.c.name,
     reader_leases.c.position,
-    cast(func.floor(func.extract("epoch", reader_leases.c.expires_at) * 1000), BigInteger),
+    in_ms(reader_leases.c.expires_at),
     reader_leases.c.holder,
     reader_leases.c.onwards,
 )

@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    BigInteger,
     Connection,
     Double,
     Select,
@@ -20,6 +19,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import Insert, insert
 
 from metastore.postgres.prepared import Prepared, execute_all
+from metastore.store.engine.clock import in_ms
 from metastore.store.engine.names import TableName
 from metastore.store.engine.read_set import mark_uncacheable
 from metastore.store.schema.catalog import catalogs, databases
@@ -81,7 +81,7 @@ def latest(tx: Connection, table_id: int, limit: int) -> list[DecisionRow]:
     """The latest decisions about a table, the latest first."""
     mark_uncacheable()
     c = service_decisions.c
-    decided_at = cast(func.floor(func.extract("epoch", c.decided_at) * 1000), BigInteger)
+    decided_at = in_ms(c.decided_at)
     query = select(c.service, c.action, c.reason, c.figures, c.gain, c.cost, decided_at, c.position)
     query = query.where(c.table_id == table_id).order_by(c.id.desc()).limit(limit)
     return [DecisionRow(*row) for row in tx.execute(query)]
@@ -123,7 +123,7 @@ def put_paused(tx: Connection, table_id: int, reason: str | None) -> None:
 _STANDING = Prepared(
     select(
         service_tables.c.paused,
-        cast(func.floor(func.extract("epoch", service_tables.c.resumed_at) * 1000), BigInteger).label("resumed_at"),
+        in_ms(service_tables.c.resumed_at).label("resumed_at"),
     ).where(service_tables.c.table_id == bindparam("table_id"))
 )
 

@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 
 from metastore.postgres.prepared import Prepared
+from metastore.store.engine.clock import in_ms
 from metastore.store.engine.read_set import mark_uncacheable
 from metastore.store.schema.snapshot import data_files, lake_partitions
 from metastore.store.schema.table_services import service_jobs
@@ -270,9 +271,7 @@ def completed_at(tx: Connection, table_id: int, position: int) -> int:
 
 def _plans() -> Select[*tuple[Any, ...]]:
     jobs = service_jobs.c
-    of_plan = select(
-        jobs.state, cast(func.floor(func.extract("epoch", jobs.finished_at) * 1000), BigInteger).label("at")
-    )
+    of_plan = select(jobs.state, in_ms(jobs.finished_at).label("at"))
     last = (
         of_plan.where(jobs.table_id == instants.c.table_id, jobs.instant == instants.c.timestamp)
         .order_by(jobs.id.desc())

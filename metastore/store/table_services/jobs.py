@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    BigInteger,
     ColumnElement,
     Connection,
     Select,
@@ -29,6 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from metastore.postgres.prepared import Prepared
+from metastore.store.engine.clock import in_ms
 from metastore.store.engine.names import TableName
 from metastore.store.engine.read_set import mark_uncacheable
 from metastore.store.schema.catalog import catalogs, databases
@@ -90,10 +90,6 @@ class JobRow(NamedTuple):
     log: str | None
 
 
-def _ms(column: ColumnElement[Any]) -> ColumnElement[int]:
-    return cast(func.floor(func.extract("epoch", column) * 1000), BigInteger)
-
-
 def _rows(with_logs: bool) -> Select[Any]:
     c = service_jobs.c
     return (
@@ -115,10 +111,10 @@ def _rows(with_logs: bool) -> Select[Any]:
             c.attempt,
             c.failures,
             c.worker,
-            _ms(c.enqueued_at).label("enqueued_at"),
-            case((func.isfinite(c.not_before), _ms(c.not_before))).label("not_before"),
-            _ms(c.started_at).label("started_at"),
-            _ms(c.finished_at).label("finished_at"),
+            in_ms(c.enqueued_at).label("enqueued_at"),
+            case((func.isfinite(c.not_before), in_ms(c.not_before))).label("not_before"),
+            in_ms(c.started_at).label("started_at"),
+            in_ms(c.finished_at).label("finished_at"),
             c.stopping,
             c.outcome,
             c.log if with_logs else cast(None, Text).label("log"),
@@ -405,7 +401,7 @@ def trim(tx: Connection, table_id: int, keep: int) -> None:
 
 
 _LAST_SUCCESS = Prepared(
-    select(_ms(func.max(service_jobs.c.finished_at))).where(
+    select(in_ms(func.max(service_jobs.c.finished_at))).where(
         service_jobs.c.table_id == bindparam("table_id"),
         service_jobs.c.action == bindparam("action"),
         service_jobs.c.state == SUCCEEDED,
