@@ -6,8 +6,9 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
 
+from metastore.store.engine.clock import NOW_MS
 from metastore.store.engine.names import TableName
 from metastore.store.schema.partition import partitions
 from metastore.store.schema.statistics import column_statistics
@@ -22,7 +23,6 @@ from metastore.store.transactions.transactions import State as TransactionState
 from metastore.store.transactions.transactions import of_table
 
 WHOLE = ""  # the partition of what concerns the whole table
-_NOW = func.cast(func.floor(func.extract("epoch", func.clock_timestamp()) * 1000), BigInteger)
 
 
 class State(StrEnum):
@@ -114,7 +114,7 @@ def add(tx: Connection, name: TableName, partition: str, values: Mapping[str, An
         database_name=name.database,
         table_name=name.table,
         partition_name=partition,
-        enqueued_at=_NOW,
+        enqueued_at=NOW_MS,
         **values,
     )
     return int(tx.execute(statement.returning(compactions.c.id)).scalar_one())
@@ -127,7 +127,7 @@ def take_next(
 
     A worker without a pool gets compactions without a pool, and those that have waited longer than `pool_timeout`.
     """
-    left = compactions.c.enqueued_at < _NOW - int(pool_timeout.total_seconds() * 1000)
+    left = compactions.c.enqueued_at < NOW_MS - int(pool_timeout.total_seconds() * 1000)
     mine = or_(compactions.c.pool.is_(None), left) if pool is None else compactions.c.pool == pool
     first = (
         select(compactions.c.id)
@@ -140,7 +140,7 @@ def take_next(
     statement = (
         update(compactions)
         .where(compactions.c.id == first)
-        .values(state=State.WORKING, worker_id=worker_id, worker_version=worker_version, started_at=_NOW)
+        .values(state=State.WORKING, worker_id=worker_id, worker_version=worker_version, started_at=NOW_MS)
         .returning(compactions)
     )
     row = tx.execute(statement).one_or_none()
@@ -155,7 +155,7 @@ def change(tx: Connection, compaction_id: int, **values: Any) -> bool:
 
 def finish(tx: Connection, compaction_id: int, state: State, **values: Any) -> bool:
     """Stores the final state of an unfinished compaction. Returns whether there was one."""
-    return change(tx, compaction_id, state=state, ended_at=_NOW, **values)
+    return change(tx, compaction_id, state=state, ended_at=NOW_MS, **values)
 
 
 def abort_waiting(tx: Connection, compaction_ids: Sequence[int], message: str) -> set[int]:
@@ -163,7 +163,7 @@ def abort_waiting(tx: Connection, compaction_ids: Sequence[int], message: str) -
     statement = (
         update(compactions)
         .where(compactions.c.id == func.any(list(compaction_ids)), compactions.c.state == State.INITIATED)
-        .values(state=State.ABORTED, ended_at=_NOW, error_message=message)
+        .values(state=State.ABORTED, ended_at=NOW_MS, error_message=message)
         .returning(compactions.c.id)
     )
     return set(tx.execute(statement).scalars())
@@ -178,7 +178,7 @@ def states(tx: Connection, compaction_ids: Sequence[int]) -> dict[int, State]:
 def committed(tx: Connection, transaction_id: int, highest_id: int) -> None:
     """Stores that the transaction of a compaction is committed. `highest_id`: the last transaction id then."""
     statement = update(compactions).where(compactions.c.transaction_id == transaction_id)
-    tx.execute(statement.values(next_transaction_id=highest_id, committed_at=_NOW))
+    tx.execute(statement.values(next_transaction_id=highest_id, committed_at=NOW_MS))
 
 
 def find_all(tx: Connection, conditions: Mapping[str, Any], limit: int | None = None) -> list[CompactionRow]:
