@@ -61,23 +61,27 @@ class Handler:
 
     `stores`: what arrives is kept, so fields that the IDL doesn't know must survive decoding. `required`: the names
     of the arguments without which the function can't be called. `cached`: its answer follows from the arguments, from
-    what the session shows, and from what it records in `metastore.store.engine.read_set`.
+    what the session shows, and from what it records in `metastore.store.engine.read_set`. `of_table(row, *arguments)`:
+    the same answer, where it follows from the arguments and the stored row of one table; None where it doesn't.
     """
 
     function: Callable[..., Any]
     stores: bool
     required: tuple[str, ...] = ()
     cached: bool = False
+    of_table: Callable[..., Any] | None = None
 
 
 HANDLERS: dict[str, Handler] = {}
 
 
-def answers(name: str, *, stores: bool = False, cached: bool = False) -> Callable[[F], F]:
+def answers(
+    name: str, *, stores: bool = False, cached: bool = False, of_table: Callable[..., Any] | None = None
+) -> Callable[[F], F]:
     """Registers the decorated function for a Thrift method. Raises KeyError for one that the IDL doesn't have.
 
-    `stores` and `cached` are the handler's. An argument whose annotation is a struct, and not a struct or None, is
-    required.
+    `stores`, `cached` and `of_table` are the handler's. An argument whose annotation is a struct, and not a struct or
+    None, is required.
     """
     method = METHODS[name]
 
@@ -88,7 +92,7 @@ def answers(name: str, *, stores: bool = False, cached: bool = False) -> Callabl
             for argument, parameter in zip(method.argument_names, parameters, strict=True)
             if isinstance(parameter.annotation, type) and issubclass(parameter.annotation, Struct)
         )
-        HANDLERS[name] = Handler(function, stores, tuple(required), cached)
+        HANDLERS[name] = Handler(function, stores, tuple(required), cached, of_table)
         return function
 
     return register

@@ -9,7 +9,8 @@ from metastore.services.model import names as given
 from metastore.services.model.patterns import matcher
 from metastore.services.model.statistics_state import accurate_columns
 from metastore.services.table.projection import TableProjection
-from metastore.services.table.service import EXPECTED_KEY, EXPECTED_VALUE
+from metastore.services.table.service import EXPECTED_KEY, EXPECTED_VALUE, TableService
+from metastore.store.table.tables import TableRow
 from metastore.wire.hive import (
     AlterTableRequest,
     AlterTableResponse,
@@ -65,12 +66,18 @@ def translate_table_dryrun(call: Call, request: CreateTableRequest) -> Table:
     return request.table.replace(catName=request.table.catName or given.DEFAULT_CATALOG)
 
 
-@answers("get_table", cached=True)
+def _result_of_table(row: TableRow, request: GetTableRequest) -> GetTableResult | None:
+    if request.getColumnStats:
+        return None
+    return GetTableResult(TableService.as_asked(row, request.dbName, request.tblName, request.catName))
+
+
+@answers("get_table", cached=True, of_table=TableService.as_asked)
 def get_table(call: Call, database: str | None, table: str | None) -> Table:
     return call.metastore.tables.get(database, table)
 
 
-@answers("get_table_req", cached=True)
+@answers("get_table_req", cached=True, of_table=_result_of_table)
 def get_table_req(call: Call, request: GetTableRequest) -> GetTableResult:
     value = call.metastore.tables.get(request.dbName, request.tblName, request.catName)
     if request.getColumnStats:

@@ -1,7 +1,7 @@
 """The committed changes that a worker knows, and whether a reply still holds."""
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from metastore.cache.entry import Object
 from metastore.cache.stamp import Stamp
@@ -20,6 +20,14 @@ class Kept(Protocol):
     def objects(self) -> Iterable[Object]: ...
 
 
+class _Change(NamedTuple):
+    """`poll`: the number of the poll that returned it. `greatest`: of the transaction ids of this and those before."""
+
+    poll: int
+    xid: int
+    greatest: int
+
+
 class Changes:
     """The changes that polls have returned, up to the last poll's snapshot. For one thread."""
 
@@ -27,7 +35,7 @@ class Changes:
         self.last: Stamp | None = None
         """The snapshot of the last poll. None: no changes are known, and no entry holds."""
         self._base: Stamp | None = None  # every change that this snapshot doesn't see is known
-        self._known: dict[Object, list[tuple[int, int]]] = {}  # (poll, xid) in the order of polls
+        self._known: dict[Object, list[_Change]] = {}  # in the order of polls
         self._count = 0
         self._poll = 0
         self._trusted = 1  # the first poll whose results still count: entries proved at an earlier one are checked anew
@@ -55,7 +63,8 @@ class Changes:
             self._base = stamp
             return
         for xid, kind, number in changes:
-            self._known.setdefault((kind, number), []).append((self._poll, xid))
+            known = self._known.setdefault((kind, number), [])
+            known.append(_Change(self._poll, xid, max(xid, known[-1].greatest) if known else xid))
             self._count += 1
         kept = Stamp(stamp.incarnation, floor, floor, frozenset())
         if self._base is None:
@@ -68,10 +77,11 @@ class Changes:
         """Whether no object of an entry has changed after the entry was read, as of the last poll's snapshot.
 
         The rule: the entry's own snapshot sees every known change of its objects, and every change that is not known.
-        An entry that holds gets the last poll's snapshot as its stamp.
+        If it is ahead, the last poll's snapshot sees all that it sees. An entry that holds gets the last poll's
+        snapshot as its stamp.
         """
         last, base, stamp = self.last, self._base, entry.stamp
-        if last is None or base is None:
+        if last is None or base is None or (stamp.ahead and not last.sees_all_of(stamp)):
             return False
         proved = entry.proved if entry.proved >= self._trusted else 0
         if proved == self._poll:
@@ -79,9 +89,9 @@ class Changes:
         if not proved and not stamp.sees_all_of(base):
             return False
         for each in entry.objects:
-            for number, xid in reversed(self._known.get(each, ())):
-                if number <= proved:
-                    break
+            for poll, xid, greatest in reversed(self._known.get(each, ())):
+                if poll <= proved or greatest < stamp.settled:
+                    break  # what is before that was seen, too
                 if not stamp.sees(xid):
                     return False
         entry.proved = self._poll
@@ -97,12 +107,12 @@ class Changes:
     def _trim(self, floor: int) -> None:
         """Drop the changes of transactions before `floor`."""
         for each, known in list(self._known.items()):
-            gone = [number for number, xid in known if xid < floor]
+            gone = [change.poll for change in known if change.xid < floor]
             if not gone:
                 continue
             # An entry proved before a dropped change may not see it.
             self._trusted = max(self._trusted, *gone)
             self._count -= len(gone)
-            self._known[each] = [(number, xid) for number, xid in known if xid >= floor]
+            self._known[each] = [change for change in known if change.xid >= floor]
             if not self._known[each]:
                 del self._known[each]

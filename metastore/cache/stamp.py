@@ -8,18 +8,30 @@ class Stamp(NamedTuple):
 
     `incarnation`: the time within which snapshots can be compared; see docs/cache.md. The snapshot sees all transaction
     ids before `settled`, none from `begun` on, and those between except `open_`.
+
+    `ahead`: it sees its own transaction besides, and was taken before that committed. So what it sees may never have
+    been the truth, if others committed in between. A snapshot that sees that transaction says whether they did.
     """
 
     incarnation: str
     settled: int
     begun: int
     open_: frozenset[int]
+    ahead: bool = False
 
     @classmethod
     def of(cls, incarnation: str, snapshot: str) -> Self:
         """From a pg_snapshot as Postgres writes it: `xmin:xmax:xip,…`. Raises ValueError."""
         xmin, xmax, xip = snapshot.split(":")
         return cls(incarnation, int(xmin), int(xmax), frozenset(map(int, xip.split(","))) if xip else frozenset())
+
+    @classmethod
+    def of_writer(cls, incarnation: str, snapshot: str, xid: int) -> Self:
+        """What a transaction has read in a snapshot, and changed itself. Raises ValueError."""
+        seen = cls.of(incarnation, snapshot)
+        begun = max(seen.begun, xid + 1)
+        open_ = seen.open_.union(range(seen.begun, begun)) - {xid}
+        return cls(incarnation, seen.settled, begun, open_, ahead=True)
 
     def sees(self, xid: int) -> bool:
         """Whether the snapshot sees the changes of a committed transaction."""

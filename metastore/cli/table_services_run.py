@@ -1,5 +1,6 @@
 """`metastore table-services run`: the service itself."""
 
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -140,6 +141,14 @@ def defaults_option(command: Command) -> Command:
     metavar="N",
     help="A job counts as lost after so long without a sign of life.",
 )
+@click.option(
+    "--nice",
+    type=click.IntRange(0, 19),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="How far the service, and jobs in its processes, give way to what else runs on the machine: 0 is not at all.",
+)
 @click.option("--http-host", default="127.0.0.1", show_default=True, help="Where /ready, /metrics and Hudi's hook are.")
 @click.option("--http-port", type=click.IntRange(0, 65_535), metavar="N", help="Their port. [default: none]")
 @click.option(
@@ -168,6 +177,7 @@ def run_services(
     hudi_jars: str | None,
     hudi_options: dict[str, str],
     lease_seconds: int,
+    nice: int,
     http_host: str,
     http_port: int | None,
     writer_hook: bool | None,
@@ -203,6 +213,7 @@ def run_services(
     if hudi_options and hudi_jars is None:
         raise click.UsageError("--hudi-option is for --hudi-jars")
     logging.configure(log_level, log_format)
+    os.nice(nice)  # before there are other threads: each has its own, and new ones take over their maker's
     with connect(uri) as client:  # says at once if nobody answers
         client.getStatus()
     options = Options(slots=slots, ranking=ranking, defaults=defaults, lease_seconds=lease_seconds)

@@ -16,6 +16,7 @@ from thrift.Thrift import TApplicationException
 from metastore.api.registry import Call, Encoded, Handler, NotYet
 from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
+from metastore.cache.entry import Renew
 from metastore.server import audit, metrics
 from metastore.server.audit import AuditLog
 from metastore.server.replies import CacheableCall
@@ -24,6 +25,7 @@ from metastore.services.events.recorder import acting
 from metastore.services.wiring import Metastore
 from metastore.store import DatabaseUnavailable, Unstorable
 from metastore.store.engine.read_set import ReadSet, recording
+from metastore.store.table.tables import TableRow
 from metastore.warehouse import WarehouseError
 from metastore.wire import binary
 from metastore.wire.binary import EXCEPTION, ONEWAY, REPLY, STOP
@@ -68,6 +70,8 @@ class Copy:
         self._limit = limit
         self._pieces: list[bytes] | None = None
         self.read_set: ReadSet | None = None
+        self.renew: Renew | None = None
+        """Makes the same reply for another state of its table; None if it doesn't follow from a table alone."""
 
     def of(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         kept: list[bytes] | None = []
@@ -137,7 +141,10 @@ class Dispatcher:
         started = time.perf_counter()
         name = request.header.name
         answer = self._answer(session, name, request, may_wait)
-        body = answer.body if copy is None or answer.outcome != "ok" else copy.of(answer.body)
+        body = answer.body
+        if copy is not None and answer.outcome == "ok":
+            body = copy.of(body)
+            copy.renew = self._renewal(name, answer.arguments)
         sent, complete = 0, False
         try:
             if wants_answer(request):
@@ -223,6 +230,12 @@ class Dispatcher:
             return _raised(method, error, session)._replace(arguments=arguments, verdict=verdict)
         return _Answer(REPLY, body, outcome, "ok", arguments, verdict)
 
+    def _renewal(self, name: str, arguments: Struct | None) -> Renew | None:
+        of_table = self._handlers[name].of_table
+        if of_table is None or arguments is None:
+            return None
+        return partial(_renewed, METHODS[name], of_table, arguments)
+
     @staticmethod
     def _guarded(
         guard: Guard, call: Call, method: Method, handler: Handler, arguments: Struct, verdict: Verdict
@@ -261,6 +274,12 @@ def _body(method: Method, value: Any) -> tuple[Iterable[bytes], str]:
         assert success is not None
         return _spliced(_field.pack(success[1], 0) + first, pieces, method.name), "ok"
     return (binary.encode_result("success", value, method.result),), "ok"
+
+
+def _renewed(method: Method, of_table: Callable[..., Any], arguments: Struct, row: TableRow) -> bytes | None:
+    """The body of a reply about a table, for the state of a row; None if it doesn't follow from that."""
+    value = of_table(row, *[getattr(arguments, each) for each in method.argument_names])
+    return None if value is None else binary.encode_result("success", value, method.result)
 
 
 def _spliced(begin: bytes, pieces: Iterator[bytes], name: str) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -20,15 +20,17 @@ from metastore.api.registry import HANDLERS
 from metastore.api.rights.naming import Requirement
 from metastore.api.session import Session
 from metastore.cache.changes import Changes, Kept
-from metastore.cache.entry import Entry
+from metastore.cache.entry import Entry, Renew
 from metastore.cache.memory import Memory
 from metastore.cache.shared import SharedLevel
 from metastore.cache.stamp import Stamp
 from metastore.server import metrics
 from metastore.server.invalidation_polls import InvalidationPolls
+from metastore.server.renewals import Renewals
 from metastore.server.threads import ThreadPool
 from metastore.store.cache import cache_changes
 from metastore.store.engine.read_set import ReadSet
+from metastore.store.table.tables import LockedTable
 from metastore.wire.hive_versions import NEW_SINCE_2_3
 
 log = structlog.get_logger(__name__)
@@ -88,6 +90,7 @@ class Replies:
         self._polls = InvalidationPolls(url, self._changes, self._begin_incarnation)
         self._memory = Memory(capacity)
         self._shared = shared
+        self._renewals = Renewals()
         self._methods = frozenset(name.encode() for name, handler in HANDLERS.items() if handler.cached)
         # By what a message is but for its number. Sessions are of four kinds: a key depends on that.
         self._recognised: tuple[dict[bytes, CacheableCall], ...] = ({}, {}, {}, {})
@@ -218,17 +221,32 @@ class Replies:
         self._settle(request.key)
         self._polls.join(partial(self._judge, request))
 
-    def loaded(self, key: bytes, body: bytes | None, read_set: ReadSet | None) -> None:
+    def loaded(self, key: bytes, body: bytes | None, read_set: ReadSet | None, renew: Renew | None) -> None:
         """A reply was read from the database and sent. `body` is None if it can't be cached."""
         entry = _entry(body, read_set)
         if entry is not None:
             self._memory.put(key, entry)
+            if renew is not None:
+                self._renewals.add(key, entry, renew)
             if self._shared is not None:
                 self._shared.put(key, entry)
         elif self._shared is not None and self._changes.last is not None:
             self._shared.left(self._changes.last.incarnation, key)
         metrics.cache_filled(self._memory.size)
         self._settle(key)
+
+    def renewed(self, altered: Iterable[LockedTable]) -> list[tuple[bytes, Entry]]:
+        """Replies that tables have by what a request has committed, for `keep`. In a request's thread."""
+        try:
+            return [*self._renewals.of_tables(altered)]
+        except Exception:  # whatever it is, what was committed must be acknowledged
+            log.exception("replies about an altered table can't be renewed")
+            return []
+
+    def keep(self, renewed: Iterable[tuple[bytes, Entry]]) -> None:
+        """Keeps what `renewed` returned. Redis gets it with the first read."""
+        for key, entry in renewed:
+            self._memory.put(key, entry)
 
     def _settle(self, key: bytes) -> None:
         """Starts anew the requests that waited for a read: it may be older than what they must see."""
@@ -240,7 +258,13 @@ class Replies:
             self._settle(key)
 
     def _renew(self, key: bytes, entry: Entry) -> None:
-        """Sends a valid entry to Redis again, with its later snapshot, before the changes since are purged."""
+        """Sends a valid entry to Redis again, with its later snapshot, before the changes since are purged.
+
+        An entry that an alteration has renewed is renewed by the next one, too, since it was read.
+        """
+        if entry.renew is not None:
+            self._renewals.add(key, entry, entry.renew)
+            entry.renew = None
         if self._shared is not None and time.monotonic() - entry.sent_at > _RENEW_SECONDS:
             self._shared.put(key, entry)
 

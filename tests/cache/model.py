@@ -7,6 +7,7 @@ change rows, workers ask for them in polls and judge entries by one rule. Everyt
 - Somebody fills the cache at every snapshot that Postgres ever shows, and what was once filled is offered to every read
   for ever. So Redis may lose, evict, delay and restore what it likes, and another worker may do what it likes: they
   offer less than this. The memory of the worker offers less, too.
+- A writer that has locked what it changes puts what it knows into the cache once it has committed (`Look`).
 - Before a crash nothing reached the disk but commits: the ids of all other transactions are given out again.
 
 A read is right if it returns what the objects were at some moment between its arrival and its return: that is
@@ -38,6 +39,14 @@ class Snapshot(NamedTuple):
     def sees(self, xid: int) -> bool:
         return xid < self.xmax and xid not in self.running
 
+    def sees_all_of(self, other: "Snapshot") -> bool:
+        return self.xmax >= other.xmax and all(xid in other.running or xid >= other.xmax for xid in self.running)
+
+    def and_own(self, xid: int) -> "Snapshot":
+        """What a transaction sees that has read in this snapshot: itself, too, but no other that began later."""
+        xmax = max(self.xmax, xid + 1)
+        return Snapshot(xmax, self.running.union(range(self.xmax, xmax)) - {xid})
+
 
 class Incarnation(NamedTuple):
     row: int  # the random value in `cache_state`
@@ -45,11 +54,23 @@ class Incarnation(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What was read at a snapshot: the values of all objects; a reply is made of some."""
+    """What was read at a snapshot: the values of all objects; a reply is made of some.
+
+    `ahead`: the writer of one of them made it of what it had read before its commit.
+    """
 
     values: tuple[int, ...]
     incarnation: Incarnation
     snapshot: Snapshot
+    ahead: bool = False
+
+
+class Look(NamedTuple):
+    """A transaction has locked an object, and then read everything."""
+
+    xid: int
+    thing: int
+    read: Entry
 
 
 class Change(NamedTuple):
@@ -121,6 +142,7 @@ class World(NamedTuple):
     postgres: Postgres
     workers: tuple[Worker, ...]
     pool: frozenset[Entry] = frozenset()
+    looks: frozenset[Look] = frozenset()
     history: tuple[tuple[int, ...], ...] = ((0, 0),)  # what the values have been
     copy: Postgres | None = None  # of the data directory, made while Postgres was down
     incarnations: int = 1
@@ -131,11 +153,16 @@ class World(NamedTuple):
     restores: int = 0
     restarts: int = 0
     leases: int = 0
+    looked: int = 0
     unrecorded: frozenset[Change] = frozenset()
 
     def without_leases(self) -> "World":
         lost = {"lease": False, "asked_under_lease": False, "learnt_under_lease": False}
         return self._replace(workers=tuple(each._replace(**lost) for each in self.workers))
+
+    def without_looks(self, xid: int | None = None) -> "World":
+        """Without the locks of a transaction, or of all."""
+        return self._replace(looks=frozenset(each for each in self.looks if xid not in (None, each.xid)))
 
     def with_worker(self, number: int, worker: Worker) -> "World":
         return self._replace(workers=(*self.workers[:number], worker, *self.workers[number + 1 :]))
@@ -143,7 +170,10 @@ class World(NamedTuple):
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much may happen; polls and abandoned polls are not counted. `leases`: how many are taken."""
+    """How much may happen; polls and abandoned polls are not counted.
+
+    `leases`: how many are taken. `looks`: how many writers put what they know into the cache.
+    """
 
     transactions: int
     crashes: int = 0
@@ -152,6 +182,7 @@ class Bounds:
     restarts: int = 0
     workers: int = 1
     leases: int = 0
+    looks: int = 0
 
 
 class Protocol:
@@ -210,9 +241,19 @@ class Protocol:
         return (
             worker.seen is not None
             and entry.incarnation == worker.incarnation
+            and (not entry.ahead or self.reaches(worker.seen, entry))
             and entry.snapshot.xmin >= worker.floor
             and self.sees(entry, worker.changes, things)
         )
+
+    def reaches(self, seen: Snapshot, entry: Entry) -> bool:
+        """Whether a poll tells of everything that happened until the entry that is ahead was committed."""
+        return seen.sees_all_of(entry.snapshot)
+
+    def renewed(self, look: Look, value: int, now: Snapshot) -> Entry:
+        """What a writer puts into the cache that has committed a value, `now`."""
+        values = tuple(value if each == look.thing else old for each, old in enumerate(look.read.values))
+        return look.read._replace(values=values, snapshot=look.read.snapshot.and_own(look.xid), ahead=True)
 
     def sees(self, entry: Entry, changes: frozenset[Change], things: Things) -> bool:
         """Whether what an entry is made of was read with these changes in it."""
@@ -222,7 +263,7 @@ class Protocol:
         """A good entry with a younger stamp."""
         if worker.seen is None or worker.seen.xmin < entry.snapshot.xmax or not self.good(worker, entry, (0, 1)):
             return None
-        return entry._replace(snapshot=worker.seen)
+        return entry._replace(snapshot=worker.seen, ahead=False)
 
     def commit(self, world: World, postgres: Postgres, changed: frozenset[Change]) -> World:
         """The change rows are of the transaction that changes."""
@@ -286,14 +327,22 @@ def database_steps(world: World, protocol: Protocol, bounds: Bounds) -> Iterator
         begun = postgres._replace(next_xid=xid + 1, running=postgres.running | {xid})
         yield f"{xid} begins", world._replace(postgres=begun, transactions=world.transactions + 1)
     for xid in postgres.running:
-        ended = world._replace(changing=world.changing - {xid})
+        ended = world._replace(changing=world.changing - {xid}).without_looks(xid)
         yield f"{xid} aborts", ended._replace(postgres=postgres.end(xid))
+        yield from lock_steps(world, xid, bounds)
         if bounds.leases and xid not in world.changing:
             changing = protocol.end_leases(world)._replace(changing=world.changing | {xid})
             yield f"{xid} ends the leases", changing
             continue
         for thing in (0, 1):
-            yield f"{xid} changes {thing} and commits", committed(ended, xid, thing, protocol)
+            own = {each.thing: each for each in world.looks if each.xid == xid}
+            if thing not in own and any(each.thing == thing for each in world.looks):
+                continue  # another transaction has locked it
+            changed = committed(ended, xid, thing, protocol)
+            if thing in own:
+                entry = protocol.renewed(own[thing], len(world.history), changed.postgres.snapshot)
+                changed = changed._replace(pool=changed.pool | {entry})
+            yield f"{xid} changes {thing} and commits", changed
     if postgres.row is None:
         made = postgres._replace(row=world.incarnations)
         yield "an incarnation begins", world._replace(postgres=made, incarnations=world.incarnations + 1)
@@ -304,15 +353,27 @@ def database_steps(world: World, protocol: Protocol, bounds: Bounds) -> Iterator
         yield "old changes are purged", world._replace(postgres=purged, purges=world.purges + 1)
     if world.crashes < bounds.crashes:
         crashed = protocol.crash(postgres)
-        down = protocol.lose_connections(world)._replace(unrecorded=frozenset(), changing=frozenset())
+        down = protocol.lose_connections(world).without_looks()
+        down = down._replace(unrecorded=frozenset(), changing=frozenset())
         yield "Postgres crashes", down._replace(postgres=crashed, crashes=world.crashes + 1)
     if world.restores < bounds.restores and world.copy is None and not postgres.running:
         yield "Postgres is copied while it is down", world._replace(copy=postgres)
     elif world.restores < bounds.restores and world.copy is not None:
         back = world.copy._replace(start=postgres.start + 1)
-        down = protocol.lose_connections(world)._replace(changing=frozenset())
+        down = protocol.lose_connections(world).without_looks()._replace(changing=frozenset())
         restored = down._replace(postgres=back, history=(*world.history, back.values), restores=world.restores + 1)
         yield "the copy is put back", restored
+
+
+def lock_steps(world: World, xid: int, bounds: Bounds) -> Iterator[tuple[str, World]]:
+    """A transaction locks an object, unless another has, and then reads everything."""
+    postgres = world.postgres
+    if world.looked >= bounds.looks or postgres.incarnation is None or any(each.xid == xid for each in world.looks):
+        return
+    for thing in (0, 1):
+        if all(each.thing != thing for each in world.looks):
+            look = Look(xid, thing, Entry(postgres.values, postgres.incarnation, postgres.snapshot))
+            yield f"{xid} locks {thing} and looks", world._replace(looks=world.looks | {look}, looked=world.looked + 1)
 
 
 def committed(world: World, xid: int, thing: int, protocol: Protocol) -> World:

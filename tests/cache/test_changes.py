@@ -22,6 +22,8 @@ class Transaction:
     objects: list[Object]
     committed_as: int | None = None  # the how-manieth
     aborted: bool = False
+    looked: Stamp | None = None  # the snapshot in which it read what it had locked
+    looked_at: int = 0  # the last commit by then
 
 
 @dataclass
@@ -51,10 +53,14 @@ class Postgres:
 
 @dataclass
 class Read:
-    """An entry, and at which commit of the database it was read."""
+    """An entry, and at which commit of the database it was read.
+
+    `own`: the transaction that has put it there itself, and isn't counted as one that came after.
+    """
 
     entry: Entry
     commit: int
+    own: Transaction | None = None
 
 
 class Judged(RuleBasedStateMachine):
@@ -73,16 +79,30 @@ class Judged(RuleBasedStateMachine):
         self.postgres.transactions.append(Transaction(self.postgres.next_xid, objects))
         self.postgres.next_xid += 1
 
+    def _running(self) -> list[Transaction]:
+        return [each for each in self.postgres.transactions if each.committed_as is None and not each.aborted]
+
+    @rule(which=st.integers(0, 5))
+    def look(self, which: int) -> None:
+        if running := self._running():
+            transaction = running[which % len(running)]
+            transaction.looked, transaction.looked_at = self.postgres.snapshot(), self.postgres.commits
+
     @rule(which=st.integers(0, 5), commit=st.booleans())
     def end(self, which: int, commit: bool) -> None:
-        running = [each for each in self.postgres.transactions if each.committed_as is None and not each.aborted]
-        if running:
-            transaction = running[which % len(running)]
-            if commit:
-                self.postgres.commits += 1
-                transaction.committed_as = self.postgres.commits
-            else:
-                transaction.aborted = True
+        if not (running := self._running()):
+            return
+        transaction = running[which % len(running)]
+        if not commit:
+            transaction.aborted = True
+            return
+        self.postgres.commits += 1
+        transaction.committed_as = self.postgres.commits
+        if transaction.looked is not None:
+            incarnation, seen = transaction.looked.incarnation, str(transaction.looked)
+            stamp = Stamp.of_writer(incarnation, seen, transaction.xid)
+            entry = Entry(b"", stamp, transaction.objects)
+            self.reads.append(Read(entry, transaction.looked_at, transaction))
 
     @rule(objects=st.lists(st.sampled_from(OBJECTS), min_size=1, unique=True))
     def read(self, objects: list[Object]) -> None:
@@ -104,7 +124,7 @@ class Judged(RuleBasedStateMachine):
         kept = self.reads[which % len(self.reads)]
         again = Entry.from_bytes(kept.entry.to_bytes())
         assert (again.stamp, again.objects) == (kept.entry.stamp, kept.entry.objects)
-        self.reads.append(Read(again, kept.commit))
+        self.reads.append(Read(again, kept.commit, kept.own))
 
     @rule(back=st.integers(0, 3))
     def forget_old_notes(self, back: int) -> None:
@@ -137,7 +157,7 @@ class Judged(RuleBasedStateMachine):
             changed = [
                 each
                 for each in self.postgres.transactions
-                if each.committed_as is not None
+                if each.committed_as is not None and each is not kept.own
                 if kept.commit < each.committed_as <= self.asked_at
                 if set(each.objects) & set(kept.entry.objects)
             ]

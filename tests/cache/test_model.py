@@ -10,6 +10,7 @@ from tests.cache.model import (
     Change,
     Entry,
     Incarnation,
+    Look,
     Postgres,
     Protocol,
     Snapshot,
@@ -25,6 +26,7 @@ FEW = [
     Bounds(transactions=2, restores=1),
     Bounds(transactions=2, restarts=1),
     Bounds(transactions=2, leases=2),
+    Bounds(transactions=2, looks=2),
 ]
 MANY = [
     Bounds(transactions=3),
@@ -42,6 +44,12 @@ MANY = [
     Bounds(transactions=1, leases=2, workers=2),
     Bounds(transactions=2, leases=2, workers=2),
     Bounds(transactions=3, leases=2),
+    Bounds(transactions=3, looks=1),
+    Bounds(transactions=2, crashes=1, looks=2),
+    Bounds(transactions=2, purges=1, looks=2),
+    Bounds(transactions=2, restores=1, looks=1),
+    Bounds(transactions=2, looks=2, workers=2),
+    Bounds(transactions=2, leases=1, looks=2),
 ]
 
 
@@ -277,7 +285,33 @@ class KeepsLeasesOverCrashes(Protocol):
         return world if world.crashes else super().end_leases(world)
 
 
+class TrustsWriters(Protocol):
+    """What a writer has put into the cache is judged by polls that don't know of its commit."""
+
+    def reaches(self, seen: Snapshot, entry: Entry) -> bool:
+        return True
+
+
+class StampsCommits(Protocol):
+    """What a writer knows is stamped with a snapshot from after its commit, though it was read before."""
+
+    def renewed(self, look: Look, value: int, now: Snapshot) -> Entry:
+        return super().renewed(look, value, now)._replace(snapshot=now)
+
+
+class RenewsBeforeCommits(Protocol):
+    """A writer puts what it knows into the cache before it has committed."""
+
+    def more_steps(self, world: World) -> Iterator[tuple[str, World]]:
+        for look in world.looks:
+            early = self.renewed(look, len(world.history), world.postgres.snapshot)
+            yield "a writer doesn't wait for its commit", world._replace(pool=world.pool | {early})
+
+
 BROKEN = {
+    TrustsWriters: Bounds(2, looks=1),
+    StampsCommits: Bounds(2, looks=1),
+    RenewsBeforeCommits: Bounds(2, looks=1),
     CommitsUnderLeases: Bounds(1, leases=1),
     TakesLeasesDuringChanges: Bounds(1, leases=1),
     CountsEarlierPolls: Bounds(2, leases=1),

@@ -7,6 +7,8 @@ import sys
 import urllib.request
 from typing import Any
 
+import psutil
+
 from metastore.client.lake import LakeClient, LakeTable
 from tests.support.command import complaint, output, run
 from tests.support.server import MetastoreServer
@@ -73,6 +75,7 @@ def test_it_serves_until_sigterm(server: MetastoreServer) -> None:
             assert process.stdout is not None
             address = process.stdout.readline().split()[-1]
             assert process.stdout.readline() == f"table services ready {server.uri}\n"
+            assert psutil.Process(process.pid).nice() == psutil.Process().nice() + 5
             with urllib.request.urlopen(f"{address}/ready", timeout=30) as answer:
                 assert json.load(answer) == {"status": "ok"}
             with urllib.request.urlopen(f"{address}/metrics", timeout=30) as answer:

@@ -9,10 +9,12 @@ from functools import partial
 import structlog
 
 from metastore.api.registry import NotYet
+from metastore.cache.entry import Entry
 from metastore.server import metrics
 from metastore.server.connection.connection import Connection, State
 from metastore.server.connection.replying import PIECE_BYTES, refuse, write
 from metastore.server.dispatch import Copy, ReplyBroken
+from metastore.store.table import altered_tables
 from metastore.wire import protocols
 from metastore.wire.protocols import Protocol, Refused, Request
 from metastore.wire.scanner import Rejected
@@ -74,12 +76,16 @@ class Answering(State):
     def _run(self) -> None:
         context = self.connection.context
         copy = None
+        renewed: list[tuple[bytes, Entry]] = []
         if self._key is not None and context.replies is not None:
             copy = Copy(context.replies.largest)
-        then = self._answer(copy)
+        with altered_tables.collecting() as altered:
+            then = self._answer(copy)
+        if altered and context.replies is not None:
+            renewed = context.replies.renewed(altered)
         self._message = self._last = b""  # before `_finish` releases the memory that the message took
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            context.loop.call_soon_threadsafe(self._finish, copy, then)
+            context.loop.call_soon_threadsafe(self._finish, copy, renewed, then)
 
     def _answer(self, copy: Copy | None) -> Then:
         """Answers the message, and returns what follows in the event loop if the client is still there."""
@@ -145,10 +151,13 @@ class Answering(State):
         if not connection.unsent:
             self.writable()
 
-    def _finish(self, copy: Copy | None, then: Then) -> None:
+    def _finish(self, copy: Copy | None, renewed: list[tuple[bytes, Entry]], then: Then) -> None:
         connection = self.connection
-        if self._key is not None and copy is not None and connection.context.replies is not None:
-            connection.context.replies.loaded(self._key, copy.body, copy.read_set)
+        replies = connection.context.replies
+        if replies is not None:
+            replies.keep(renewed)
+            if self._key is not None and copy is not None:
+                replies.loaded(self._key, copy.body, copy.read_set, copy.renew)
         connection.release_memory()
         if not connection.gone:
             then()

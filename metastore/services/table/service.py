@@ -25,13 +25,13 @@ from metastore.services.table import transactional_property
 from metastore.store import Conflict, Database
 from metastore.store.catalog import catalogs, databases
 from metastore.store.catalog.databases import DatabaseRow, RowLock
-from metastore.store.engine.database import Transaction
+from metastore.store.engine.database import Transaction, after_commit
 from metastore.store.engine.names import DatabaseName, TableName
 from metastore.store.files import moves
 from metastore.store.files.moves import Move
 from metastore.store.partition import partitions
 from metastore.store.statistics import statistics
-from metastore.store.table import constraints, descriptors, table_indexes, tables
+from metastore.store.table import altered_tables, constraints, descriptors, table_indexes, tables
 from metastore.store.table.tables import TableRow
 from metastore.store.transactions import written_tables
 from metastore.warehouse import Warehouse
@@ -162,6 +162,11 @@ class TableService:
         if row is None:
             raise _not_found(database, table)
         return hive_objects.table_of(replace(row, name=name))
+
+    @staticmethod
+    def as_asked(row: TableRow, database: str | None, table: str | None, catalog: str | None = None) -> Table:
+        """What `get` returns for a row."""
+        return hive_objects.table_of(replace(row, name=given.decorated_name(database, table, catalog)))
 
     def row(
         self,
@@ -339,15 +344,17 @@ class TableService:
             with self._database.write() as tx:
                 # The database is locked before its tables, as in a drop of the database.
                 home = databases.find(tx, new_name.of_database, RowLock.SHARED) if new_name != old_name else None
-                row = tables.find(tx, old_name, RowLock.EXCLUSIVE)
-                if row is None:
+                found = tables.find_to_alter(tx, old_name)
+                if found is None:
                     raise InvalidOperationException(f"{given.plain(database)}.{table} table not found")
+                row = found.row
                 old = hive_objects.table_of(row)
                 body = splice.descriptor_body(value.sd)
                 same = body == row.descriptor
                 if same:  # what follows need not compare it, column by column
                     assert old.sd is not None
                     value.sd = old.sd.replace(location=value.sd.location)
+                _check_changed(new, same_columns=same)
                 self._check_altered(row, old, new, value, context, any_type=same or incompatible_types_allowed)
                 _check_key(tx, row, old, value)
                 database_id = row.database_id
@@ -357,11 +364,14 @@ class TableService:
                 if move is None:
                     self._relocate(tx, row, value)
                     self._refresh_statistics(old, value, context, renamed=new_name != old_name)
-                check_columns(value.sd.cols)
                 if not same:
+                    check_columns(value.sd.cols)
                     self._change_columns(tx, row, old, value, cascade)
                 descriptor = row.descriptor_id if same else descriptors.keep(tx, [body])[body]
-                tables.change(tx, row.id, database_id, hive_objects.table_values(value, descriptor))
+                values = hive_objects.table_values(value, descriptor)
+                tables.change(tx, row.id, database_id, values)
+                if new_name == old_name:
+                    after_commit(tx, lambda: altered_tables.record(found.altered(values, body)))
                 value.tableName = new_name.table
                 self._events.table(tx, EventType.ALTER_TABLE, old, value.replace(id=row.id))
         except Conflict:
@@ -377,7 +387,6 @@ class TableService:
         `new`: as the client sent it. `value`: the same, normalised. Raises InvalidOperationException, MetaException.
         """
         assert value.parameters is not None
-        _check_changed(new)
         _check_expected(row, value, context)
         transactional_property.settle_changed(
             row.parameters, value.parameters, external=new.tableType == hive_objects.EXTERNAL
@@ -690,17 +699,17 @@ def _check_key(tx: Transaction, row: TableRow, old: Table, new: Table) -> None:
         check_change(tx, row, old, new)
 
 
-def _check_changed(new: Table) -> None:
-    """Hive's checks of an altered table, in Hive's order."""
+def _check_changed(new: Table, *, same_columns: bool) -> None:
+    """Hive's checks of an altered table, in Hive's order. `same_columns`: its columns are stored, and were checked."""
     if not is_table_name(new.tableName or ""):
         raise InvalidOperationException(f"{new.tableName} is not a valid object name")
     if new.sd is None or (new.tableType != hive_objects.VIEW and (new.sd.cols is None or new.partitionKeys is None)):
         raise MetaException("a table needs a storage descriptor, columns and partition keys, be they empty")
     if new.sd.serdeInfo is None:
         raise MetaException("Invalid SerDeInfo object")
-    if (wrong := wrong_type(new.sd.cols)) is not None:
+    if not same_columns and (wrong := wrong_type(new.sd.cols)) is not None:
         raise InvalidOperationException(f"Invalid column type: {wrong}")
-    own = {(column.name or "").lower() for column in new.sd.cols or ()}
+    own = {(column.name or "").lower() for column in new.sd.cols or ()} if new.sd.bucketCols else set()
     unknown = [name for name in new.sd.bucketCols or () if name.lower() not in own]
     if own and unknown:
         raise InvalidOperationException(f"Bucket columns - {unknown} doesn't match with any table columns")

@@ -73,6 +73,9 @@ STAMP: tuple[ColumnElement[Any], ...] = (
 )
 """The columns of a statement's snapshot."""
 
+OWN_TRANSACTION: ColumnElement[Any] = literal_column("pg_current_xact_id()::text::bigint").label("xid")
+"""The column of the transaction's own id."""
+
 _STAMP = Prepared(select(*STAMP))
 
 

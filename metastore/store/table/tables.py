@@ -1,8 +1,8 @@
 """SQL for tables."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from psycopg2.extras import Json
 from sqlalchemy import (
@@ -108,6 +108,11 @@ _OF_DATABASE = (catalogs.c.name == bindparam("catalog"), databases.c.name == bin
 _OF_NAME = tables.c.name == bindparam("table")
 _NAMED = Prepared(_JOINED.where(*_OF_DATABASE, _OF_NAME))
 _NAMED_AT_ONCE = Prepared(_JOINED.add_columns(*read_set.STAMP).where(*_OF_DATABASE, _OF_NAME))
+_NAMED_TO_ALTER = Prepared(
+    _JOINED.add_columns(*read_set.STAMP, read_set.OWN_TRANSACTION)
+    .where(*_OF_DATABASE, _OF_NAME)
+    .with_for_update(of=tables)
+)
 _NAMED_LOCKED = {
     lock: Prepared(_JOINED.where(*_OF_DATABASE, _OF_NAME).with_for_update(**for_update(lock), of=tables))
     for lock in (RowLock.SHARED, RowLock.EXCLUSIVE)
@@ -179,6 +184,50 @@ def find_at_once(tx: Connection, name: TableName) -> TableRow | None:
         return None
     read_set.stamp(row.snapshot, row.incarnation)
     return _row(row)
+
+
+@dataclass(frozen=True, slots=True)
+class LockedTable:
+    """A table that the transaction `xid` has locked, as it is under the lock.
+
+    What belongs to the table was read in `snapshot`. That may be from before the lock, and miss changes that the row
+    has.
+    """
+
+    row: TableRow
+    snapshot: str
+    incarnation: str | None
+    xid: int
+
+    def altered(self, values: TableValues, descriptor: bytes) -> Self:
+        """As it is once the transaction has committed `values`, with the body of their descriptor."""
+        row = replace(
+            self.row,
+            type=values.type,
+            owner=values.owner,
+            last_access_time=values.last_access_time,
+            location=values.location,
+            descriptor_id=values.descriptor_id,
+            descriptor=descriptor,
+            parameters=dict(sorted(values.parameters.items(), key=_order_of_jsonb)),
+            body=values.body,
+            version=self.row.version + 1,
+        )
+        return replace(self, row=row)
+
+
+def _order_of_jsonb(entry: tuple[str, str]) -> tuple[int, bytes]:
+    """Postgres orders the keys of a jsonb object by their lengths first."""
+    key = entry[0].encode()
+    return len(key), key
+
+
+def find_to_alter(tx: Connection, name: TableName) -> LockedTable | None:
+    """The table of that name, locked. `altered_tables.record` wants it once the transaction has committed."""
+    row = _NAMED_TO_ALTER.first(tx, name._asdict())
+    if row is None:  # it isn't there, or has another descriptor since the statement began: see `find`
+        row = _NAMED_TO_ALTER.first(tx, name._asdict(), after=[_LOCK[RowLock.EXCLUSIVE, False]])
+    return None if row is None else LockedTable(_row(row), row.snapshot, row.incarnation, row.xid)
 
 
 def find_by_id(tx: Connection, table_id: int, lock: RowLock = RowLock.NOT) -> TableRow | None:
