@@ -18,7 +18,7 @@ BENCHMARKS = {
     "scale": "large tables and databases, thousands of connections, long replies (five minutes)",
     "events": "the event log: writing beside it, its latency and its throughput",
     "costs": "what calls of each kind cost Postgres, and what it keeps of them",
-    "table-services": "the table management service: decisions, many tables, writers beside it (two hours)",
+    "table-services": "the table management service: decisions, many tables, writers beside it (40 minutes)",
     "timeline": "timelines: commits and reads in tables of a few files and of a million",
     "security": "calls with logins, TLS and rights beside an open server; logins; half-open ones (three minutes)",
     "rights": "decisions about access, filters of names, the audit log (a minute)",

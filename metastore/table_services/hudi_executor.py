@@ -14,7 +14,7 @@ from metastore.errors import UserError
 from metastore.table_services.facts import Facts
 from metastore.table_services.hudi import writer_options
 from metastore.table_services.policy import Policy
-from metastore.table_services.programs.run_hudi import BUSY, PLANNED
+from metastore.table_services.programs.run_hudi import BUSY, PLANNED, WRITING
 from metastore.table_services.spark_submit import SparkSubmit, SubmissionFailed, running
 from metastore.wire.lake import ServiceJob
 
@@ -32,7 +32,7 @@ _LOST = ("HoodieWriteConflictException", "HoodieLockException")
 
 
 class WritersWon(Exception):
-    """Hudi found that a writer had changed the same, or held the lock; the message has the log."""
+    """Hudi found that a writer had changed the same, or held the lock, or writers left no gap; the message has the log."""
 
 
 class RunElsewhere(Exception):
@@ -120,6 +120,6 @@ class HudiExecutor:
         except SubmissionFailed as failure:
             if f"exited with {BUSY}:" in str(failure):
                 raise RunElsewhere(str(failure)) from None
-            if any(name in str(failure) for name in _LOST):
+            if f"exited with {WRITING}:" in str(failure) or any(name in str(failure) for name in _LOST):
                 raise WritersWon(str(failure)) from None
             raise

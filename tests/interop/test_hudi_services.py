@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
@@ -41,6 +42,7 @@ APART = {
     "hoodie.clean.automatic": "false",
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.cleaner.policy.failed.writes": "LAZY",
+    "hoodie.write.num.retries.on.conflict.failures": "3",
     **LOCKS,
 }
 COMMITS = 6
@@ -160,6 +162,45 @@ def test_log_files_are_merged_and_superseded_files_deleted(hudi: Hudi, tmp_path:
     assert len(hudi.rows(table)) == 8
     assert completed(table, "commit"), "compactions, which Hudi has completed"
     assert completed(table, "clean")
+
+
+def test_a_plan_is_made_when_no_writer_is_under_way(hudi: Hudi, tmp_path: Path) -> None:
+    """Hudi would make that writer fail. One that gives no sign of life holds up nothing."""
+    table = tmp_path / "gap"
+    for number in range(4):
+        hudi.write(table, upserts(number), "MERGE_ON_READ", "upsert", APART)
+    hudi.imported(table)
+    write = begun(table)
+    serving = threading.Thread(target=hudi.serve_once)
+    serving.start()
+    try:
+        wait_until(lambda: hudi.jobs(table), 60, "a job")
+        time.sleep(30)
+        assert not list(timeline(table).glob("*.compaction.requested"))
+        for each in write:
+            each.unlink()
+    finally:
+        serving.join(300)
+    assert "compaction" in hudi.done(table)
+
+    for number in range(4, 8):
+        hudi.write(table, upserts(number), "MERGE_ON_READ", "upsert", APART)
+    *_, heartbeat = begun(table)
+    os.utime(heartbeat, (0, 0))
+    hudi.imported(table)
+    hudi.serve_once()
+    assert len([each for each in hudi.jobs(table) if each.action == "compaction"]) == 2
+
+
+def begun(table: Path) -> list[Path]:
+    """Makes the files of a write that has begun. The last one is its heartbeat."""
+    instant = str(int(max(completed(table, "deltacommit"))) + 1)
+    names = [f"{instant}.deltacommit.requested", f"{instant}.deltacommit.inflight"]
+    files = [*(timeline(table) / name for name in names), table / ".hoodie" / ".heartbeat" / instant]
+    for each in files:
+        each.parent.mkdir(exist_ok=True)
+        each.touch()
+    return files
 
 
 def test_a_plan_that_waits_is_run(hudi: Hudi, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import argparse
 import json
 import re
 import sys
+import time
 from typing import Any
 
 PLANNED = "planned: "
@@ -16,8 +17,17 @@ PLANNED = "planned: "
 BUSY = 75
 """The exit code when somebody else runs the plan."""
 
+WRITING = 76
+"""The exit code when writers are always under way, so that no plan can be made without harm to them."""
+
+GAP_SECONDS = 120.0
+"""How long a step waits for a moment at which no writer is under way."""
+
+_LOOK_SECONDS = 0.2
+
 # What a location may be made of: a procedure takes it as a text in SQL.
 _LOCATION = re.compile(r"[\w./:@=+,%~-]{1,2000}", re.ASCII)
+_WRITES = ("commit", "deltacommit", "replacecommit")
 _INSTANT = re.compile(r"[0-9]{14,17}")
 
 
@@ -63,7 +73,11 @@ class HudiTable:
         if given.action == "clean":
             return self._clean()
         if given.step == "plan":
-            found = self._plan(given.action)
+            try:
+                found = self._plan(given.action)
+            except TimeoutError as busy:
+                print(busy, flush=True)
+                return WRITING
             print(f"{PLANNED}{found or '-'}", flush=True)
             return 0
         return self._run(given.action, given.instant, again=given.again)
@@ -88,13 +102,46 @@ class HudiTable:
         return dict(sorted(states.items()))
 
     def _plan(self, action: str) -> str | None:
-        """The oldest plan that nobody has begun; a new one without any; None if Hudi finds nothing to do."""
+        """The oldest plan that nobody has begun; a new one without any; None if Hudi finds nothing to do.
+
+        Raises TimeoutError if writers leave no gap for a new one.
+        """
         for _ in range(2):
             waiting = [timestamp for timestamp, state in self._pending(action).items() if state == "REQUESTED"]
             if waiting:
                 return waiting[0]
+            self._wait_for_gap()
             self._call(f"run_{action}", "schedule")
         return None
+
+    def _wait_for_gap(self) -> None:
+        """Waits until no writer is under way: Hudi makes one fail that began before a plan for its files was made.
+
+        Raises TimeoutError.
+        """
+        deadline = time.monotonic() + GAP_SECONDS
+        while under_way := self._writes_under_way():
+            if time.monotonic() > deadline:
+                raise TimeoutError(
+                    f"there were writers under way for {GAP_SECONDS:g} s, now {', '.join(under_way)}: let them make the"
+                    " plans (hoodie.compact.schedule.inline=true)"
+                )
+            time.sleep(_LOOK_SECONDS)
+
+    def _writes_under_way(self) -> list[str]:
+        """The timestamps of writes that aren't completed, and whose writers give signs of life."""
+        client = self._client()
+        plans = {*self._pending("compaction"), *self._pending("clustering")}
+        pending = client.getActiveTimeline().filterInflightsAndRequested().getInstants()
+        writes = {_timestamp(each) for each in pending if str(each.getAction()) in _WRITES} - plans
+        if not writes:
+            return []
+        interval = int(self._options.get("hoodie.client.heartbeat.interval_in_ms", "60000"))
+        misses = int(self._options.get("hoodie.client.heartbeat.tolerable.misses", "2"))
+        heartbeats = self._jvm.org.apache.hudi.client.heartbeat.HoodieHeartbeatClient(
+            client.getStorage(), self._location, interval, misses
+        )
+        return sorted(each for each in writes if not heartbeats.isHeartbeatExpired(each))
 
     def _run(self, action: str, instant: str, *, again: bool) -> int:
         if self._is_complete(instant):
