@@ -2,7 +2,8 @@
 
 Readers see a complete storage descriptor in the `before` of an altered partition. Stored so, ten thousand altered
 partitions would repeat a table's columns ten thousand times, and the payload would cost more than the change. The
-stored form has the index of a shared descriptor instead; `unpack` fills it in.
+stored form has the index of a shared descriptor instead; `unpack` fills it in. So it is with the columns of an altered
+table, which are mostly those of before.
 """
 
 import json
@@ -10,10 +11,21 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
+_COLUMNS_OF_BEFORE = "colsOfBefore"
+
 
 def pack(payload: Mapping[str, Any]) -> bytes:
-    """Encodes a payload for storage."""
-    return zlib.compress(json.dumps(payload, separators=(",", ":")).encode(), 1)
+    """Encodes a payload for storage. Columns are stored once if `before` and `after` have the same object."""
+    return zlib.compress(json.dumps(_short(payload), separators=(",", ":")).encode(), 1)
+
+
+def _short(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    before, after = payload.get("before") or {}, payload.get("after") or {}
+    columns = (before.get("sd") or {}).get("cols")
+    if columns is None or (after.get("sd") or {}).get("cols") is not columns:
+        return payload
+    sd = {name: value for name, value in after["sd"].items() if name != "cols"}
+    return {**payload, "after": {**after, "sd": {**sd, _COLUMNS_OF_BEFORE: True}}}
 
 
 def unpack(kept: bytes) -> dict[str, Any]:
@@ -22,7 +34,11 @@ def unpack(kept: bytes) -> dict[str, Any]:
 
 
 def whole(payload: dict[str, Any]) -> dict[str, Any]:
-    """The payload with a complete storage descriptor in the `before` of each partition."""
+    """The payload with complete storage descriptors in the `after` of a table, and the `before` of each partition."""
+    after = payload.get("after") or {}
+    if _COLUMNS_OF_BEFORE in (after.get("sd") or {}):
+        del after["sd"][_COLUMNS_OF_BEFORE]
+        after["sd"]["cols"] = payload["before"]["sd"]["cols"]
     descriptors = payload.get("descriptors")
     if descriptors is None:
         return payload

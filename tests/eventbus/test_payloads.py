@@ -1,5 +1,6 @@
 """What the log keeps of a payload, and what readers get."""
 
+import json
 from typing import Any
 
 from eventbus.log import payloads
@@ -45,5 +46,27 @@ def test_partitions_without_descriptors_and_names_alone_are_told_as_they_are() -
             "descriptors": [{"cols": COLUMNS}],
             "partitions": [{"name": "ds=1", "before": {"sd": {"descriptor": 0}}}],
         },
+    ):
+        assert payloads.unpack(payloads.pack(payload)) == payload
+
+
+def test_columns_that_an_alteration_leaves_are_kept_once() -> None:
+    def table(columns: list[dict[str, str]] | None, mark: str) -> dict[str, Any]:
+        return {"tableName": "t", "sd": {"location": "file:/t", "cols": columns}, "parameters": {"mark": mark}}
+
+    same = {"version": 1, "before": table(COLUMNS, "1"), "after": table(COLUMNS, "2")}
+    others = {"version": 1, "before": table(COLUMNS, "1"), "after": table([dict(each) for each in COLUMNS], "2")}
+    assert payloads.unpack(payloads.pack(same)) == same
+    assert payloads.unpack(payloads.pack(others)) == others
+    assert len(json.dumps(payloads._short(same))) < 0.6 * len(json.dumps(payloads._short(others)))
+
+
+def test_objects_without_columns_are_kept_as_they_are() -> None:
+    for payload in (
+        {"before": {"name": "d"}, "after": {"name": "d", "description": "x"}},
+        {"before": {"sd": {"cols": COLUMNS}}},
+        {"after": {"sd": {"cols": COLUMNS}}},
+        {"before": {"sd": {"location": "file:/v"}}, "after": {"sd": {"location": "file:/v"}}},
+        {"before": None, "after": None},
     ):
         assert payloads.unpack(payloads.pack(payload)) == payload
