@@ -32,7 +32,7 @@ _LOST = ("HoodieWriteConflictException", "HoodieLockException")
 
 
 class WritersWon(Exception):
-    """Hudi found that a writer had changed the same, or held the lock, or writers left no gap; the message has the log."""
+    """A writer had changed the same or held the lock, or writers left no gap. The message has Hudi's log."""
 
 
 class RunElsewhere(Exception):
