@@ -20,12 +20,17 @@ def pack(payload: Mapping[str, Any]) -> bytes:
 
 
 def _short(payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    before, after = payload.get("before") or {}, payload.get("after") or {}
-    columns = (before.get("sd") or {}).get("cols")
-    if columns is None or (after.get("sd") or {}).get("cols") is not columns:
+    columns = _descriptor(payload.get("before")).get("cols")
+    after = payload.get("after")
+    if columns is None or _descriptor(after).get("cols") is not columns:
         return payload
-    sd = {name: value for name, value in after["sd"].items() if name != "cols"}
+    sd = {name: value for name, value in _descriptor(after).items() if name != "cols"}
     return {**payload, "after": {**after, "sd": {**sd, _COLUMNS_OF_BEFORE: True}}}
+
+
+def _descriptor(value: Any) -> Any:
+    """The storage descriptor of a table; empty for what isn't one: `after` is a number where an epoch begins."""
+    return (value.get("sd") if isinstance(value, dict) else None) or {}
 
 
 def unpack(kept: bytes) -> dict[str, Any]:
@@ -35,10 +40,9 @@ def unpack(kept: bytes) -> dict[str, Any]:
 
 def whole(payload: dict[str, Any]) -> dict[str, Any]:
     """The payload with complete storage descriptors in the `after` of a table, and the `before` of each partition."""
-    after = payload.get("after") or {}
-    if _COLUMNS_OF_BEFORE in (after.get("sd") or {}):
-        del after["sd"][_COLUMNS_OF_BEFORE]
-        after["sd"]["cols"] = payload["before"]["sd"]["cols"]
+    altered = _descriptor(payload.get("after"))
+    if altered.pop(_COLUMNS_OF_BEFORE, False):
+        altered["cols"] = payload["before"]["sd"]["cols"]
     descriptors = payload.get("descriptors")
     if descriptors is None:
         return payload

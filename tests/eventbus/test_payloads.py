@@ -68,5 +68,6 @@ def test_objects_without_columns_are_kept_as_they_are() -> None:
         {"after": {"sd": {"cols": COLUMNS}}},
         {"before": {"sd": {"location": "file:/v"}}, "after": {"sd": {"location": "file:/v"}}},
         {"before": None, "after": None},
+        {"epoch": "an epoch", "after": 2, "lossy": True},
     ):
         assert payloads.unpack(payloads.pack(payload)) == payload
