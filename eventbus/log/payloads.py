@@ -21,11 +21,11 @@ def pack(payload: Mapping[str, Any]) -> bytes:
 
 def _short(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     columns = _descriptor(payload.get("before")).get("cols")
-    after = payload.get("after")
-    if columns is None or _descriptor(after).get("cols") is not columns:
+    altered = _descriptor(payload.get("after"))
+    if columns is None or altered.get("cols") is not columns:
         return payload
-    sd = {name: value for name, value in _descriptor(after).items() if name != "cols"}
-    return {**payload, "after": {**after, "sd": {**sd, _COLUMNS_OF_BEFORE: True}}}
+    sd = {name: value for name, value in altered.items() if name != "cols"}
+    return {**payload, "after": {**payload["after"], "sd": {**sd, _COLUMNS_OF_BEFORE: True}}}
 
 
 def _descriptor(value: Any) -> Any:
