@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
+from metastore import api
 from metastore.api.registry import HANDLERS
 from metastore.services.model import hive_objects
 from metastore.services.table.service import TableService
@@ -20,6 +21,9 @@ from metastore.wire import splice
 from metastore.wire.hive import FieldSchema, GetTableRequest, GetTableResult, InvalidOperationException, Table
 from tests.support import builders
 from tests.support.waiting import wait_until
+
+
+api.load()
 
 
 def alter(metastore: Metastore, db: str, change: Callable[[Table], None], name: str = "t") -> list[LockedTable]:
