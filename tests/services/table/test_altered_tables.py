@@ -22,7 +22,6 @@ from metastore.wire.hive import FieldSchema, GetTableRequest, GetTableResult, In
 from tests.support import builders
 from tests.support.waiting import wait_until
 
-
 api.load()
 
 
