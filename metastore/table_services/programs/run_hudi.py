@@ -131,11 +131,11 @@ class HudiTable:
     def _writes_under_way(self) -> list[str]:
         """The timestamps of writes that aren't completed, and whose writers give signs of life."""
         client = self._client()
-        plans = {*self._pending("compaction"), *self._pending("clustering")}
         pending = client.getActiveTimeline().filterInflightsAndRequested().getInstants()
-        writes = {_timestamp(each) for each in pending if str(each.getAction()) in _WRITES} - plans
+        writes = {_timestamp(each) for each in pending if str(each.getAction()) in _WRITES}
         if not writes:
             return []
+        writes -= self._pending("clustering").keys()  # 0.15 calls both a replacecommit
         interval = int(self._options.get("hoodie.client.heartbeat.interval_in_ms", "60000"))
         misses = int(self._options.get("hoodie.client.heartbeat.tolerable.misses", "2"))
         heartbeats = self._jvm.org.apache.hudi.client.heartbeat.HoodieHeartbeatClient(
