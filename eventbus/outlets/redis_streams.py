@@ -42,9 +42,13 @@ TIMEOUT_SECONDS = 10.0
 UNDONE = f"{ALL}:undone"
 """A hash: by group that received undone events, the last number that is still valid."""
 TOO_LARGE = "invalid bulk length"
-"""Redis' error for a value longer than its `proto-max-bulk-len`. It then closes the connection."""
+"""Redis' error for a value longer than its `proto-max-bulk-len`. It then closes the connection.
+
+Who is still sending finds a broken connection instead of the error.
+"""
 NEVER = timedelta(days=36_500)
 _BULK_BYTES = 512 << 20  # Redis' default
+_LEAST_BULK_BYTES = 1 << 20  # the lowest limit that Redis accepts
 _FRAME_BYTES = 10_000  # the bytes of an entry beside its payload
 _BATCH_BYTES = 32 << 20
 _COUNT = 1_000
@@ -162,13 +166,24 @@ class StreamOutlet(Outlet):
                 ],
             )
         except redis.RedisError as error:
-            if TOO_LARGE in str(error):
+            if self._refused(error, max(len(entry) for _, entry in entries)):
                 # Its limit can't be asked for, or was lowered meanwhile: the next attempt sends less.
-                self._room = max(self._room // 2, 0)
+                self._room = max(self._room // 2, _LEAST_BULK_BYTES - _FRAME_BYTES)
             raise
         if answer != str(self._position):
             raise OutOfStep(f"the streams are at {answer or 'nothing'} instead of {self._position}")
         self._position = last.number
+
+    def _refused(self, error: redis.RedisError, longest: int) -> bool:
+        """Whether Redis doesn't take an entry of `longest` bytes, although it answers."""
+        if TOO_LARGE in str(error):
+            return True
+        if longest < _LEAST_BULK_BYTES - _FRAME_BYTES or isinstance(error, redis.ResponseError):
+            return False
+        try:
+            return bool(self._redis.ping())
+        except redis.RedisError:
+            return False
 
     def _encoded(self, event: Event) -> str:
         """An entry in JSON: the id, then fields and values alternately. A payload that is too long is replaced."""
