@@ -7,25 +7,37 @@ table, which are mostly those of before.
 """
 
 import json
+import secrets
 import zlib
 from collections.abc import Mapping
 from typing import Any
 
+from metastore.wire.plain import PlainList
+
 _COLUMNS_OF_BEFORE = "colsOfBefore"
+_PLACE = secrets.token_hex(16)  # no text that a client sends can be the same
 
 
 def pack(payload: Mapping[str, Any]) -> bytes:
     """Encodes a payload for storage. Columns are stored once if `before` and `after` have the same object."""
-    return zlib.compress(json.dumps(_short(payload), separators=(",", ":")).encode(), 1)
-
-
-def _short(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     columns = _descriptor(payload.get("before")).get("cols")
-    altered = _descriptor(payload.get("after"))
-    if columns is None or altered.get("cols") is not columns:
-        return payload
-    sd = {name: value for name, value in altered.items() if name != "cols"}
-    return {**payload, "after": {**payload["after"], "sd": {**sd, _COLUMNS_OF_BEFORE: True}}}
+    if columns is not None and _descriptor(payload.get("after")).get("cols") is columns:
+        payload = _with_descriptor(payload, "after", cols=None, **{_COLUMNS_OF_BEFORE: True})
+    if isinstance(columns, PlainList):
+        text = _json(_with_descriptor(payload, "before", cols=_PLACE)).replace(f'"{_PLACE}"', columns.json, 1)
+    else:
+        text = _json(payload)
+    return zlib.compress(text.encode(), 1)
+
+
+def _json(payload: Mapping[str, Any]) -> str:
+    return json.dumps(payload, separators=(",", ":"))
+
+
+def _with_descriptor(payload: Mapping[str, Any], which: str, **values: Any) -> Mapping[str, Any]:
+    """The payload with other values in the storage descriptor of its `before` or `after`; without those of None."""
+    sd = {**payload[which]["sd"], **values}
+    return {**payload, which: {**payload[which], "sd": {name: each for name, each in sd.items() if each is not None}}}
 
 
 def _descriptor(value: Any) -> Any:

@@ -12,7 +12,7 @@ from eventbus.log import log as event_log
 LOOK_SECONDS = 1.0
 """Seconds between one server's checks for events of servers that died after a commit, and after a failure."""
 
-PAUSE_SECONDS = 0.01
+PAUSE_SECONDS = 0.02
 """Between two times that events get numbers: busy writers' events get theirs together."""
 
 log = structlog.get_logger(__name__)

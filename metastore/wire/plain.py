@@ -4,6 +4,7 @@ Fields that aren't set are left out. Bytes become text (latin-1: one character p
 if its keys aren't texts, a list of pairs. Fields that the IDL doesn't know are not in it.
 """
 
+import json
 from collections.abc import Container
 from functools import cache
 from typing import Any, TypeVar
@@ -15,6 +16,31 @@ from metastore.wire.struct import Struct
 S = TypeVar("S", bound=Struct)
 
 _LISTS = (TType.LIST, TType.SET)
+
+
+class PlainList(list[Any]):
+    """A plain list that many values share, which must not be changed: its JSON is made once."""
+
+    __slots__ = ("_json",)
+
+    _json: str
+
+    @property
+    def json(self) -> str:
+        """As `json.dumps` writes it without spaces."""
+        try:
+            return self._json
+        except AttributeError:
+            self._json = json.dumps(self, separators=(",", ":"))
+            return self._json
+
+
+class SharedList(list[Any]):
+    """A list that many structs share, which must not be changed: its plain value, a PlainList, is made once."""
+
+    __slots__ = ("plain",)
+
+    plain: PlainList
 
 
 def to_plain(value: Struct, *, without: Container[str] = ()) -> dict[str, Any]:
@@ -56,13 +82,25 @@ def _plain(kind: int, argument: Any, value: Any) -> Any:
     if kind == TType.STRUCT:
         return to_plain(value)
     if kind in _LISTS:
-        return [_plain(argument[0], argument[1], item) for item in value]
+        return _plain_shared(argument, value) if type(value) is SharedList else _plain_list(argument, value)
     if kind == TType.MAP:
         pairs = [[_plain(argument[0], argument[1], k), _plain(argument[2], argument[3], v)] for k, v in value.items()]
         return dict(pairs) if argument[0] == TType.STRING else pairs
     if kind == TType.STRING and argument == "BINARY":
         return value.decode("latin-1")
     return value
+
+
+def _plain_list(argument: Any, value: Any) -> list[Any]:
+    return [_plain(argument[0], argument[1], item) for item in value]
+
+
+def _plain_shared(argument: Any, value: SharedList) -> PlainList:
+    try:
+        return value.plain
+    except AttributeError:
+        value.plain = PlainList(_plain_list(argument, value))
+        return value.plain
 
 
 def _struct(kind: int, argument: Any, plain: Any) -> Any:

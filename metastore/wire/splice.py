@@ -11,6 +11,7 @@ In the binary protocol a struct's fields may come in any order, so a partition i
 
 import struct
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -18,10 +19,13 @@ from thrift.Thrift import TType
 
 from metastore.wire.binary import STOP, decode_preserving, encode_fields
 from metastore.wire.hive import Partition, PartitionSpec, StorageDescriptor, Table
+from metastore.wire.plain import SharedList
 
 PIECE_BYTES = 1 << 20
 _FIRST_PIECE = 100  # partitions, of which nobody knows yet how large they are
 _KEPT_BYTES = 16 << 20  # of storage descriptors, while partitions are encoded
+_DECODED = 256  # storage descriptors that are kept decoded
+_DECODED_BYTES = 16 << 10  # of the longest of them
 NO_DESCRIPTOR = 0  # the id of what a partition of a view may lack
 
 SD_BEGIN = b"\x0c\x00\x06"  # field 6 of Partition, a struct
@@ -70,10 +74,19 @@ _parts_of_descriptor = attrgetter(*(name for name in StorageDescriptor.field_nam
 
 
 def descriptor(body: bytes, location: str | None) -> StorageDescriptor:
-    """The descriptor again."""
+    """The descriptor again. Its parts may be shared with other descriptors, and must not be changed."""
+    shared = _kept(body) if len(body) <= _DECODED_BYTES else _decoded(body)
+    return shared.replace(location=location)
+
+
+def _decoded(body: bytes) -> StorageDescriptor:
     value = decode_preserving(StorageDescriptor, body + STOP)
-    value.location = location
+    if value.cols is not None:
+        value.cols = SharedList(value.cols)
     return value
+
+
+_kept = lru_cache(maxsize=_DECODED)(_decoded)
 
 
 def without_columns(body: bytes) -> bytes:

@@ -268,17 +268,8 @@ def _before_and_after(before: Struct | None, after: Struct | None) -> dict[str, 
     if before is not None:
         payload["before"] = to_plain(before)
     if after is not None:
-        payload["after"] = to_plain(after) if before is None else _plain_beside(before, payload["before"], after)
+        payload["after"] = to_plain(after)
     return payload
-
-
-def _plain_beside(before: Struct, plain: Mapping[str, Any], after: Struct) -> dict[str, Any]:
-    """`after` as a plain value. Columns that it shares with `before` are taken from the plain value of that."""
-    columns = before.sd.cols if isinstance(before, Table) and before.sd is not None else None
-    if columns is not None and isinstance(after, Table) and after.sd is not None and after.sd.cols is columns:
-        sd = {**to_plain(after.sd, without=("cols",)), "cols": plain["sd"]["cols"]}
-        return {**to_plain(after, without=("sd",)), "sd": sd}
-    return to_plain(after)
 
 
 def _without_secrets(parameters: Mapping[str, str] | None) -> dict[str, str]:
