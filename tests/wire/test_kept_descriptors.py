@@ -1,0 +1,49 @@
+"""Descriptors that are decoded once: what they share, and what belongs to each."""
+
+import pytest
+
+from metastore.wire import splice
+from metastore.wire.binary import STOP, decode_preserving, encode_fields
+from metastore.wire.hive import FieldSchema, StorageDescriptor
+from metastore.wire.plain import from_plain, to_plain
+
+UNKNOWN = b"\x0b\x7f\x00\x00\x00\x00\x03new"  # a string in a field that the IDL doesn't have
+
+
+def _body(columns: int, prefix: str = "c") -> bytes:
+    fields = [FieldSchema(name=f"{prefix}{number}", type="decimal(10,2)", comment="é") for number in range(columns)]
+    return splice.descriptor_body(StorageDescriptor(cols=fields, numBuckets=4, parameters={"a": "b"}))
+
+
+@pytest.mark.parametrize("columns", [0, 1, 50, 2_000])
+def test_a_descriptor_is_what_was_encoded(columns: int) -> None:
+    """Whether it is short enough to be kept or not, and the second time as well."""
+    body = _body(columns, "same")
+    for location in ("file:/a", None, "file:/b"):
+        found = splice.descriptor(body, location)
+        expected = decode_preserving(StorageDescriptor, body + STOP).replace(location=location)
+        assert found == expected
+        assert encode_fields(found) == encode_fields(expected)
+        assert splice.descriptor_body(found) == body
+        assert to_plain(found) == to_plain(expected)
+        assert from_plain(StorageDescriptor, to_plain(found)) == expected
+
+
+def test_locations_belong_to_each() -> None:
+    body = _body(3)
+    first, second = splice.descriptor(body, "file:/a"), splice.descriptor(body, "file:/b")
+    first.location = "file:/c"
+    assert (first.location, second.location) == ("file:/c", "file:/b")
+    assert splice.descriptor(body, None).location is None
+
+
+def test_the_plain_form_of_shared_columns_is_made_once() -> None:
+    first, second = (splice.descriptor(_body(5), location) for location in ("file:/a", "file:/b"))
+    assert to_plain(first)["cols"] is to_plain(second)["cols"]
+    assert to_plain(first)["cols"] is not to_plain(splice.descriptor(_body(5, "d"), None))["cols"]
+
+
+def test_fields_of_a_newer_client_stay() -> None:
+    body = _body(2) + UNKNOWN
+    for _ in range(2):
+        assert splice.descriptor_body(splice.descriptor(body, "file:/a")) == body
