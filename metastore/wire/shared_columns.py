@@ -6,7 +6,6 @@ check it, the bytes of these columns are removed from the message, once per desc
 objects. Otherwise the whole message is decoded.
 """
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any, TypeVar
 
@@ -22,6 +21,7 @@ S = TypeVar("S", bound=Struct)
 
 _COLUMNS = 1  # the field of StorageDescriptor
 _WORTH_IT = 1 << 13  # bytes of a message
+_BEGINNING = 32  # bytes of columns that are searched for, before all of them are compared
 _HOLDERS = (AddPartitionsRequest, AlterPartitionsRequest, Partition)
 
 
@@ -35,16 +35,31 @@ def decode_sharing(cls: type[S], data: bytes, offset: int = 0) -> S:
         return decode_preserving(cls, data, offset)
     encoded, body = data[slice(*span)], data[offset:]
     columns = decode(StorageDescriptor, encoded + STOP).cols
-    times = body.count(encoded)
-    if times < 2 or encode_fields(StorageDescriptor(cols=columns)) != encoded:  # it has more than was understood
+    between = _split(body, encoded)
+    if len(between) < 3 or encode_fields(StorageDescriptor(cols=columns)) != encoded:  # it has more than was understood
         return decode_preserving(cls, data, offset)
     value = decode_by(cls, lean, data, offset)
-    descriptors = list(_descriptors(value))
-    if len(descriptors) != times or body.replace(encoded, b"") != fastbinary.encode_binary(value, [cls, lean]):
+    descriptors = _descriptors(value)
+    rest = b"".join(between)
+    if len(descriptors) != len(between) - 1 or rest != fastbinary.encode_binary(value, [cls, lean]):
         return decode_preserving(cls, data, offset)
     for each in descriptors:
         each.cols = columns
     return value
+
+
+def _split(data: bytes, separator: bytes) -> list[bytes]:
+    """As `data.split(separator)`, for a long separator that comes often: Python prepares a search for it each time."""
+    beginning = separator[:_BEGINNING]
+    pieces = []
+    end = at = 0
+    while (at := data.find(beginning, at)) >= 0:
+        if data.startswith(separator, at):
+            pieces.append(data[end:at])
+            end = at = at + len(separator)
+        else:
+            at += 1
+    return [*pieces, data[end:]]
 
 
 @cache
@@ -84,17 +99,31 @@ def _item_class(entry: Any) -> Any:
     return entry[3][1][0] if entry[1] == TType.LIST and entry[3][0] == TType.STRUCT else None
 
 
-def _descriptors(value: Struct) -> Iterator[StorageDescriptor]:
+def _descriptors(value: Struct) -> list[StorageDescriptor]:
     """The descriptors within a struct."""
-    if isinstance(value, StorageDescriptor):
-        yield value
-        return
-    numbers = {number for number, _ in _ways(type(value))}  # type: ignore[arg-type]
-    for entry in value.thrift_spec:
-        if entry is not None and entry[0] in numbers:
-            part = getattr(value, entry[2])
-            for each in part if isinstance(part, list) else () if part is None else (part,):
-                yield from _descriptors(each)
+    found: list[StorageDescriptor] = []
+    some: list[Any] = [value]
+    while some:
+        within: list[Any] = []
+        for each in some:
+            if isinstance(each, StorageDescriptor):
+                found.append(each)
+                continue
+            for name in _names(type(each)):  # type: ignore[arg-type]  # mypy: unhashable instances
+                part = getattr(each, name)
+                if isinstance(part, list):
+                    within += part
+                elif part is not None:
+                    within.append(part)
+        some = within
+    return found
+
+
+@cache
+def _names(cls: type[Struct]) -> list[str]:
+    """The names of the fields that lead to a partition's descriptor."""
+    numbers = {number for number, _ in _ways(cls)}  # type: ignore[arg-type]
+    return [entry[2] for entry in cls.thrift_spec if entry is not None and entry[0] in numbers]
 
 
 def _first_columns(decoder: Decoder, cls: type[Struct]) -> tuple[int, int] | None:

@@ -7,7 +7,6 @@ from typing import Any
 from sqlalchemy import Connection
 
 _BUFFER = 1 << 20
-_ESCAPED = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _QUOTED = str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 Value = str | int | bool | bytes | Sequence[str] | None
@@ -60,11 +59,15 @@ def _field(value: Value) -> str:
     if value is None:
         return "\\N"
     if isinstance(value, str):
-        return value.translate(_ESCAPED)
+        return _escaped(value)
     if isinstance(value, bytes):
         return "\\\\x" + value.hex()
     if isinstance(value, bool):
         return "t" if value else "f"
     if isinstance(value, int):
         return str(value)
-    return array(value).translate(_ESCAPED)
+    return _escaped(array(value))
+
+
+def _escaped(text: str) -> str:  # `str.translate` looks at each character, and takes four times as long
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
