@@ -33,9 +33,10 @@ def add_partition_with_environment_context(
     if new is None:
         raise MetaException("Partition cannot be null.")
     properties = hive_objects.properties(context)
-    return call.metastore.partitions.add(
+    added = call.metastore.partitions.add(
         new.dbName, new.tableName, [new], properties, single=True, catalog=new.catName
-    )[0]
+    )
+    return added.partitions[0]
 
 
 @answers("add_partitions", stores=True)
@@ -47,7 +48,7 @@ def add_partitions(call: Call, new: list[Partition] | None) -> int:
     first = new[0]
     added = call.metastore.partitions.add(first.dbName, first.tableName, new, {}, catalog=first.catName)
     _keep_statistics(call, new)
-    return len(added)
+    return len(added.new)
 
 
 def _keep_statistics(call: Call, new: list[Partition]) -> None:
@@ -63,7 +64,7 @@ def add_partitions_pspec(call: Call, specs: list[PartitionSpec] | None) -> int:
         return 0
     new = partition_specs.expanded(specs)
     database, table = partition_specs.name(specs[0].dbName), partition_specs.name(specs[0].tableName)
-    return len(call.metastore.partitions.add(database, table, new, {}, catalog=specs[0].catName))
+    return len(call.metastore.partitions.add(database, table, new, {}, catalog=specs[0].catName).new)
 
 
 @answers("add_partitions_req", stores=True)
@@ -82,10 +83,11 @@ def add_partitions_req(call: Call, request: AddPartitionsRequest) -> AddPartitio
     _keep_statistics(call, request.parts)
     if request.needResult is False:
         return AddPartitionsResult()
+    partitions = added.partitions
     if request.skipColumnSchemaForPartition:
-        columns = added[0].sd.cols if added and added[0].sd is not None else None
-        return AddPartitionsResult(_without_columns(added), partitionColSchema=columns)
-    return AddPartitionsResult(added)
+        columns = partitions[0].sd.cols if partitions and partitions[0].sd is not None else None
+        return AddPartitionsResult(_without_columns(partitions), partitionColSchema=columns)
+    return AddPartitionsResult(partitions)
 
 
 def _without_columns(partitions: list[Partition]) -> list[Partition]:

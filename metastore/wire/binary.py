@@ -5,6 +5,7 @@ accelerator allocates what a length prefix says.
 """
 
 import struct
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 # An ImportError here is wanted: the pure Python fall-back would be silent and slow.
@@ -43,17 +44,24 @@ class Message(NamedTuple):
     body: int
 
 
-def encode(value: Struct) -> bytes:
-    """Encodes a struct, its unknown fields included, with the final STOP byte."""
-    if has_unknown(value):
-        return encode_with_unknown(value)
-    encoded: bytes = fastbinary.encode_binary(value, [type(value), value.thrift_spec])
+def encode(value: Struct, *, without: tuple[str, ...] = ()) -> bytes:
+    """Encodes a struct, or all but some of its fields, its unknown fields included, with the final STOP byte."""
+    if has_unknown(value, without=without):
+        return encode_with_unknown(value.replace(**dict.fromkeys(without)))
+    cls = type(value)
+    spec = _spec_without(cls, without) if without else value.thrift_spec  # type: ignore[arg-type]
+    encoded: bytes = fastbinary.encode_binary(value, [cls, spec])
     return encoded
 
 
-def encode_fields(value: Struct) -> bytes:
+@cache
+def _spec_without(cls: type[Struct], names: tuple[str, ...]) -> Spec:
+    return tuple(None if entry is None or entry[2] in names else entry for entry in cls.thrift_spec)
+
+
+def encode_fields(value: Struct, *, without: tuple[str, ...] = ()) -> bytes:
     """Encodes a struct's fields without the final STOP byte, so that more fields can follow."""
-    return encode(value)[:-1]
+    return encode(value, without=without)[:-1]
 
 
 def decode(cls: type[S], data: bytes, offset: int = 0) -> S:

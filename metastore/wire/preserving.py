@@ -6,6 +6,7 @@ calls it only for the rare message that needs it.
 """
 
 import struct
+from collections.abc import Container
 from functools import cache
 from typing import Any, TypeVar
 
@@ -23,8 +24,8 @@ _FORMS = {
 _SIZES = {TType.BOOL: 1, TType.BYTE: 1, TType.DOUBLE: 8, TType.I16: 2, TType.I32: 4, TType.I64: 8}
 
 
-def has_unknown(value: Any) -> bool:
-    """Whether a struct, or anything it contains, carries unknown fields.
+def has_unknown(value: Any, *, without: Container[str] = ()) -> bool:
+    """Whether a struct, or anything it contains but for some of its fields, carries unknown fields.
 
     The decoder marks every struct on the way down to one; what was built here of such parts is looked through
     one level.
@@ -32,6 +33,8 @@ def has_unknown(value: Any) -> bool:
     if hasattr(value, "unknown"):
         return True
     for name in _holders_of_structs(type(value)):  # type: ignore[arg-type]  # mypy: unhashable instances
+        if name in without:
+            continue
         part = getattr(value, name)
         if isinstance(part, list):
             for item in part:

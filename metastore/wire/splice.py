@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from thrift.Thrift import TType
 
-from metastore.wire.binary import STOP, decode_preserving, encode_fields
+from metastore.wire.binary import STOP, decode_preserving, encode, encode_fields
 from metastore.wire.hive import Partition, PartitionSpec, StorageDescriptor, Table
 from metastore.wire.plain import SharedList
 
@@ -26,6 +26,9 @@ _FIRST_PIECE = 100  # partitions, of which nobody knows yet how large they are
 _KEPT_BYTES = 16 << 20  # of storage descriptors, while partitions are encoded
 _DECODED = 256  # storage descriptors that are kept decoded
 _DECODED_BYTES = 16 << 10  # of the longest of them
+_OF_ROW = (
+    "dbName", "tableName", "catName", "sd", "parameters", "owner", "tableType", "lastAccessTime", "id",
+)  # fmt: skip
 NO_DESCRIPTOR = 0  # the id of what a partition of a view may lack
 
 SD_BEGIN = b"\x0c\x00\x06"  # field 6 of Partition, a struct
@@ -52,7 +55,7 @@ class StoredPage(NamedTuple):
 
 def descriptor_body(descriptor: StorageDescriptor) -> bytes:
     """What is kept of a descriptor: everything but the location, without STOP."""
-    return encode_fields(descriptor.replace(location=None))
+    return encode_fields(descriptor, without=("location",))
 
 
 def descriptor_bodies(descriptors: Sequence[StorageDescriptor | None]) -> list[bytes | None]:
@@ -96,16 +99,12 @@ def without_columns(body: bytes) -> bytes:
 
 def partition_body(partition: Partition) -> bytes:
     """What is kept of a partition: everything but the names it shares and its descriptor, without STOP."""
-    return encode_fields(partition.replace(dbName=None, tableName=None, catName=None, sd=None))
+    return encode_fields(partition, without=("dbName", "tableName", "catName", "sd"))
 
 
 def table_body(table: Table) -> bytes:
     """What is kept of a table beside the columns of its row, with STOP."""
-    kept = table.replace(
-        dbName=None, tableName=None, catName=None, sd=None, parameters=None, owner=None, tableType=None,
-        lastAccessTime=None, id=None,
-    )  # fmt: skip
-    return encode_fields(kept) + STOP
+    return encode(table, without=_OF_ROW)
 
 
 class PartitionEncoder:

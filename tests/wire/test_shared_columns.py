@@ -1,8 +1,10 @@
 """Partitions that come with the columns of their table are read as if each had been read in full."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from metastore.wire import binary
+from metastore.wire import binary, shared_columns
 from metastore.wire.hive import AddPartitionsRequest, FieldSchema, Partition
 from metastore.wire.services import METHODS
 from metastore.wire.shared_columns import decode_sharing
@@ -97,3 +99,10 @@ def test_text_that_is_not_utf8_is_refused() -> None:
     for wrong in (encoded.replace(b"the 3th", b"the \xff\xffh"), encoded.replace(b"file:/t/3", b"file:/\xff/3", 1)):
         with pytest.raises(UnicodeDecodeError):
             decode_sharing(AddPartitionsRequest, wrong)
+
+
+@given(st.binary(min_size=1, max_size=50), st.data())
+def test_a_message_is_split_as_by_python(separator: bytes, data: st.DataObject) -> None:
+    parts = st.one_of(st.just(separator), st.just(separator[:32]), st.just(separator[1:]), st.binary(max_size=3))
+    message = b"".join(data.draw(st.lists(parts)))
+    assert shared_columns._split(message, separator) == message.split(separator)

@@ -70,7 +70,7 @@ class SharedDescriptors:
 
     def descriptor(self, sd: StorageDescriptor) -> StorageDescriptor:
         """A descriptor as Hive returns it. Raises MetaException for a column without name or type."""
-        key = id(sd.cols), splice.descriptor_body(sd.replace(cols=None))
+        key = id(sd.cols), binary.encode(sd, without=("cols", "location"))
         known = self._by_columns.get(key)
         if known is None:
             _check_columns(sd.cols)

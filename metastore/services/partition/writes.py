@@ -83,6 +83,18 @@ class _New(NamedTuple):
         )
 
 
+class Added(NamedTuple):
+    """The partitions that a call has added, in the caller's order. Most callers only want to know how many."""
+
+    new: Sequence[_New]
+    owner: Table
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """As the caller is answered."""
+        return [each.answer(self.owner) for each in self.new]
+
+
 class PartitionService:
     """Hive's writing calls for partitions.
 
@@ -122,7 +134,7 @@ class PartitionService:
         single: bool = False,
         table_columns: bool = False,
         catalog: str | None = None,
-    ) -> list[Partition]:
+    ) -> Added:
         """Adds partitions, all or none, and makes their directories; returns those that were added.
 
         `single`: the call is for one partition, and so is the wording of errors. `table_columns`: the partitions get
@@ -197,9 +209,8 @@ class PartitionService:
         if not settled:
             self._mover.settle(located.values())
         # As in Hive the answer has the names as they were given.
-        return self._write_new(row, owner, {name: partition}, located, context)[0].replace(
-            dbName=given.plain(database), tableName=table
-        )
+        [added] = self._write_new(row, owner, {name: partition}, located, context).partitions
+        return added.replace(dbName=given.plain(database), tableName=table)
 
     def _named(
         self, owner: Table, row: TableRow, new: Sequence[Partition], asked: tuple[str | None, str | None]
@@ -261,9 +272,9 @@ class PartitionService:
         fresh: Mapping[str, Partition],
         located: Mapping[str, str | None],
         context: Mapping[str, str],
-    ) -> list[Partition]:
+    ) -> Added:
         if not fresh:
-            return []
+            return Added([], owner)
         places = [place for place in located.values() if place is not None]
         prepared = self._prepared(row, owner, fresh, located, cache(self._now))
         # Of several partitions nobody knows which one was there.
@@ -299,8 +310,8 @@ class PartitionService:
                 # A partition that is born ready has a writer who sees to that; one that is committed at once hasn't.
                 committed = [p for p in prepared if p.flag.ready and p.flag.commit_time is not None]
                 self._commits.write_success_files(tx, held, [hive_objects.location(p.value) for p in committed])
-        answers = {p.name: p.answer(owner) for p in prepared}
-        return [answers[name] for name in fresh]
+        by_name = {p.name: p for p in prepared}
+        return Added([by_name[name] for name in fresh], owner)
 
     @staticmethod
     def _prepared(
