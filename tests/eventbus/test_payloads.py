@@ -64,7 +64,7 @@ def test_columns_that_an_alteration_leaves_are_kept_once() -> None:
 
 
 def test_columns_that_many_payloads_share_are_kept_as_others() -> None:
-    columns = PlainList([*COLUMNS, {"name": "a \"quoted\" one, \u00e9", "type": "string"}])
+    columns = PlainList([*COLUMNS, {"name": 'a "quoted" one, \u00e9', "type": "string"}])
     before = {"tableName": "t", "sd": {"location": "file:/t", "cols": columns}, "parameters": {"cols": "[]"}}
     other = {**before, "sd": {"location": "file:/u", "cols": COLUMNS[:1]}}
     for payload in (
