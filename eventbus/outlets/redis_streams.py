@@ -168,7 +168,7 @@ class StreamOutlet(Outlet):
         except redis.RedisError as error:
             if self._refused(error, max(len(entry) for _, entry in entries)):
                 # Its limit can't be asked for, or was lowered meanwhile: the next attempt sends less.
-                self._room = max(self._room // 2, _LEAST_BULK_BYTES - _FRAME_BYTES)
+                self._room = min(self._room, max(self._room // 2, _LEAST_BULK_BYTES - _FRAME_BYTES))
             raise
         if answer != str(self._position):
             raise OutOfStep(f"the streams are at {answer or 'nothing'} instead of {self._position}")
