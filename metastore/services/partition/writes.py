@@ -416,7 +416,7 @@ class PartitionService:
             basic_statistics.refresh_many(counted, self._warehouse, context)
             self._prepare_files(tx, row, found, before, altered)
             rows = partition_codec.new_rows(tx, row, altered)
-            partitions.change_many(tx, [(old.id, new) for old, new in zip(found, rows, strict=True)])
+            _change(tx, found, rows)
             self._record_altered(tx, row, owner, found, before, altered, rows)
             tables.touch_with_commit(tx, row.id)
 
@@ -826,3 +826,16 @@ def _flag(old: PartitionRow, before: Partition, new: Partition, now: commit_flag
     """The flag of a partition that is replaced; the new one's parameters get what belongs to it."""
     assert new.parameters is not None
     return commit_flag.of_altered(Flag(old.ready, old.commit_time), before.parameters or {}, new.parameters, now)
+
+
+def _change(tx: Transaction, found: Sequence[PartitionRow], rows: Sequence[NewPartition]) -> None:
+    """Replaces what is kept of partitions: of most only the body, which takes less of the database."""
+    bodies, others = [], []
+    for old, new in zip(found, rows, strict=True):
+        if new == old.with_body(new.body):
+            bodies.append((old.id, new.body))
+        else:
+            others.append((old.id, new))
+    if bodies:
+        partitions.put_bodies(tx, bodies)
+    partitions.change_many(tx, others)

@@ -76,6 +76,11 @@ class PartitionRow(NamedTuple):
     commit_time: int | None
     stored: StoredPartition
 
+    def with_body(self, body: bytes) -> NewPartition:
+        """Its values with another body."""
+        _, path, location, descriptor = self.stored
+        return NewPartition(self.name, self.values, self.ready, self.commit_time, path, location, descriptor, body)
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
