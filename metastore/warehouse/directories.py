@@ -58,7 +58,7 @@ class Directories(Protocol):
         """The names of the directories that lie directly in a directory, links left out; none where nothing is."""
 
     def visible_sizes(self, path: str) -> Iterator[int]:
-        """The size in bytes of every file below, hidden names and all below them left out."""
+        """The size in bytes of every file below, hidden names and all below them left out; none where nothing is."""
 
     def make(self, path: str) -> bool:
         """Makes a directory and its parents; whether this call did."""

@@ -108,7 +108,10 @@ class LocalDirectories:
 
     def visible_sizes(self, path: str) -> Iterator[int]:
         """Links are followed, as Hadoop's local file system does; a directory reached twice counts once."""
-        status = os.stat(path)  # noqa: PTH116
+        try:
+            status = os.stat(path)  # noqa: PTH116
+        except (FileNotFoundError, NotADirectoryError):
+            return
         if not S_ISDIR(status.st_mode):
             yield status.st_size
             return

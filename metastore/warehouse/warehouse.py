@@ -199,10 +199,9 @@ class Warehouse:
         with self._at(location, "count the files of") as (directories, path):
             files = size = 0
             try:
-                if directories.kind(path) is not None:
-                    for bytes_of_file in directories.visible_sizes(path):
-                        files += 1
-                        size += bytes_of_file
+                for bytes_of_file in directories.visible_sizes(path):
+                    files += 1
+                    size += bytes_of_file
             except directories.errors as error:
                 log.warning("files can't be counted", location=location, error=str(error))
                 return Summary()
