@@ -1,5 +1,6 @@
 """The methods called within the test's own process, and a cache without servers that forgets nothing by itself."""
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -40,7 +41,8 @@ class LocalClient:
         handler = HANDLERS[method]
         missing = handler.function.__code__.co_argcount - 1 - len(arguments)
         value = handler.function(call, *arguments, *[None] * missing)
-        return list(value.pieces) if isinstance(value, Encoded) else value
+        # A client gets objects of its own: what the services return may share parts with what comes later.
+        return list(value.pieces) if isinstance(value, Encoded) else copy.deepcopy(value)
 
     def __getattr__(self, method: str) -> Any:
         return partial(self.call, method)
