@@ -47,15 +47,17 @@ class Message(NamedTuple):
 def encode(value: Struct, *, without: tuple[str, ...] = ()) -> bytes:
     """Encodes a struct, or all but some of its fields, its unknown fields included, with the final STOP byte."""
     if has_unknown(value, without=without):
-        return encode_with_unknown(value.replace(**dict.fromkeys(without)))
+        # Not `value.replace`: InsertEventRequestData has a field of that name.
+        return encode_with_unknown(Struct.replace(value, **dict.fromkeys(without)) if without else value)
     cls = type(value)
-    spec = _spec_without(cls, without) if without else value.thrift_spec  # type: ignore[arg-type]
+    spec = spec_without(cls, without) if without else value.thrift_spec  # type: ignore[arg-type]
     encoded: bytes = fastbinary.encode_binary(value, [cls, spec])
     return encoded
 
 
 @cache
-def _spec_without(cls: type[Struct], names: tuple[str, ...]) -> Spec:
+def spec_without(cls: type[Struct], names: tuple[str, ...]) -> Spec:
+    """The specification of a class without some of its fields, by which the accelerator skips them."""
     return tuple(None if entry is None or entry[2] in names else entry for entry in cls.thrift_spec)
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from thrift.protocol import fastbinary
 from thrift.Thrift import TType
 
-from metastore.wire.binary import STOP, decode, decode_by, decode_preserving, encode_fields
+from metastore.wire.binary import STOP, decode, decode_by, decode_preserving, encode_fields, spec_without
 from metastore.wire.hive import AddPartitionsRequest, AlterPartitionsRequest, Partition, StorageDescriptor
 from metastore.wire.preserving import Decoder
 from metastore.wire.struct import Spec, Struct
@@ -66,7 +66,7 @@ def _split(data: bytes, separator: bytes) -> list[bytes]:
 def _lean(cls: type[Struct]) -> Spec | None:
     """The specification of a class without the columns of partitions; None if it holds no partitions."""
     if cls is StorageDescriptor:
-        return tuple(None if entry is None or entry[0] == _COLUMNS else entry for entry in cls.thrift_spec)
+        return spec_without(cls, ("cols",))
     changed = {number: _lean_argument(argument) for number, argument in _ways(cls)}  # type: ignore[arg-type]
     if not changed:
         return None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from thrift.Thrift import TType
 
 from metastore.wire import binary
-from metastore.wire.hive import FieldSchema, SkewedInfo, StorageDescriptor, Table
+from metastore.wire.hive import FieldSchema, InsertEventRequestData, SkewedInfo, StorageDescriptor, Table
 from metastore.wire.struct import Struct
 from tests.wire.wire_values import (
     ALL_STRUCTS,
@@ -92,6 +92,13 @@ def test_unknown_fields_survive(case: tuple[type[Struct], Tree]) -> None:
     cls, tree = case
     value = binary.decode_preserving(cls, encoded_tree(tree))
     assert canonical(read_tree(binary.encode(value))) == canonical(read_tree(encoded_tree(tree)))
+
+
+def test_unknown_field_beside_one_that_is_named_like_a_method_survives() -> None:
+    tree = [Field(1, TType.BOOL, True), Field(900, TType.I32, 5)]
+    value = binary.decode_preserving(InsertEventRequestData, encoded_tree(tree))
+    assert value.replace is True
+    assert canonical(read_tree(binary.encode(value))) == canonical(tree)
 
 
 def test_field_of_another_type_than_the_idl_says_survives() -> None:
