@@ -15,6 +15,8 @@ from typing import Any
 from metastore.wire.plain import PlainList
 
 _COLUMNS_OF_BEFORE = "colsOfBefore"
+_SHORT = 8_192  # bytes: texts that the window holds
+_WINDOW_BITS, _MEMORY_LEVEL = 13, 5
 _PLACE = secrets.token_hex(16)  # no text that a client sends can be the same
 
 
@@ -27,7 +29,15 @@ def pack(payload: Mapping[str, Any]) -> bytes:
         text = _json(_with_descriptor(payload, "before", cols=_PLACE)).replace(f'"{_PLACE}"', columns.json, 1)
     else:
         text = _json(payload)
-    return zlib.compress(text.encode(), 1)
+    return _compressed(text.encode())
+
+
+def _compressed(data: bytes) -> bytes:
+    """As `zlib.compress` at level 1, which sets up 270 KB of memory before: that takes longer than a short text."""
+    if len(data) > _SHORT:
+        return zlib.compress(data, 1)
+    compressor = zlib.compressobj(1, zlib.DEFLATED, _WINDOW_BITS, _MEMORY_LEVEL)
+    return compressor.compress(data) + compressor.flush()
 
 
 def _json(payload: Mapping[str, Any]) -> str:

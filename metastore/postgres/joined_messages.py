@@ -2,15 +2,20 @@
 
 psycopg2 sends BEGIN and COMMIT as messages of their own, for each of which both processes are woken up. For a short
 transaction that is most of its time. Here BEGIN goes with the first statement. Statements whose results nobody needs
-can be put off: they go with the next one, or with COMMIT.
+can be put off: they go with the next one, or with COMMIT. If all of them have been put off, they are one message
+without BEGIN and COMMIT: Postgres executes the statements of a message as one transaction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg2.extensions as driver
 
 _IDLE = driver.TRANSACTION_STATUS_IDLE
+_BEGIN = b"BEGIN"
+
+Then = Callable[[tuple[Any, ...]], None]
+"""Is called with the first row of a transaction's last statement, once that has committed."""
 
 
 class JoiningCursor(driver.cursor):
@@ -46,6 +51,7 @@ class JoiningConnection(driver.connection):
         super().__init__(*args, **kwargs)
         self.cursor_factory = JoiningCursor
         self._waiting: list[bytes] = []
+        self._then: Then | None = None
 
     def cursor(self, *args: Any, **kwargs: Any) -> Any:
         """As psycopg2's. Raises TypeError for a cursor that would forget to begin the transaction."""
@@ -56,11 +62,16 @@ class JoiningConnection(driver.connection):
 
     def begin(self) -> None:
         """The next statement begins a transaction. `autocommit` has to be on, and no transaction open."""
-        self._waiting = [b"BEGIN"]
+        self._waiting, self._then = [_BEGIN], None
 
     def put_off(self, statement: bytes) -> None:
         """Executes a statement together with the next one, or with `commit`, whose error it then is."""
         self._waiting.append(statement)
+
+    def put_last(self, statement: bytes, then: Then) -> None:
+        """Puts off the last statement of a transaction, which returns a row. `then` must not raise."""
+        self._waiting.append(statement)
+        self._then = then
 
     def take_waiting(self) -> Sequence[bytes]:
         """What has to be executed now, before anything else."""
@@ -73,20 +84,31 @@ class JoiningConnection(driver.connection):
         """As psycopg2's; with `autocommit` it ends what `begin` began."""
         if not self.autocommit:
             return super().commit()
-        waiting = self.take_waiting()
-        if self.info.transaction_status == _IDLE and len(waiting) < 2:
-            return None  # nothing was executed
-        return self._execute(b";\n".join([*waiting, b"COMMIT"]))
+        waiting, then, row = self.take_waiting(), self._then, None
+        if waiting and waiting[0] is _BEGIN:  # nothing was executed
+            if len(waiting) > 1:
+                row = self._execute(waiting[1:])
+        elif then is not None:
+            row = self._execute(waiting)
+            self._execute([b"COMMIT"])
+        elif waiting or self.info.transaction_status != _IDLE:
+            self._execute([*waiting, b"COMMIT"])
+        if then is not None and row is not None:
+            then(row)
+        return None
 
     def rollback(self) -> None:
         """As psycopg2's; with `autocommit` it ends what `begin` began."""
         if not self.autocommit:
             return super().rollback()
-        self._waiting = []
+        self._waiting, self._then = [], None
         if self.info.transaction_status == _IDLE:
             return None
-        return self._execute(b"ROLLBACK")
+        self._execute([b"ROLLBACK"])
+        return None
 
-    def _execute(self, statement: bytes) -> None:
+    def _execute(self, statements: Sequence[bytes]) -> tuple[Any, ...] | None:
+        """Executes statements in one message. Returns the first row of the last one, if it has rows."""
         with super().cursor(cursor_factory=driver.cursor) as cursor:
-            cursor.execute(statement)
+            cursor.execute(b";\n".join(statements))
+            return None if cursor.description is None else cursor.fetchone()

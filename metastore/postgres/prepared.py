@@ -15,7 +15,7 @@ from sqlalchemy import ClauseElement, Connection
 from sqlalchemy.dialects import registry
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from metastore.postgres.joined_messages import JoiningConnection
+from metastore.postgres.joined_messages import JoiningConnection, Then
 
 _KNOWN = "prepared"  # where a connection keeps the names of what it has prepared
 _NONE: Mapping[str, Any] = {}
@@ -126,6 +126,13 @@ def put_off(tx: Connection, statements: Sequence[Prepared | Call], values: Mappi
     with closing(tx.connection.cursor()) as cursor:
         for call in _calls(statements, values):
             connection.put_off(_text(tx, cursor, call))
+
+
+def put_last(tx: Connection, call: Call, then: Then) -> None:
+    """Puts off the last statement of a transaction of `Database.write`. `then` gets its row after the commit."""
+    connection = cast(JoiningConnection, tx.connection.driver_connection)
+    with closing(tx.connection.cursor()) as cursor:
+        connection.put_last(_text(tx, cursor, call), then)
 
 
 def _calls(statements: Sequence[Prepared | Call], values: Mapping[str, Any]) -> list[Call]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 from eventbus.log.types import EventType
 from metastore.clock import now_seconds
@@ -25,14 +27,15 @@ from metastore.services.table import transactional_property
 from metastore.store import Conflict, Database
 from metastore.store.catalog import catalogs, databases
 from metastore.store.catalog.databases import DatabaseRow, RowLock
-from metastore.store.engine.database import Transaction, after_commit
+from metastore.store.engine.database import Outdated, Transaction
 from metastore.store.engine.names import DatabaseName, TableName
 from metastore.store.files import moves
 from metastore.store.files.moves import Move
 from metastore.store.partition import partitions
 from metastore.store.statistics import statistics
 from metastore.store.table import altered_tables, constraints, descriptors, table_indexes, tables
-from metastore.store.table.tables import TableRow
+from metastore.store.table.known_tables import KnownTables
+from metastore.store.table.tables import LockedTable, TableRow
 from metastore.store.transactions import written_tables
 from metastore.warehouse import Warehouse
 from metastore.wire import binary, splice
@@ -48,11 +51,24 @@ from metastore.wire.hive import (
     UnknownDBException,
     UnknownTableException,
 )
+from metastore.wire.struct import ExceptionStruct
 
 DDL_TIME = "transient_lastDdlTime"
 CASCADE = "CASCADE"
 _MANY_PARTITIONS = 1_000  # deleting the directories of so many takes a tenth of a second
 EXPECTED_KEY, EXPECTED_VALUE = "expected_parameter_key", "expected_parameter_value"
+
+
+class _Alteration(NamedTuple):
+    """What a client asks for. `any_type`: columns may change to any type."""
+
+    old_name: TableName
+    new_name: TableName
+    new: Table
+    context: Mapping[str, str]
+    cascade: bool
+    any_type: bool
+
 
 # What a caller wants done in the transaction that creates a table, given the table's id.
 Also = Callable[[Transaction, int], None]
@@ -80,6 +96,7 @@ class TableService:
         self._events = events
         self._deletable = deletable
         self._incompatible_types_allowed = incompatible_types_allowed
+        self._known = KnownTables()
 
     # --- creating ---------------------------------------------------------------------------------------------
 
@@ -333,7 +350,25 @@ class TableService:
         """
         old_name, new_name = _names_of_alteration(database, table, new, catalog)
         assert new is not None
-        cascade = cascade or hive_objects.is_true(context.get(CASCADE))
+        alteration = _Alteration(
+            old_name,
+            new_name,
+            new,
+            context,
+            cascade=cascade or hive_objects.is_true(context.get(CASCADE)),
+            any_type=incompatible_types_allowed,
+        )
+        known = self._known.take(old_name) if new_name == old_name else None
+        try:
+            self._carry_out(alteration, known)
+        except (Outdated, ExceptionStruct):
+            if known is None:
+                raise
+            self._carry_out(alteration, None)  # the error may be about a state that is no more
+
+    def _carry_out(self, alteration: _Alteration, known: LockedTable | None) -> None:
+        """One transaction. `known`: what the table is assumed to be. Raises Outdated if it isn't."""
+        old_name, new_name, new, context = alteration[:4]
         value = hive_objects.table(new)
         value.dbName, value.catName = new_name.database, new_name.catalog
         assert value.sd is not None and value.parameters is not None
@@ -344,9 +379,9 @@ class TableService:
             with self._database.write() as tx:
                 # The database is locked before its tables, as in a drop of the database.
                 home = databases.find(tx, new_name.of_database, RowLock.SHARED) if new_name != old_name else None
-                found = tables.find_to_alter(tx, old_name)
+                found = tables.find_to_alter(tx, old_name) if known is None else tables.assume(tx, known)
                 if found is None:
-                    raise InvalidOperationException(f"{given.plain(database)}.{table} table not found")
+                    raise InvalidOperationException(f"{old_name.database}.{old_name.table} table not found")
                 row = found.row
                 old = hive_objects.table_of(row)
                 body = splice.descriptor_body(value.sd)
@@ -355,7 +390,7 @@ class TableService:
                     assert old.sd is not None
                     value.sd = old.sd.replace(location=value.sd.location)
                 _check_changed(new, same_columns=same)
-                self._check_altered(row, old, new, value, context, any_type=same or incompatible_types_allowed)
+                self._check_altered(row, old, new, value, context, any_type=same or alteration.any_type)
                 _check_key(tx, row, old, value)
                 database_id = row.database_id
                 if new_name != old_name:
@@ -366,18 +401,23 @@ class TableService:
                     self._refresh_statistics(old, value, context, renamed=new_name != old_name)
                 if not same:
                     check_columns(value.sd.cols)
-                    self._change_columns(tx, row, old, value, cascade)
+                    self._change_columns(tx, row, old, value, alteration.cascade)
                 descriptor = row.descriptor_id if same else descriptors.keep(tx, [body])[body]
                 values = hive_objects.table_values(value, descriptor)
-                tables.change(tx, row.id, database_id, values)
-                if new_name == old_name:
-                    after_commit(tx, lambda: altered_tables.record(found.altered(values, body)))
                 value.tableName = new_name.table
                 self._events.table(tx, EventType.ALTER_TABLE, old, value.replace(id=row.id))
+                if new_name == old_name:
+                    tables.alter(tx, found, database_id, values, body, partial(self._altered, found))
+                else:
+                    tables.change(tx, row.id, database_id, values)
         except Conflict:
             raise InvalidOperationException(f"new table {new_name.database}.{new_name.table} already exists") from None
         if move is not None:
             self._mover.carry_out([move])
+
+    def _altered(self, before: LockedTable, after: LockedTable) -> None:
+        self._known.learn(before, after)
+        altered_tables.record(after)
 
     def _check_altered(
         self, row: TableRow, old: Table, new: Table, value: Table, context: Mapping[str, str], *, any_type: bool

@@ -57,7 +57,8 @@ class LoopConnection:
         self._then: Callable[[], None] | None = None
         self._fd = -1
         self._writing = False
-        self._deadline: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = 0.0  # by the loop's clock, for the pending answer
         self._closed = False
 
     def open(self) -> None:
@@ -115,8 +116,25 @@ class LoopConnection:
 
     def _await(self, then: Callable[[], None], seconds: float) -> None:
         self._then = then
-        self._deadline = self._loop.call_later(seconds, self._fail, TimeoutError(f"no answer within {seconds:g} s"))
+        self._deadline = self._loop.time() + seconds
+        # A timer for each statement would take longer than the statement: this one outlives many.
+        if self._timer is None or self._timer.when() > self._deadline:
+            self._look_at(self._deadline)
         self._poll()
+
+    def _look_at(self, time: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(time, self._is_late)
+
+    def _is_late(self) -> None:
+        self._timer = None
+        if self._then is None:
+            return
+        if self._loop.time() < self._deadline:  # of a later statement
+            self._look_at(self._deadline)
+        else:
+            self._fail(TimeoutError("no answer in time"))
 
     def _poll(self) -> None:
         """Continues the pending operation as far as the socket allows."""
@@ -130,8 +148,6 @@ class LoopConnection:
             self._watch(self._connection.fileno(), writing=state == psycopg2.extensions.POLL_WRITE)
             if state == psycopg2.extensions.POLL_OK and self._then is not None:
                 then, self._then = self._then, None
-                if self._deadline is not None:
-                    self._deadline.cancel()
                 then()
         except psycopg2.Error as error:
             self._fail(error)
@@ -163,8 +179,9 @@ class LoopConnection:
 
     def _drop(self) -> None:
         self._unwatch()
-        if self._deadline is not None:
-            self._deadline.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         connection, self._connection, self._cursor, self._then = self._connection, None, None, None
         if connection is not None:
             with contextlib.suppress(psycopg2.Error):

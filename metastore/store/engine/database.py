@@ -44,6 +44,10 @@ class Conflict(RuntimeError):
         self.constraint = constraint
 
 
+class Outdated(RuntimeError):
+    """What a transaction assumed is no longer so: `tables.assume`. Nothing was done."""
+
+
 class NestedTransaction(RuntimeError):
     """A thread in a transaction begins another one on the same database. This is a programming error."""
 
@@ -235,6 +239,8 @@ def _translate(cause: BaseException | None, error: Exception) -> Exception:
     """The exception to raise for an error of psycopg2. It is `error` itself for a fault of the program."""
     if isinstance(cause, psycopg2.errors.UniqueViolation):
         return Conflict(cause.diag.constraint_name)
+    if isinstance(cause, psycopg2.errors.DivisionByZero):  # by the number of rows that are as they were assumed to be
+        return Outdated()
     if isinstance(cause, psycopg2.errors.QueryCanceled):
         return DatabaseUnavailable("the request took longer than its time limit")
     if isinstance(cause, psycopg2.errors.LockNotAvailable):

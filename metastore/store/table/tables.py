@@ -1,6 +1,6 @@
 """SQL for tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -16,13 +16,15 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    literal_column,
     select,
     update,
 )
 
-from metastore.postgres.prepared import Call, Prepared, execute_all, put_off
+from metastore.postgres.prepared import Call, Prepared, execute_all, put_last, put_off
 from metastore.store.catalog.databases import RowLock, for_update
 from metastore.store.engine import name_patterns, read_set
+from metastore.store.engine.database import after_commit
 from metastore.store.engine.names import DatabaseName, TableName
 from metastore.store.engine.read_set import Kind, mark_uncacheable, record_read, recorded
 from metastore.store.files import publications
@@ -117,6 +119,20 @@ _NAMED_LOCKED = {
     lock: Prepared(_JOINED.where(*_OF_DATABASE, _OF_NAME).with_for_update(**for_update(lock), of=tables))
     for lock in (RowLock.SHARED, RowLock.EXCLUSIVE)
 }
+_CLAIM = Prepared(
+    select(literal_column("1") / func.count()).select_from(
+        select(tables.c.id)
+        .where(
+            tables.c.id == bindparam("id"),
+            tables.c.version == bindparam("version"),
+            read_set.SAME_INCARNATION,
+        )
+        .with_for_update(of=tables)
+        .subquery()
+    )
+)
+"""Locks a table if it has a version, and divides by zero if it hasn't."""
+_OWN = Call(Prepared(select(read_set.STAMP[0], read_set.OWN_TRANSACTION)), {})
 _BY_ID = Prepared(_JOINED.where(tables.c.id == bindparam("table_id")))
 _LOCK = {
     (lock, every): Prepared(
@@ -191,13 +207,14 @@ class LockedTable:
     """A table that the transaction `xid` has locked, as it is under the lock.
 
     What belongs to the table was read in `snapshot`. That may be from before the lock, and miss changes that the row
-    has.
+    has. `assumed`: both are of the transaction that left it so, and the lock is taken by the next message.
     """
 
     row: TableRow
     snapshot: str
     incarnation: str | None
     xid: int
+    assumed: bool = False
 
     def altered(self, values: TableValues, descriptor: bytes) -> Self:
         """As it is once the transaction has committed `values`, with the body of their descriptor."""
@@ -223,11 +240,45 @@ def _order_of_jsonb(entry: tuple[str, str]) -> tuple[int, bytes]:
 
 
 def find_to_alter(tx: Connection, name: TableName) -> LockedTable | None:
-    """The table of that name, locked. `altered_tables.record` wants it once the transaction has committed."""
+    """The table of that name, locked."""
     row = _NAMED_TO_ALTER.first(tx, name._asdict())
     if row is None:  # it isn't there, or has another descriptor since the statement began: see `find`
         row = _NAMED_TO_ALTER.first(tx, name._asdict(), after=[_LOCK[RowLock.EXCLUSIVE, False]])
     return None if row is None else LockedTable(_row(row), row.snapshot, row.incarnation, row.xid)
+
+
+def assume(tx: Connection, known: LockedTable) -> LockedTable:
+    """A table that is as an earlier transaction left it, locked by the message of the next statement, or of the commit.
+
+    That raises Outdated if the table has changed. So no message is needed to find it. What the caller concludes from
+    the table before is uncertain until then, be it an error.
+    """
+    put_off(tx, [_CLAIM], {"id": known.row.id, "version": known.row.version, "incarnation": known.incarnation})
+    return replace(known, assumed=True)
+
+
+def alter(
+    tx: Connection,
+    found: LockedTable,
+    database_id: int,
+    values: TableValues,
+    descriptor: bytes,
+    then: Callable[[LockedTable], None],
+) -> None:
+    """Replaces what is kept of a table, as the last statement of the transaction. Raises as `change`.
+
+    `descriptor`: the body of its descriptor. `then` is called after the commit, with the table as it is by then.
+    """
+    change(tx, found.row.id, database_id, values)
+    altered = found.altered(values, descriptor)
+    if found.assumed:
+
+        def committed(row: tuple[Any, ...]) -> None:
+            then(LockedTable(altered.row, row[0], altered.incarnation, row[1]))
+
+        put_last(tx, _OWN, committed)
+    else:
+        after_commit(tx, lambda: then(altered))
 
 
 def find_by_id(tx: Connection, table_id: int, lock: RowLock = RowLock.NOT) -> TableRow | None:
