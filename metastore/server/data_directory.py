@@ -33,11 +33,6 @@ class DataDirectory:
         self.path = path
         self._lock: int | None = None
 
-    @property
-    def metrics(self) -> Path:
-        """Directory of the counters that the processes of a server share."""
-        return self.path / "run" / "metrics"
-
     def lock(self, *, wait_seconds: float = 0) -> None:
         """Make the directory if need be and become its owner.
 

@@ -28,6 +28,7 @@ from metastore.server.credentials import logins
 from metastore.server.data_directory import DataDirectory
 from metastore.server.embedded_postgres import EmbeddedPostgres, PostgresError
 from metastore.server.logging import name_process
+from metastore.server.metrics_directory import MetricsDirectory
 from metastore.settings import Settings
 from metastore.store import DatabaseUnavailable
 
@@ -139,6 +140,7 @@ class Supervisor:
         self._worker = worker
         self._migrate = migrate
         self._directory = DataDirectory(settings.data_dir)
+        self._metrics = MetricsDirectory(settings.data_dir / "run" / "metrics")
         self._postgres: EmbeddedPostgres | None = None
         self._postgres_started = 0.0
         self._postgres_restarts = _Restarts()
@@ -181,7 +183,7 @@ class Supervisor:
 
     def _start(self) -> None:
         settings = self._settings
-        metrics.start(self._directory.metrics)
+        metrics.start(self._metrics.make())
         logins.check_files(settings)
         self._listeners = [_listen(settings.host, settings.port)]
         found = {"port": self._listeners[0].getsockname()[1]}
@@ -391,6 +393,7 @@ class Supervisor:
             listener.close()
         if self._postgres is not None:
             self._postgres.stop()
+        self._metrics.remove()
         self._directory.unlock()
 
     def _signal_children(self, number: signal.Signals) -> None:
