@@ -68,8 +68,12 @@ class JoiningConnection(driver.connection):
         """Executes a statement together with the next one, or with `commit`, whose error it then is."""
         self._waiting.append(statement)
 
-    def put_last(self, statement: bytes, then: Then) -> None:
-        """Puts off the last statement of a transaction, which returns a row. `then` must not raise."""
+    def put_last(self, statement: bytes, then: Then, *, instead_of: bytes = b"") -> None:
+        """Puts off the last statement of a transaction, which returns a row. `then` must not raise.
+
+        `instead_of`: a statement that was put off, and needs no execution if it still waits.
+        """
+        self._waiting = [each for each in self._waiting if each is not instead_of]
         self._waiting.append(statement)
         self._then = then
 

@@ -128,11 +128,23 @@ def put_off(tx: Connection, statements: Sequence[Prepared | Call], values: Mappi
             connection.put_off(_text(tx, cursor, call))
 
 
-def put_last(tx: Connection, call: Call, then: Then) -> None:
-    """Puts off the last statement of a transaction of `Database.write`. `then` gets its row after the commit."""
+def put_first(tx: Connection, call: Call) -> bytes:
+    """Puts off a statement of a transaction of `Database.write`, and returns its text, for `put_last`."""
     connection = cast(JoiningConnection, tx.connection.driver_connection)
     with closing(tx.connection.cursor()) as cursor:
-        connection.put_last(_text(tx, cursor, call), then)
+        text = _text(tx, cursor, call)
+    connection.put_off(text)
+    return text
+
+
+def put_last(tx: Connection, call: Call, then: Then, *, instead_of: bytes) -> None:
+    """Puts off the last statement of a transaction of `Database.write`. `then` gets its row after the commit.
+
+    It makes up for `instead_of`, which is not executed if it has not been yet.
+    """
+    connection = cast(JoiningConnection, tx.connection.driver_connection)
+    with closing(tx.connection.cursor()) as cursor:
+        connection.put_last(_text(tx, cursor, call), then, instead_of=instead_of)
 
 
 def _calls(statements: Sequence[Prepared | Call], values: Mapping[str, Any]) -> list[Call]:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from thrift.Thrift import TType
 
+from metastore.wire.shared_list import SharedList
 from metastore.wire.struct import Struct
 
 S = TypeVar("S", bound=Struct)
@@ -33,14 +34,6 @@ class PlainList(list[Any]):
         except AttributeError:
             self._json = json.dumps(self, separators=(",", ":"))
             return self._json
-
-
-class SharedList(list[Any]):
-    """A list that many structs share, which must not be changed: its plain value, a PlainList, is made once."""
-
-    __slots__ = ("plain",)
-
-    plain: PlainList
 
 
 def to_plain(value: Struct, *, without: Container[str] = ()) -> dict[str, Any]:
@@ -82,7 +75,7 @@ def _plain(kind: int, argument: Any, value: Any) -> Any:
     if kind == TType.STRUCT:
         return to_plain(value)
     if kind in _LISTS:
-        return _plain_shared(argument, value) if type(value) is SharedList else _plain_list(argument, value)
+        return value.of(_plain_structs) if type(value) is SharedList else _plain_list(argument, value)
     if kind == TType.MAP:
         pairs = [[_plain(argument[0], argument[1], k), _plain(argument[2], argument[3], v)] for k, v in value.items()]
         return dict(pairs) if argument[0] == TType.STRING else pairs
@@ -95,12 +88,8 @@ def _plain_list(argument: Any, value: Any) -> list[Any]:
     return [_plain(argument[0], argument[1], item) for item in value]
 
 
-def _plain_shared(argument: Any, value: SharedList) -> PlainList:
-    try:
-        return value.plain
-    except AttributeError:
-        value.plain = PlainList(_plain_list(argument, value))
-        return value.plain
+def _plain_structs(value: SharedList) -> PlainList:
+    return PlainList(map(to_plain, value))
 
 
 def _struct(kind: int, argument: Any, plain: Any) -> Any:

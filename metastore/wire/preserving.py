@@ -14,6 +14,7 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TType
 from thrift.transport.TTransport import TMemoryBuffer
 
+from metastore.wire.shared_list import SharedList
 from metastore.wire.struct import Struct
 
 S = TypeVar("S", bound=Struct)
@@ -36,13 +37,20 @@ def has_unknown(value: Any, *, without: Container[str] = ()) -> bool:
         if name in without:
             continue
         part = getattr(value, name)
-        if isinstance(part, list):
+        if type(part) is SharedList:
+            if part.of(_any_unknown):
+                return True
+        elif isinstance(part, list):
             for item in part:
                 if hasattr(item, "unknown"):
                     return True
         elif part is not None and has_unknown(part):
             return True
     return False
+
+
+def _any_unknown(items: SharedList) -> bool:
+    return any(hasattr(item, "unknown") for item in items)
 
 
 @cache

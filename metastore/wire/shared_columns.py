@@ -14,6 +14,7 @@ from thrift.Thrift import TType
 
 from metastore.wire.binary import STOP, decode, decode_by, decode_preserving, encode_fields, spec_without
 from metastore.wire.hive import AddPartitionsRequest, AlterPartitionsRequest, Partition, StorageDescriptor
+from metastore.wire.known_columns import decode_table, path_to_table
 from metastore.wire.preserving import Decoder
 from metastore.wire.struct import Spec, Struct
 
@@ -27,7 +28,9 @@ _HOLDERS = (AddPartitionsRequest, AlterPartitionsRequest, Partition)
 
 def decode_sharing(cls: type[S], data: bytes, offset: int = 0) -> S:
     """As `binary.decode_preserving`. Descriptors may share their list of columns, which must not be changed."""
-    lean = _lean(cls)  # type: ignore[arg-type]  # mypy: unhashable instances
+    if path_to_table(cls) is not None:  # type: ignore[arg-type]  # mypy: unhashable instances
+        return decode_table(cls, data, offset)
+    lean = _lean(cls)  # type: ignore[arg-type]
     if lean is None or len(data) - offset < _WORTH_IT:
         return decode_preserving(cls, data, offset)
     span = _first_columns(Decoder(data, offset), cls)

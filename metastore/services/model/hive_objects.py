@@ -18,6 +18,7 @@ from metastore.wire.hive import (
     StorageDescriptor,
     Table,
 )
+from metastore.wire.shared_list import SharedList
 
 VIEW = "VIRTUAL_VIEW"
 MANAGED = "MANAGED_TABLE"
@@ -29,10 +30,16 @@ NO_WRITE_ID = 0
 
 def columns(fields: list[FieldSchema] | None) -> list[FieldSchema]:
     """Columns with lower-case names, as Hive stores them."""
+    if type(fields) is SharedList and fields.of(_are_lower_case):
+        return fields
     return [
         field if field.name and field.name == field.name.lower() else field.replace(name=(field.name or "").lower())
         for field in fields or ()
     ]
+
+
+def _are_lower_case(fields: SharedList) -> bool:
+    return all(field.name and field.name == field.name.lower() for field in fields)
 
 
 def descriptor(sd: StorageDescriptor) -> StorageDescriptor:

@@ -36,7 +36,7 @@ class KnownTables:
             return
         with self._lock:
             last, _ = self._tables.pop(row.name, (None, False))
-            steady = before.assumed or (
+            steady = before.claim is not None or (
                 last is not None and (last.row.id, last.row.version) == (row.id, before.row.version)
             )
             if len(self._tables) >= _TABLES:

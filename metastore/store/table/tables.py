@@ -21,7 +21,7 @@ from sqlalchemy import (
     update,
 )
 
-from metastore.postgres.prepared import Call, Prepared, execute_all, put_last, put_off
+from metastore.postgres.prepared import Call, Prepared, execute_all, put_first, put_last, put_off
 from metastore.store.catalog.databases import RowLock, for_update
 from metastore.store.engine import name_patterns, read_set
 from metastore.store.engine.database import after_commit
@@ -119,20 +119,16 @@ _NAMED_LOCKED = {
     lock: Prepared(_JOINED.where(*_OF_DATABASE, _OF_NAME).with_for_update(**for_update(lock), of=tables))
     for lock in (RowLock.SHARED, RowLock.EXCLUSIVE)
 }
-_CLAIM = Prepared(
-    select(literal_column("1") / func.count()).select_from(
-        select(tables.c.id)
-        .where(
-            tables.c.id == bindparam("id"),
-            tables.c.version == bindparam("version"),
-            read_set.SAME_INCARNATION,
-        )
-        .with_for_update(of=tables)
-        .subquery()
-    )
+_AS_ASSUMED = (
+    tables.c.id == bindparam("table_id"),
+    tables.c.version == bindparam("known_version"),
+    read_set.SAME_INCARNATION,
 )
-"""Locks a table if it has a version, and divides by zero if it hasn't."""
-_OWN = Call(Prepared(select(read_set.STAMP[0], read_set.OWN_TRANSACTION)), {})
+_DIVISION: ColumnElement[Any] = literal_column("1 / count(*)")
+_CLAIM = Prepared(
+    select(_DIVISION).select_from(select(tables.c.id).where(*_AS_ASSUMED).with_for_update(of=tables).subquery())
+)
+"""Locks a table if it is as assumed, and divides by zero if it isn't."""
 _BY_ID = Prepared(_JOINED.where(tables.c.id == bindparam("table_id")))
 _LOCK = {
     (lock, every): Prepared(
@@ -207,14 +203,14 @@ class LockedTable:
     """A table that the transaction `xid` has locked, as it is under the lock.
 
     What belongs to the table was read in `snapshot`. That may be from before the lock, and miss changes that the row
-    has. `assumed`: both are of the transaction that left it so, and the lock is taken by the next message.
+    has. `claim`: the statement that takes the lock, if that is still to be executed; see `assume`.
     """
 
     row: TableRow
     snapshot: str
     incarnation: str | None
     xid: int
-    assumed: bool = False
+    claim: bytes | None = None
 
     def altered(self, values: TableValues, descriptor: bytes) -> Self:
         """As it is once the transaction has committed `values`, with the body of their descriptor."""
@@ -253,8 +249,11 @@ def assume(tx: Connection, known: LockedTable) -> LockedTable:
     That raises Outdated if the table has changed. So no message is needed to find it. What the caller concludes from
     the table before is uncertain until then, be it an error.
     """
-    put_off(tx, [_CLAIM], {"id": known.row.id, "version": known.row.version, "incarnation": known.incarnation})
-    return replace(known, assumed=True)
+    return replace(known, claim=put_first(tx, Call(_CLAIM, _assumption(known))))
+
+
+def _assumption(known: LockedTable) -> dict[str, Any]:
+    return {"table_id": known.row.id, "known_version": known.row.version, "incarnation": known.incarnation}
 
 
 def alter(
@@ -269,16 +268,18 @@ def alter(
 
     `descriptor`: the body of its descriptor. `then` is called after the commit, with the table as it is by then.
     """
-    change(tx, found.row.id, database_id, values)
     altered = found.altered(values, descriptor)
-    if found.assumed:
-
-        def committed(row: tuple[Any, ...]) -> None:
-            then(LockedTable(altered.row, row[0], altered.incarnation, row[1]))
-
-        put_last(tx, _OWN, committed)
-    else:
+    if found.claim is None:
+        change(tx, found.row.id, database_id, values)
         after_commit(tx, lambda: then(altered))
+        return
+
+    def committed(row: tuple[Any, ...]) -> None:
+        snapshot, xid, _ = row
+        then(LockedTable(altered.row, snapshot, altered.incarnation, xid))
+
+    written = {"database_id": database_id, **values.columns()}
+    put_last(tx, Call(_CHANGE_ASSUMED, written | _assumption(found)), committed, instead_of=found.claim)
 
 
 def find_by_id(tx: Connection, table_id: int, lock: RowLock = RowLock.NOT) -> TableRow | None:
@@ -436,6 +437,15 @@ _ADD = Prepared(insert(tables).returning(tables.c.id), _WRITTEN)
 _CHANGE = Prepared(
     update(tables).where(tables.c.id == bindparam("table_id")).values(version=tables.c.version + 1), _WRITTEN
 )
+_CHANGED = (
+    update(tables)
+    .where(*_AS_ASSUMED)
+    .values(version=tables.c.version + 1, **{name: bindparam(name) for name in _WRITTEN})
+    .returning(tables.c.id)
+    .cte()
+)
+_CHANGE_ASSUMED = Prepared(select(read_set.STAMP[0], read_set.OWN_TRANSACTION, _DIVISION).select_from(_CHANGED))
+"""As `_CHANGE`, and as `_CLAIM`."""
 
 
 def touch(tx: Connection, table_id: int, *, after: Sequence[Call] = ()) -> int:
