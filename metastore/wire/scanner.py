@@ -205,7 +205,8 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
 
     Partitions of one table repeat the table's columns. A list of structs whose bytes equal those of the list
     that ended last at the same depth is stepped over in one comparison. So are long lists that other messages had:
-    a table is altered again and again.
+    a table is altered again and again. Behind their columns descriptors have a location, and are the same again from
+    there to their end.
     """
     size = len(data)
     values, most = 0, limits.memory // VALUE_BYTES
@@ -215,6 +216,11 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
     begin, before = -1, 0
     stack: list[tuple[int, int, int, int, int]] = []  # the same of all that this is part of
     repeated, repeated_values, repeated_depth = b"", 0, -1
+    # What followed on such a list in a struct, or on the first string after it, until the struct's end.
+    tail, tail_values, tail_depth = b"", 0, -1
+    # Where in a struct at `open_depth` this begins, and how many values came before; and the depth of the string.
+    open_at, open_values, open_depth, string_due = -1, 0, -1, -1
+    after_list = False
     while True:
         if left == _IN_STRUCT:
             if at >= size:
@@ -222,6 +228,10 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
             ttype = data[at]
             if ttype == TType.STOP:
                 at += 1
+                if open_at >= 0 and len(stack) == open_depth:
+                    if at - open_at <= _REMEMBERED_BYTES:
+                        tail, tail_values, tail_depth = bytes(data[open_at:at]), values - open_values, open_depth
+                    open_at = string_due = -1
                 if not stack:
                     return at, values
                 left, even, odd, begin, before = stack.pop()
@@ -247,6 +257,8 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
                 check_string(length, limits)
             at += 4 + length
             values += 1
+            if string_due == len(stack):
+                after_list, string_due = True, -1
         elif ttype in FIXED:
             at += FIXED[ttype]
         elif ttype == TType.STRUCT:
@@ -266,6 +278,8 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
             if ttype == TType.LIST and len(stack) == repeated_depth and data.startswith(repeated, start):
                 at = start + len(repeated)
                 values += repeated_values
+                if left == _IN_STRUCT:
+                    after_list, string_due = True, len(stack)
             elif (
                 count >= _LONG_LIST
                 and first == TType.STRUCT
@@ -287,6 +301,18 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
                 begin, before = (start if ttype == TType.LIST and first == TType.STRUCT else -1), values
         else:
             raise Rejected("malformed", f"no such wire type: {ttype}")
+        if after_list:
+            after_list = False
+            if tail_depth == len(stack) and data.startswith(tail, at):
+                at += len(tail)
+                values += tail_values
+                open_at = string_due = -1
+                if not stack:
+                    check_values(values, most)
+                    return at, values
+                left, even, odd, begin, before = stack.pop()
+            else:
+                open_at, open_values, open_depth = at, values, len(stack)
         if values > most:
             check_values(values, most)
 

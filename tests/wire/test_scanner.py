@@ -12,7 +12,7 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TType
 
 from metastore.wire import binary, scanner
-from metastore.wire.hive import FieldSchema, Partition, StorageDescriptor
+from metastore.wire.hive import FieldSchema, Partition, SerDeInfo, StorageDescriptor
 from metastore.wire.scanner import VALUE_BYTES, BinaryScanner, Limits, Rejected
 from metastore.wire.services import METHODS
 from metastore.wire.struct import Struct
@@ -205,36 +205,88 @@ def test_repeated_columns_count_as_if_they_were_read() -> None:
         scan(message, LIMITS._replace(memory=(values - 1) * VALUE_BYTES))
 
 
+def test_what_follows_on_repeated_columns_counts_as_if_it_were_read() -> None:
+    """Descriptors differ in their location, and are the same from there on; one of them isn't."""
+    method = METHODS["add_partitions"]
+    parts = [
+        Partition(
+            values=[str(number)],
+            sd=StorageDescriptor(
+                cols=columns(10),
+                location=f"file:/warehouse/t/{number}" if number % 5 else None,
+                inputFormat="in" if number != 7 else "other",
+                serdeInfo=SerDeInfo(serializationLib="lib", parameters={"a": "b"}),
+                parameters={"c": "d", "e": str(number == 11)},
+            ),
+        )
+        for number in range(20)
+    ]
+    body = binary.encode(method.args(new_parts=parts))
+    for memory in (*range(0, 1_100, 7), 10_000):
+        limits = LIMITS._replace(memory=memory * VALUE_BYTES)
+        assert _outcome(HEADER + body, [], limits) == _outcome_without_memory(body, limits)
+
+
 _SAME = encoded_tree([])  # an empty struct
 
 
 @st.composite
 def repetitions(draw: st.DrawFn) -> bytes:
-    """Structs full of lists that equal each other, or nearly so, in lists, sets and maps of several depths."""
+    """Structs full of lists that equal each other, or nearly so, in lists, sets and maps of several depths.
+
+    Texts follow on some lists, in the same struct.
+    """
     return draw(st.recursive(st.just(_SAME), _containers_of, max_leaves=30))
 
 
 def _containers_of(inner: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
-    def struct_with(ttype: int, items: list[bytes]) -> bytes:
+    def struct_with(ttype: int, items: list[bytes], texts: list[bytes]) -> bytes:
         if ttype == TType.STRUCT:
             return b"".join(b"\x0c\x00\x01" + item for item in items) + b"\x00"
         if ttype == TType.MAP:
             pairs = b"".join(b"\x01" + item for item in items)
             return b"\x0d\x00\x01" + struct.pack(">bbi", TType.BYTE, TType.STRUCT, len(items)) + pairs + b"\x00"
-        return bytes([ttype]) + b"\x00\x01" + struct.pack(">bi", TType.STRUCT, len(items)) + b"".join(items) + b"\x00"
+        rest = b"".join(b"\x0b\x00\x02" + struct.pack(">i", len(text)) + text for text in texts) + b"\x00"
+        return bytes([ttype]) + b"\x00\x01" + struct.pack(">bi", TType.STRUCT, len(items)) + b"".join(items) + rest
 
     return st.builds(
-        lambda ttype, item, others, copies: struct_with(ttype, [item] * copies + others + [item]),
+        lambda ttype, item, others, copies, texts: struct_with(ttype, [item] * copies + others + [item], texts),
         st.sampled_from([TType.LIST, TType.LIST, TType.SET, TType.MAP, TType.STRUCT]),
         inner,
         st.lists(inner, max_size=2),
         st.integers(0, 3),
+        st.lists(st.sampled_from([b"", b"a", b"b", b"\x00", b"\x0b\x00\x02"]), max_size=3),
     )
+
+
+_TWO = b"\x0c\x00\x00\x00\x02" + 2 * _SAME  # a list of two structs
+_HOLDS_TWO = b"\x0f\x00\x01" + _TWO + b"\x00"
+_HOLDS_MORE = b"\x0f\x00\x01" + _TWO + 3 * b"\x0c\x00\x01" + 3 * b"\x00" + b"\x00"
+
+
+def _list_of(ttype: int, *items: bytes) -> bytes:
+    return struct.pack(">bi", ttype, len(items)) + b"".join(items)
+
+
+IN_A_LIST_OF_LISTS = (
+    *(b"\x0f\x00\x01", _list_of(TType.STRUCT, *3 * [_HOLDS_TWO])),
+    *(b"\x0f\x00\x02", _list_of(TType.LIST, _list_of(TType.LIST, _TWO, _TWO, _list_of(0)))),
+    b"\x00",
+)
+"""What followed on a list in a struct follows on it in a list, where it is something else."""
+AT_ANOTHER_DEPTH = (
+    *(b"\x0f\x00\x01", _list_of(TType.STRUCT, *3 * [_HOLDS_MORE])),
+    *(3 * b"\x0c\x00\x02", b"\x0f\x00\x01", _list_of(TType.STRUCT, _HOLDS_TWO, _HOLDS_MORE)),
+    4 * b"\x00",
+)
+"""What followed on a list follows on it again, and is nested too deep there."""
 
 
 @settings(max_examples=300, deadline=None)
 @given(repetitions(), st.integers(0, 30), st.sampled_from([1, 8]))
 @example(_SAME, 1, 8)
+@example(b"".join(IN_A_LIST_OF_LISTS), 0, 8)
+@example(b"".join(AT_ANOTHER_DEPTH), 0, 8)
 def test_repetitions_change_nothing(body: bytes, piece: int, long_list: int) -> None:
     """`long_list`: from how many items on a list is remembered for the messages after it."""
     message = HEADER + body
@@ -281,6 +333,8 @@ def _outcome_without_memory(body: bytes, limits: Limits) -> int | str:
         values += 1
         if values > limits.values:
             raise Rejected("memory", "")
+        if ttype == TType.STRING:
+            return at + 4 + int.from_bytes(body[at : at + 4])
         if ttype == TType.STRUCT:
             if depth >= limits.depth:
                 raise Rejected("depth", "")
