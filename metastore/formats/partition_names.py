@@ -5,6 +5,7 @@ The rules are those of Hive's FileUtils.escapePathName, Warehouse.makePartName a
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from metastore.wire.hive import InvalidObjectException, MetaException
 
@@ -40,7 +41,12 @@ def make_name(keys: Sequence[str], values: Sequence[str]) -> str:
         # Hive's message, with its trailing commas.
         shown = ("".join(f"{item}, " for item in items) for items in (keys, values))
         raise MetaException("Invalid partition key & values; keys [{}], values [{}]".format(*shown))
-    return "/".join(f"{escape(key.lower())}={escape(value)}" for key, value in zip(keys, values, strict=True))
+    return "/".join([f"{_key(key)}={escape(value)}" for key, value in zip(keys, values, strict=True)])
+
+
+@lru_cache(maxsize=1_000)
+def _key(key: str) -> str:
+    return escape(key.lower())
 
 
 def parse_name(name: str | None) -> dict[str, str]:

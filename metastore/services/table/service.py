@@ -60,8 +60,9 @@ EXPECTED_KEY, EXPECTED_VALUE = "expected_parameter_key", "expected_parameter_val
 
 
 class _Alteration(NamedTuple):
-    """What a client asks for. `any_type`: columns may change to any type."""
+    """What a client asks for. `shown`: what it calls the table. `any_type`: columns may change to any type."""
 
+    shown: str
     old_name: TableName
     new_name: TableName
     new: Table
@@ -351,6 +352,7 @@ class TableService:
         old_name, new_name = _names_of_alteration(database, table, new, catalog)
         assert new is not None
         alteration = _Alteration(
+            f"{given.plain(database)}.{table}",
             old_name,
             new_name,
             new,
@@ -368,7 +370,7 @@ class TableService:
 
     def _carry_out(self, alteration: _Alteration, known: LockedTable | None) -> None:
         """One transaction. `known`: what the table is assumed to be. Raises Outdated if it isn't."""
-        old_name, new_name, new, context = alteration[:4]
+        shown, old_name, new_name, new, context, cascade, any_type = alteration
         value = hive_objects.table(new)
         value.dbName, value.catName = new_name.database, new_name.catalog
         assert value.sd is not None and value.parameters is not None
@@ -381,7 +383,7 @@ class TableService:
                 home = databases.find(tx, new_name.of_database, RowLock.SHARED) if new_name != old_name else None
                 found = tables.find_to_alter(tx, old_name) if known is None else tables.assume(tx, known)
                 if found is None:
-                    raise InvalidOperationException(f"{old_name.database}.{old_name.table} table not found")
+                    raise InvalidOperationException(f"{shown} table not found")
                 row = found.row
                 old = hive_objects.table_of(row)
                 body = splice.descriptor_body(value.sd)
@@ -390,7 +392,7 @@ class TableService:
                     assert old.sd is not None
                     value.sd = old.sd.replace(location=value.sd.location)
                 _check_changed(new, same_columns=same)
-                self._check_altered(row, old, new, value, context, any_type=same or alteration.any_type)
+                self._check_altered(row, old, new, value, context, any_type=same or any_type)
                 _check_key(tx, row, old, value)
                 database_id = row.database_id
                 if new_name != old_name:
@@ -401,7 +403,7 @@ class TableService:
                     self._refresh_statistics(old, value, context, renamed=new_name != old_name)
                 if not same:
                     check_columns(value.sd.cols)
-                    self._change_columns(tx, row, old, value, alteration.cascade)
+                    self._change_columns(tx, row, old, value, cascade)
                 descriptor = row.descriptor_id if same else descriptors.keep(tx, [body])[body]
                 values = hive_objects.table_values(value, descriptor)
                 value.tableName = new_name.table
