@@ -439,13 +439,15 @@ def test_many_random_writes(servers: Servers) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("through", ["asking", "keeping"])
 @pytest.mark.parametrize("name", sorted(WRITES))
-def test_every_write(servers: Servers, name: str) -> None:
-    """Everything is read before and after it."""
+def test_every_write(servers: Servers, name: str, through: str) -> None:
+    """Everything is read before and after it, which is done by the server that keeps replies or by the other one."""
     comparison = type("Comparison", (Comparison,), {"servers": servers, "everything": True})()
+    client = comparison.clients[through == "keeping"]
     for each in (*BEFORE.get(name, ()), name):
         comparison.both_answer_the_same()
-        WRITES[each](comparison.client, comparison.db)  # raises if it is refused
+        WRITES[each](client, comparison.db)  # raises if it is refused
         comparison.after = each
     comparison.both_answer_the_same()
     comparison.teardown()
