@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 from eventbus.log import group_positions, payloads
 from eventbus.log.schema import event_groups, event_log, events
 from eventbus.log.types import Event, EventType, NewEvent, Origin
-from metastore.postgres.prepared import Prepared, put_off
+from metastore.postgres.prepared import Call, Prepared, put_off
 
 CHANNEL = "metastore_events"
 """The channel for LISTEN. The sequencer notifies it after it has given numbers; the payload is the last number.
@@ -88,6 +88,11 @@ def append(tx: Connection, new: Sequence[NewEvent]) -> list[int]:
         _begin(tx)
         return [_APPEND_ONE.scalar(tx, _row(new[0]))]
     return list(tx.scalars(_APPENDED, [_row(event) for event in new])) if new else []
+
+
+def to_append(event: NewEvent) -> Call:
+    """What appends an event, with other statements of a transaction that has begun. `lastval()` is its id."""
+    return Call(_APPEND_ONE, _row(event))
 
 
 def append_with_commit(tx: Connection, event: NewEvent) -> None:

@@ -16,6 +16,7 @@ from eventbus.log import log
 from eventbus.log.types import EventType, NewEvent, Origin
 from eventbus.outlets.pre_events import PreEvents, Veto
 from metastore.clock import now_ms
+from metastore.postgres.prepared import Call
 from metastore.store.engine.database import Transaction, after_commit
 from metastore.store.engine.names import TableName
 from metastore.wire.hive import Catalog, Database, DataConnector, Function, InvalidOperationException, Partition, Table
@@ -157,8 +158,8 @@ class Events:
             new.append(self._new(EventType.INSERT, payload, _name(table), notifications=int(insert.ready)))
         return self._record(tx, new)
 
-    def instant(self, tx: Transaction, name: TableName, completed: Completion) -> int:
-        """Records that an instant of a lake table was completed. Returns the event's id. Hive's log gets no entry."""
+    def to_record_instant(self, tx: Transaction, name: TableName, completed: Completion) -> Call:
+        """What records that an instant of a lake table was completed. Hive's log gets no entry."""
         payload = {
             "timestamp": completed.timestamp,
             "action": completed.action,
@@ -170,7 +171,9 @@ class Events:
             "filesAdded": completed.files_added,
             "filesRemoved": completed.files_removed,
         }
-        return self._record(tx, [self._new(EventType.COMPLETE_INSTANT, payload, name, notifications=0)])[0]
+        new = self._new(EventType.COMPLETE_INSTANT, payload, name, notifications=0)
+        self._ask(tx, [new])
+        return log.to_append(new)
 
     def statistics(
         self, tx: Transaction, type: EventType, name: TableName, partitions: Sequence[str], columns: Sequence[str]

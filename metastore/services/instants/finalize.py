@@ -43,10 +43,9 @@ class Changes:
 
 
 class Finalized(NamedTuple):
-    """A completed instant, the id of its event, and the table's new version."""
+    """A completed instant, and the table's new version."""
 
     instant: InstantRow
-    event: int
     version: int
 
 
@@ -101,7 +100,7 @@ def finalize(
     line, now = held.line, held.now if now is None else now
     completion_time = rules.next_timestamp(line.last_timestamp, now)
     line = line._replace(last_timestamp=completion_time, position=position, oldest_readable=oldest_readable)
-    event = events.instant(
+    event = events.to_record_instant(
         tx,
         row.name,
         Completion(
@@ -121,12 +120,11 @@ def finalize(
         changed_at=now,
         completion_time=completion_time,
         position=position,
-        event_id=event,
         digest=digest,
         conflict=None,
     )
-    stored = [instants.to_put_timeline(row.id, line), instants.to_complete(completed)]
-    return Finalized(completed, event, tables.touch(tx, row.id, after=stored))
+    stored = [event, instants.to_put_timeline(row.id, line), instants.to_complete(completed)]
+    return Finalized(completed, tables.touch(tx, row.id, after=stored))
 
 
 def complete_own(

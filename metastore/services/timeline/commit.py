@@ -155,7 +155,7 @@ class InstantCompletion:
         done = [self._finalize(tx, each, now) for each in changed]
         if len(done) > 1:
             # All of them share one moment, so that no reader sees some without the others.
-            instants.put_event(tx, [each.instant_id for each in done], max(each.event or 0 for each in done))
+            instants.put_last_event(tx, [each.instant_id for each in done])
         return done
 
     def _lock_all(
@@ -186,7 +186,7 @@ class InstantCompletion:
         if instant.digest != _digest(locked.request):
             raise InvalidOperationException(f"{describe_instant(instant)} already, with another content")
         answer = CompletedInstant(locked.request.table, to_thrift(with_moments(tx, [instant])[0]), True, row.version)
-        return _Result(answer, row.id, instant.id, None, staged=True, may_be_due=False)
+        return _Result(answer, row.id, instant.id, staged=True, may_be_due=False)
 
     @staticmethod
     def _abort_batch(tx: Transaction, locked: "_Locked") -> "_Result":
@@ -203,7 +203,7 @@ class InstantCompletion:
         check_attempt(instant, request.attempt)
         abort(tx, row, [instant])
         answer = CompletedInstant(request.table, to_thrift(instant), True, row.version, True)
-        return _Result(answer, row.id, instant.id, None, staged=True, may_be_due=False)
+        return _Result(answer, row.id, instant.id, staged=True, may_be_due=False)
 
     def _change(self, tx: Transaction, locked: "_Locked", decode: Decode | None) -> "_Changed":
         """Makes all changes of a completion but the last, `_finalize`. Until then other instants may begin."""
@@ -279,7 +279,7 @@ class InstantCompletion:
         )
         answer = CompletedInstant(request.table, to_thrift(finalized.instant), False, finalized.version)
         may_be_due = bool(request.eventTimes or request.published)
-        return _Result(answer, row.id, instant.id, finalized.event, staged=changed.staged, may_be_due=may_be_due)
+        return _Result(answer, row.id, instant.id, staged=changed.staged, may_be_due=may_be_due)
 
     def _apply(
         self,
@@ -453,16 +453,14 @@ class _Changed:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """A completed instant. `event`: the id of its event; None if an earlier call had completed it.
+    """A completed instant. `staged`: files of it, or of the earlier call's, may be still to be moved.
 
-    `staged`: files of it, or of the earlier call's, may be still to be moved. `may_be_due`: partitions may be due to
-    turn ready by it.
+    `may_be_due`: partitions may be due to turn ready by it.
     """
 
     answer: CompletedInstant
     table_id: int
     instant_id: int
-    event: int | None
     staged: bool
     may_be_due: bool
 

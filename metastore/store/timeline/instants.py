@@ -451,23 +451,31 @@ def change_state(tx: Connection, changed: InstantRow) -> None:
 
 
 def to_complete(completed: InstantRow) -> Call:
-    """What stores a completed instant. It raises store.Conflict if an instant with the new action exists."""
+    """What stores a completed instant, with the event that was appended last.
+
+    It raises store.Conflict if an instant with the new action exists.
+    """
     return Call(_COMPLETE, {"instant_id": completed.id, **completed._asdict()})
 
 
+_LAST_EVENT = func.lastval()
+"""The id of the event that was appended last. No table that a completion writes to after that numbers its rows."""
+
 _COMPLETE = Prepared(
-    update(instants).where(instants.c.id == bindparam("instant_id")),
-    ("action", "state", "changed_at", "completion_time", "position", "event_id", "digest", "conflict"),
+    update(instants).where(instants.c.id == bindparam("instant_id")).values(event_id=_LAST_EVENT),
+    ("action", "state", "changed_at", "completion_time", "position", "digest", "conflict"),
 )
 
 
-def put_event(tx: Connection, instant_ids: Sequence[int], event_id: int) -> None:
-    """Stores the id of the event for completed instants."""
-    _PUT_EVENT.execute(tx, {"instant_ids": list(instant_ids), "event_id": event_id})
+def put_last_event(tx: Connection, instant_ids: Sequence[int]) -> None:
+    """Stores for completed instants the event that was appended last."""
+    _PUT_LAST_EVENT.execute(tx, {"instant_ids": list(instant_ids)})
 
 
-_PUT_EVENT = Prepared(
-    update(instants).where(instants.c.id == any_(bindparam("instant_ids", type_=ARRAY(BigInteger)))), ("event_id",)
+_PUT_LAST_EVENT = Prepared(
+    update(instants)
+    .where(instants.c.id == any_(bindparam("instant_ids", type_=ARRAY(BigInteger))))
+    .values(event_id=_LAST_EVENT)
 )
 
 
