@@ -87,7 +87,7 @@ def _lean(cls: type[Struct]) -> Spec:
     if cls is StorageDescriptor:
         return spec_without(cls, ("cols",))
     path = ("sd",) if cls is Table else path_to_table(cls)  # type: ignore[arg-type]
-    assert path
+    assert path is not None
     return tuple(
         (*entry[:3], [entry[3][0], _lean(entry[3][0])], None) if entry is not None and entry[2] == path[0] else entry
         for entry in cls.thrift_spec
