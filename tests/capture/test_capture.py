@@ -291,26 +291,39 @@ def test_a_transaction_that_is_committed_in_the_log_before_others_see_it(source:
     source.capture()
     source.run("CREATE TABLE u (id int PRIMARY KEY, n int, body text); ALTER TABLE u ALTER body SET STORAGE EXTERNAL")
     source.run(f"INSERT INTO u SELECT n, 0, {LARGE} FROM generate_series(1, 20) n")
-    waiting = source.connect()
+    waiting, probing = source.connect(), source.connect()
+    reloaded = threading.Event()
     source.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
     source.run("SELECT pg_reload_conf()")
     try:
         source.run("SET synchronous_commit = local")
-        with waiting.cursor() as cursor:
-            cursor.execute("SET synchronous_commit = on")
-            [pid] = [row[0] for row in _fetched(cursor, "SELECT pg_backend_pid()")]
+
+        def waits(connection: Any) -> bool:
+            waiting_for_replicas = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event = 'SyncRep'"
+            return bool(source.run(waiting_for_replicas, connection.info.backend_pid))
+
+        def commit_until_it_waits() -> None:
+            while not reloaded.is_set():
+                _fetched(probing.cursor(), "SELECT pg_logical_emit_message(true, 'probe', '')")
+
+        # Postgres's processes learn of the setting one after the other.
+        probe = threading.Thread(target=commit_until_it_waits)
+        probe.start()
+        wait_until(lambda: waits(probing), what="transactions wait for a replica")
+        reloaded.set()
         change = "UPDATE u SET n = 1 WHERE id = 5; UPDATE u SET id = 50 WHERE id = 6; DELETE FROM u WHERE id = 7"
-        thread = threading.Thread(target=lambda: _fetched(waiting.cursor(), f"BEGIN; {change}; COMMIT"))
-        thread.start()
-        wait_until(
-            lambda: source.run("SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event = 'SyncRep'", pid),
-            what="the transaction waits for a replica",
+        thread = threading.Thread(
+            target=lambda: _fetched(waiting.cursor(), f"SET synchronous_commit = on; BEGIN; {change}; COMMIT")
         )
+        thread.start()
+        wait_until(lambda: waits(waiting), what="the transaction waits for a replica")
         assert source.run("SELECT count(*) FROM u WHERE n = 1") == [(0,)]
         held = Held(source, "chunk", chunk_rows=10)
     finally:
+        reloaded.set()
         source.run("ALTER SYSTEM RESET synchronous_standby_names")
         source.run("SELECT pg_reload_conf()")
+    probe.join(60)
     thread.join(60)
     held.end()
     assert held.error is None
