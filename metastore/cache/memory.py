@@ -48,4 +48,4 @@ class Memory:
 
 
 def _size(entry: Entry) -> int:
-    return len(entry.body) + 50 * len(entry.objects) + _OVERHEAD
+    return len(entry) + 50 * len(entry.objects) + _OVERHEAD

@@ -34,15 +34,18 @@ _known: dict[bytes, tuple[bytes, SharedList]] = {}
 _lock = threading.Lock()
 
 
-def decode_table(cls: type[S], data: bytes, offset: int = 0) -> S:
-    """As `binary.decode_preserving`. A table's list of columns may be a SharedList, which must not be changed."""
-    path = path_to_table(cls)  # type: ignore[arg-type]  # mypy: unhashable instances
-    at = data.find(_BEFORE + _COLUMNS, offset) + len(_BEFORE) if path else 0
-    if path is None or at < len(_BEFORE):
+def decode_table(cls: type[S], path: tuple[str, ...], data: bytes, offset: int = 0) -> S:
+    """As `binary.decode_preserving`. The table's list of columns may be a SharedList, which must not be changed.
+
+    `path`: from `path_to_table`.
+    """
+    before = data.find(_BEFORE + _COLUMNS, offset)
+    if before < 0:
         return decode_preserving(cls, data, offset)
+    at = before + len(_BEFORE)
     encoded, columns = _known.get(data[at : at + _BEGINNING], (b"", None))
     if columns is not None and data.startswith(encoded, at):
-        value = decode_by(cls, _lean(cls), data, offset)  # type: ignore[arg-type]
+        value = decode_by(cls, _lean(cls), data, offset)  # type: ignore[arg-type]  # mypy: unhashable instances
         descriptor = _descriptor(value, path)
         if descriptor is not None:
             descriptor.cols = _MARK

@@ -28,8 +28,9 @@ _HOLDERS = (AddPartitionsRequest, AlterPartitionsRequest, Partition)
 
 def decode_sharing(cls: type[S], data: bytes, offset: int = 0) -> S:
     """As `binary.decode_preserving`. Descriptors may share their list of columns, which must not be changed."""
-    if path_to_table(cls) is not None:  # type: ignore[arg-type]  # mypy: unhashable instances
-        return decode_table(cls, data, offset)
+    path = path_to_table(cls)  # type: ignore[arg-type]  # mypy: unhashable instances
+    if path is not None:
+        return decode_table(cls, path, data, offset)
     lean = _lean(cls)  # type: ignore[arg-type]
     if lean is None or len(data) - offset < _WORTH_IT:
         return decode_preserving(cls, data, offset)

@@ -19,7 +19,6 @@ from thrift.Thrift import TType
 
 from metastore.wire.binary import STOP, decode_preserving, encode, encode_fields
 from metastore.wire.hive import Partition, PartitionSpec, StorageDescriptor, Table
-from metastore.wire.preserving import has_unknown
 from metastore.wire.shared_list import SharedList
 
 PIECE_BYTES = 1 << 20
@@ -56,7 +55,7 @@ class StoredPage(NamedTuple):
 
 def descriptor_body(descriptor: StorageDescriptor) -> bytes:
     """What is kept of a descriptor: everything but the location, without STOP."""
-    if type(descriptor.cols) is SharedList and not has_unknown(descriptor):
+    if type(descriptor.cols) is SharedList:
         return descriptor.cols.of(_encoded_columns) + encode_fields(descriptor, without=("cols", "location"))
     return encode_fields(descriptor, without=("location",))
 

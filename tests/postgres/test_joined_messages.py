@@ -64,6 +64,12 @@ def status(connection: JoiningConnection) -> int:
     return connection.info.transaction_status
 
 
+def send(connection: JoiningConnection) -> None:
+    """Sends a statement, and with it whatever waits."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+
+
 def test_nothing_is_sent_before_the_first_statement(connection: JoiningConnection) -> None:
     connection.begin()
     assert status(connection) == psycopg2.extensions.TRANSACTION_STATUS_IDLE
@@ -120,8 +126,7 @@ def test_what_is_put_off_is_seen_by_the_next_statement(connection: JoiningConnec
 
 def test_what_is_put_off_is_forgotten_by_rollback(connection: JoiningConnection, url: str) -> None:
     connection.begin()
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
+    send(connection)
     connection.put_off(b"INSERT INTO kept VALUES (1)")
     connection.rollback()
     connection.begin()
@@ -150,8 +155,7 @@ def test_the_last_statement_says_what_it_found_once_it_is_committed(
     connection.begin()
     connection.put_off(b"INSERT INTO kept VALUES (1)")
     if sent_before:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
+        send(connection)
     connection.put_off(b"INSERT INTO kept VALUES (2)")
     connection.put_last(b"INSERT INTO kept VALUES (3) RETURNING value, 7", found.append)
     assert found == []
@@ -169,8 +173,7 @@ def test_a_transaction_of_one_message_is_committed_as_a_whole(
     found: list[tuple[Any, ...]] = []
     connection.begin()
     if sent_before:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
+        send(connection)
     connection.put_off(b"INSERT INTO kept VALUES (1)")
     connection.put_last(b"INSERT INTO kept SELECT 1 RETURNING value", found.append)
     with pytest.raises(psycopg2.errors.UniqueViolation):
@@ -192,8 +195,7 @@ def test_the_last_statement_takes_the_place_of_one_that_waits(
     connection.begin()
     connection.put_off(first)
     if sent_before:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
+        send(connection)
     connection.put_last(b"INSERT INTO kept VALUES (2) RETURNING value", lambda row: None, instead_of=first)
     connection.commit()
     assert kept(url) == ([1, 2] if sent_before else [2])
