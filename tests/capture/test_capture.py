@@ -348,7 +348,7 @@ def test_of_two_captures_one_ends(source: Source) -> None:
 def test_a_slot_that_is_gone(source: Source) -> None:
     source.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
     source.capture()
-    source.run("SELECT pg_drop_replication_slot(%s)", source.slot)
+    source.drop_slot()
     source.run("DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (3)")
     with pytest.raises(SlotLost, match=r"has no slot .*--new-snapshot"):
         source.capture()
