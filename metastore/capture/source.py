@@ -11,6 +11,7 @@ import psycopg2
 import psycopg2.extensions
 from psycopg2 import sql
 from psycopg2.extras import LogicalReplicationConnection, ReplicationCursor
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from metastore.capture.errors import CaptureError, SlotLost
 from metastore.capture.pgoutput import Column
@@ -28,6 +29,7 @@ MINIMUM_VERSION = 150_000
 """Postgres 15: publications say which columns and rows they publish."""
 
 _CONNECT_SECONDS = 10
+_DROP_SECONDS = 5
 _FETCH = 10_000
 
 _TABLES = """
@@ -52,6 +54,8 @@ SELECT p.schemaname, p.tablename, c.oid, c.relreplident, p.rowfilter,
  WHERE p.pubname = %s AND (%s::oid IS NULL OR c.oid = %s::oid)
  ORDER BY 1, 2
 """
+
+_DROP_SLOT = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s"
 
 _SLOT = """
 SELECT slot_type = 'logical' AND plugin = 'pgoutput' AND database = current_database(), active, wal_status,
@@ -206,13 +210,18 @@ class Source(Closing):
         self._rows("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", name)
 
     def drop_slot(self, name: str) -> bool:
-        """Drops a slot. False if there was none. Raises CaptureError if it is in use."""
+        """Drops a slot. False if there was none. Raises CaptureError if it is in use.
+
+        Waits some seconds for that to end: the source keeps a slot for a moment after its capture has stopped.
+        """
+        attempts = Retrying(
+            retry=retry_if_exception_type(psycopg2.errors.ObjectInUse),
+            stop=stop_after_delay(_DROP_SECONDS),
+            wait=wait_fixed(0.1),
+            reraise=True,
+        )
         try:
-            return bool(
-                self._rows(
-                    "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s", name
-                )
-            )
+            return bool(attempts(self._rows, _DROP_SLOT, name))
         except psycopg2.errors.ObjectInUse:
             raise CaptureError(f"the slot {name} is in use: stop the capture first") from None
 

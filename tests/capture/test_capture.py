@@ -14,6 +14,7 @@ from metastore.capture.capture import Capture
 from metastore.capture.errors import CaptureError, SlotLost
 from metastore.capture.raw_table import RawTable
 from metastore.capture.source import Source as CapturedSource
+from metastore.capture.source import open_source
 from metastore.client.lake import LakeClient
 from tests.capture.shop import Source
 from tests.support.server import MetastoreServer
@@ -343,6 +344,19 @@ def test_of_two_captures_one_ends(source: Source) -> None:
     held.end()
     assert held.error is None
     source.check("t", "id")
+
+
+def test_a_slot_is_dropped_once_its_capture_has_stopped(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    held = Held(source, "before")
+    with open_source(source.url) as opened:
+        with pytest.raises(CaptureError, match="is in use: stop the capture first"):
+            opened.drop_slot(source.slot)
+        ending = threading.Timer(0.5, held.end)
+        ending.start()
+        assert opened.drop_slot(source.slot)
+        ending.join()
+        assert not opened.drop_slot(source.slot)
 
 
 def test_a_slot_that_is_gone(source: Source) -> None:
