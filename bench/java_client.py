@@ -6,7 +6,7 @@ What is timed is timed in Java: neither Python nor py4j is part of it.
 import array
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +49,10 @@ class CallFailed(Exception):
     """A call that was to be timed was refused."""
 
 
+class ReplyChanged(CallFailed):
+    """A reply of another length than the one before."""
+
+
 class Java:
     """A virtual machine with Hive's classes and those of `bench/java`."""
 
@@ -56,7 +60,7 @@ class Java:
         self._jvm = jvm
 
     def raw_client(self, host: str, port: int) -> "RawClient":
-        return RawClient(self._jvm.bench.RawClient(host, port))
+        return RawClient(lambda: self._jvm.bench.RawClient(host, port))
 
     def hive_client(self, host: str, port: int) -> "HiveClient":
         return HiveClient(self._jvm, self._jvm.bench.HiveClient(host, port))
@@ -89,8 +93,9 @@ def _seconds(times: bytes) -> list[float]:
 class RawClient:
     """A connection that times calls to the last byte of their replies and decodes nothing."""
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
+    def __init__(self, connect: Callable[[], Any]) -> None:
+        self._connect = connect
+        self._client = connect()
 
     def walk(self, call: Call) -> tuple[float, int]:
         """The seconds that a call took, and its reply's length: for short replies, and to learn that of a long one."""
@@ -98,7 +103,7 @@ class RawClient:
         return nanos / 1e9, length
 
     def time(self, call: Call, length: int) -> float:
-        """The seconds that a call took whose reply has this length."""
+        """The seconds that a call took whose reply has this length. Raises ReplyChanged if it has another one."""
         nanos: int = self._checked(call, lambda request: self._client.time(request, length))
         return nanos / 1e9
 
@@ -106,7 +111,12 @@ class RawClient:
         try:
             return act(call.encoded())
         except Py4JJavaError as error:
-            raise CallFailed(f"{call.method}: {error.java_exception.getMessage()}") from None
+            message = f"{call.method}: {error.java_exception.getMessage()}"
+            if error.java_exception.getClass().getSimpleName() != ReplyChanged.__name__:
+                raise CallFailed(message) from None
+        self.close()  # what is left of the reply would be taken for the next one
+        self._client = self._connect()
+        raise ReplyChanged(message)
 
     def close(self) -> None:
         self._client.close()

@@ -8,6 +8,7 @@ import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.InetSocketAddress;
 import java.net.Socket;
+import java.net.SocketTimeoutException;
 import org.apache.thrift.TException;
 import org.apache.thrift.protocol.TBinaryProtocol;
 import org.apache.thrift.protocol.TMessage;
@@ -24,6 +25,7 @@ import org.apache.thrift.transport.TIOStreamTransport;
  */
 public final class RawClient implements Closeable {
     private static final int PATIENCE_MILLIS = 600_000;
+    private static final int REST_MILLIS = 5_000;
     private static final int BUFFER_BYTES = 1 << 18;
 
     private final Socket socket = new Socket();
@@ -44,6 +46,7 @@ public final class RawClient implements Closeable {
 
     /** Calls and walks the reply to its end; nanoseconds and the reply's length. */
     public long[] walk(byte[] request) throws IOException, TException {
+        socket.setSoTimeout(PATIENCE_MILLIS);
         in.count = 0;
         long began = System.nanoTime();
         out.write(request);
@@ -65,23 +68,42 @@ public final class RawClient implements Closeable {
         return new long[] {nanos, in.count};
     }
 
+    /** A reply of another length than the one before. Its connection can't be used any more. */
+    public static final class ReplyChanged extends IOException {
+        ReplyChanged(String message) {
+            super(message);
+        }
+    }
+
     /** Calls and reads a reply of so many bytes; nanoseconds. */
     public long time(byte[] request, long length) throws IOException {
+        socket.setSoTimeout(PATIENCE_MILLIS);
         long began = System.nanoTime();
         out.write(request);
         long left = length;
         int last = 0;
         while (left > 0) {
-            int read = in.read(buffer, 0, (int) Math.min(left, buffer.length));
+            int read;
+            try {
+                read = in.read(buffer, 0, (int) Math.min(left, buffer.length));
+            } catch (SocketTimeoutException error) {
+                if (left == length) {
+                    throw error;
+                }
+                throw new ReplyChanged("the reply is shorter than the one before, or its rest doesn't come");
+            }
             if (read < 0) {
                 throw new EOFException("the server hung up " + left + " bytes before the reply's end");
+            }
+            if (left == length) {
+                socket.setSoTimeout(REST_MILLIS);
             }
             left -= read;
             last = buffer[read - 1];
         }
         long nanos = System.nanoTime() - began;
         if (last != TType.STOP || socket.getInputStream().available() > 0) {
-            throw new IOException("the reply is not as long as the one before");
+            throw new ReplyChanged("the reply is longer than the one before");
         }
         return nanos;
     }
