@@ -384,12 +384,20 @@ def _file(row: Any) -> FileRow:
     return found if found.statistics is None else found._replace(statistics=bytes(found.statistics))
 
 
-# The hashes are given, not computed by a subquery: without statistics of the table, Postgres would join that with all
-# of the table's files.
-_WITH_HASHES = select(*_COLUMNS).where(
-    data_files.c.table_id == bindparam("table_id"),
-    func.md5(data_files.c.path) == any_(bindparam("hashes", type_=ARRAY(Text))),
+_HASHES = (
+    func.unnest(bindparam("hashes", type_=ARRAY(Text)))
+    .table_valued(column("hash", Text), name="wanted_paths")
+    .render_derived()
 )
+# One look at the index for each hash, as for each group.
+_WITH_HASH = (
+    select(*_COLUMNS)
+    .where(data_files.c.table_id == bindparam("table_id"), func.md5(data_files.c.path) == _HASHES.c.hash)
+    .offset(literal_column("0"))
+    .correlate(_HASHES)
+    .lateral("with_path")
+)
+_WITH_HASHES = select(_WITH_HASH).join_from(_HASHES, _WITH_HASH, true())
 _WITH_PATHS = Prepared(_WITH_HASHES)
 _LIVE_IN_GROUPS_OR_WITH_PATHS = Prepared(union_all(_LIVE_OF_GROUPS, _WITH_HASHES))
 

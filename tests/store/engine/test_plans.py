@@ -85,21 +85,32 @@ def _read(tx: Connection) -> int:
     return int(tx.exec_driver_sql(query).scalar_one())
 
 
-@pytest.mark.parametrize("analysed", [False, True])
-def test_files_are_found_by_their_paths_without_a_look_at_the_others(postgres_url: str, analysed: bool) -> None:
+@pytest.mark.parametrize("planned", ["without statistics", "with statistics", "with fewer files"])
+def test_files_are_found_by_their_paths_without_a_look_at_the_others(postgres_url: str, planned: str) -> None:
     migrations.upgrade(postgres_url)
     database = Database(postgres_url)
+    insert = (
+        "INSERT INTO data_files (table_id, partition_name, file_group, slice, kind, version, path, size, added_at)"
+        " SELECT 1, 'dt=' || i %% 10, 'g' || i, '1', 0, 0, 'f' || i, 1, 1 FROM generate_series({}, {}) AS i"
+    )
     with database.write() as tx:
-        tx.exec_driver_sql(
-            "INSERT INTO data_files (table_id, partition_name, file_group, slice, kind, version, path, size, added_at)"
-            " SELECT 1, 'dt=' || i %% 10, 'g' || i, '1', 0, 0, 'f' || i, 1, 1 FROM generate_series(0, 9999) AS i"
-        )
-        if analysed:
+
+        def found() -> list[str]:
+            assert [each.file_group for each in data_files.with_paths(tx, 1, ["f7", "new"])] == ["g7"]
+            both = data_files.live_in_groups_or_with_paths(tx, 1, [("dt=3", "g3")], ["f3", "f5", "new"])
+            return [each.path for each in both]
+
+        filled = 0
+        if planned == "with fewer files":
+            filled = 1_000
+            tx.exec_driver_sql(insert.format(0, filled - 1))
+            for _ in range(10):
+                assert found() == ["f3", "f5"]
+        tx.exec_driver_sql(insert.format(filled, 9_999))
+        if planned == "with statistics":
             tx.exec_driver_sql("ANALYZE data_files")
         for _ in range(10):  # Postgres plans for the values at first, and then for any
             before = _read(tx)
-            assert [each.file_group for each in data_files.with_paths(tx, 1, ["f7", "new"])] == ["g7"]
-            found = data_files.live_in_groups_or_with_paths(tx, 1, [("dt=3", "g3")], ["f3", "f5", "new"])
-            assert [each.path for each in found] == ["f3", "f5"]
+            assert found() == ["f3", "f5"]
             assert _read(tx) - before <= 10
     database.close()
