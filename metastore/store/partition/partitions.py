@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from metastore.postgres.prepared import Prepared, execute_all
+from metastore.postgres.prepared import Prepared, execute_all, put_off
 from metastore.store.engine import binary_rows, bulk
 from metastore.store.engine.predicates import Predicate, to_sql
 from metastore.store.engine.read_set import Kind, record_read
@@ -348,9 +348,12 @@ def change_many(tx: Connection, changes: Iterable[tuple[int, NewPartition]]) -> 
 
 
 def put_bodies(tx: Connection, bodies: Iterable[tuple[int, bytes]]) -> None:
-    """Replaces the encoded bodies of many partitions, given by id. What else is kept of them stays."""
+    """Replaces the encoded bodies of many partitions, given by id. What else is kept of them stays.
+
+    It is executed with the transaction's next message, see `put_off`.
+    """
     ids, new = map(list, zip(*bodies, strict=True))
-    _PUT_BODIES.execute(tx, {"ids": ids, "bodies": new})
+    put_off(tx, [_PUT_BODIES], {"ids": ids, "bodies": new})
 
 
 _PUT_BODIES = Prepared(
