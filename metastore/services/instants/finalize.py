@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from metastore.postgres.prepared import put_off
 from metastore.services.events.recorder import Completion, Events
 from metastore.services.instants import states as rules
 from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import data_files
 from metastore.store.snapshot.data_files import FileRow, Kind, NewFile, PartitionSums
-from metastore.store.table import tables
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
 from metastore.store.timeline.instants import ChangedGroup, InstantRow
@@ -91,11 +91,13 @@ def finalize(
 
     `now`: from `common_time`, if several instants complete together.
 
+    What it stores goes with the transaction's next message, see `put_off`. A store.Conflict there says that an instant
+    with that timestamp and action exists already.
+
     Call it last, because it locks the timeline: until the transaction ends no instant of the table begins. So an
-    instant has seen this completion if, and only if, its timestamp is later than the completion time. Raises
-    store.Conflict if an instant with that timestamp and action exists already.
+    instant has seen this completion if, and only if, its timestamp is later than the completion time.
     """
-    held = instants.hold_timeline_now(tx, row.id)
+    held = instants.hold_timeline_to_complete(tx, row.id)
     assert held is not None, "an instant without a timeline"
     line, now = held.line, held.now if now is None else now
     completion_time = rules.next_timestamp(line.last_timestamp, now)
@@ -123,8 +125,8 @@ def finalize(
         digest=digest,
         conflict=None,
     )
-    stored = [event, instants.to_put_timeline(row.id, line), instants.to_complete(completed)]
-    return Finalized(completed, tables.touch(tx, row.id, after=stored))
+    put_off(tx, [event, instants.to_put_timeline(row.id, line), instants.to_complete(completed)])
+    return Finalized(completed, held.version)
 
 
 def complete_own(
@@ -141,11 +143,13 @@ def complete_own(
 
     `oldest_readable`: by default it stays as it is.
     """
-    held = instants.hold_timeline_now(tx, row.id)
+    held = instants.hold_timeline_to_begin(tx, row.id)
     assert held is not None, "the caller has seen to it that there is one"
-    line, now, _ = held
+    line, now = held.line, held.now
     timestamp = rules.next_timestamp(line.last_timestamp, now)
     line = line._replace(last_timestamp=timestamp)
-    instant = instants.add(tx, row.id, timestamp, action, rules.INFLIGHT, now, line.position, attempt=1, line=line)
+    instant = instants.add(
+        tx, held.next_id, row.id, timestamp, action, rules.INFLIGHT, now, line.position, attempt=1, line=line
+    )
     oldest = line.oldest_readable if oldest_readable is None else oldest_readable
     finalize(tx, row, events, instant, changes, action=action, position=position, oldest_readable=oldest)

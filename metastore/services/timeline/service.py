@@ -25,7 +25,7 @@ from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
-from metastore.store.timeline.instants import HeldTimeline, InstantRow, Timeline
+from metastore.store.timeline.instants import InstantRow, Timeline, TimelineToBegin
 from metastore.wire.hive import InvalidOperationException
 from metastore.wire.lake import BeginInstantRequest, Instant, TableReference
 
@@ -65,11 +65,11 @@ class TimelineService:
                 check_timeline_properties(row.parameters)
             groups = [(lake_partition(row, each.partition).name, _group(each.fileGroup)) for each in plan]
             # The table's row isn't locked, since a completion may lock it for long.
-            held = instants.hold_timeline_now(tx, row.id, self._heartbeat_seconds)
+            held = instants.hold_timeline_to_begin(tx, row.id, self._heartbeat_seconds)
             if held is None:
                 row, held = self._started(tx, request.table)
-            line, now, silent = held
-            if silent:
+            line, now = held.line, held.now
+            if held.silent:
                 end_expired(tx, row, instants.dead(tx, self._heartbeat_seconds, row.id))
             if own is not None and (known := instants.find(tx, row.id, own, action)) is not None:
                 self._check_again(tx, known, state, request.metadata or b"")
@@ -83,6 +83,7 @@ class TimelineService:
             given = rules.is_servers(timestamp) and timestamp > line.last_timestamp
             found = instants.add(
                 tx,
+                held.next_id,
                 row.id,
                 timestamp,
                 action,
@@ -197,11 +198,11 @@ class TimelineService:
         if content and instants.metadata_of(tx, known.id).get(state, b"") != content:
             raise InvalidOperationException(f"{describe_instant(known)} already, with other metadata")
 
-    def _started(self, tx: Transaction, table: TableReference | None) -> tuple[TableRow, HeldTimeline]:
+    def _started(self, tx: Transaction, table: TableReference | None) -> tuple[TableRow, TimelineToBegin]:
         """Creates a table's timeline. Returns the table's row and the timeline, both locked."""
         row = held_lake_table(self._tables, tx, table)
         instants.start_timeline(tx, row.id)
-        held = instants.hold_timeline_now(tx, row.id, self._heartbeat_seconds)
+        held = instants.hold_timeline_to_begin(tx, row.id, self._heartbeat_seconds)
         assert held is not None, "nobody drops a locked table"
         return row, held
 

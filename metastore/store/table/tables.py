@@ -448,12 +448,9 @@ _CHANGE_ASSUMED = Prepared(select(read_set.STAMP[0], read_set.OWN_TRANSACTION, _
 """As `_CHANGE`, and as `_CLAIM`."""
 
 
-def touch(tx: Connection, table_id: int, *, after: Sequence[Call] = ()) -> int:
-    """Gives a table a new version, the next number, and returns it: something that belongs to it has changed.
-
-    `after`: what changes it, executed before and in the same message.
-    """
-    return int(_TOUCH.first(tx, {"table_id": table_id}, after=after).version)
+def touch(tx: Connection, table_id: int) -> int:
+    """Gives a table a new version, the next number, and returns it: something that belongs to it has changed."""
+    return int(_TOUCH.first(tx, {"table_id": table_id}).version)
 
 
 def touch_with_commit(tx: Connection, table_id: int) -> None:

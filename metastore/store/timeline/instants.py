@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
-from metastore.postgres.prepared import Call, Prepared, execute_all
+from metastore.postgres.prepared import Call, Prepared, execute_all, put_off
 from metastore.store.engine import bulk
 from metastore.store.engine.clock import NOW_MS
 from metastore.store.engine.read_set import Kind, record_read
@@ -151,7 +151,14 @@ _LINE = select(
 _TIMELINE, _HOLD_TIMELINE = Prepared(_LINE), Prepared(_LINE.with_for_update())
 # The time is read once the row is locked: a query with FOR UPDATE isn't merged into the one around it.
 _HELD_LINE = _LINE.with_for_update().subquery("held")
-_HOLD_TIMELINE_NOW = Prepared(select(_HELD_LINE, NOW_MS.label("now")))
+_HELD_FIRST = _LINE.add_columns(timelines.c.table_id).with_for_update().cte("held")
+# The timeline is locked before the table, as by all who lock both.
+_HOLD_TIMELINE_TO_COMPLETE = Prepared(
+    update(tables)
+    .where(tables.c.id == _HELD_FIRST.c.table_id)
+    .values(version=tables.c.version + 1)
+    .returning(*(_HELD_FIRST.c[each] for each in Timeline._fields), NOW_MS.label("now"), tables.c.version)
+)
 _LOCK = Prepared(select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("lock", type_=Text), 0))))
 
 
@@ -178,28 +185,43 @@ def hold_timeline(tx: Connection, table_id: int) -> Timeline | None:
     return Timeline(*row) if row else None
 
 
-class HeldTimeline(NamedTuple):
+_FOR_EVER = 1e9
+
+
+class TimelineToBegin(NamedTuple):
     """A timeline that is locked until the transaction ends, and the database's time in milliseconds since then.
 
-    `silent`: whether the table has an open instant whose heartbeats have stopped.
+    `next_id`: for the instant that begins. `silent`: whether the table has an open instant whose heartbeats have
+    stopped.
     """
 
     line: Timeline
     now: int
-    silent: bool = False
+    next_id: int
+    silent: bool
 
 
-def hold_timeline_now(tx: Connection, table_id: int, silent_seconds: float | None = None) -> HeldTimeline | None:
-    """As `hold_timeline`, with the time. `silent_seconds`: heartbeats have stopped after so long without one.
+def hold_timeline_to_begin(tx: Connection, table_id: int, silent_seconds: float = _FOR_EVER) -> TimelineToBegin | None:
+    """As `hold_timeline`, with what a new instant needs. `silent_seconds`: heartbeats have stopped after so long."""
+    row = _HOLD_TIMELINE_TO_BEGIN.first(tx, {"table_id": table_id, "seconds": silent_seconds})
+    return TimelineToBegin(Timeline(*row[:4]), *row[4:]) if row else None
 
-    Without `silent_seconds` nobody looks for such instants.
+
+class TimelineToComplete(NamedTuple):
+    """A timeline that is locked until the transaction ends, and the database's time in milliseconds since then.
+
+    `version`: the table's new one, as of `tables.touch`.
     """
-    row = (
-        _HOLD_TIMELINE_NOW.first(tx, {"table_id": table_id})
-        if silent_seconds is None
-        else _HOLD_TIMELINE_TO_BEGIN.first(tx, {"table_id": table_id, "seconds": silent_seconds})
-    )
-    return HeldTimeline(Timeline(*row[:4]), *row[4:]) if row else None
+
+    line: Timeline
+    now: int
+    version: int
+
+
+def hold_timeline_to_complete(tx: Connection, table_id: int) -> TimelineToComplete | None:
+    """As `hold_timeline`; then gives the table a new version, for the instant that completes."""
+    row = _HOLD_TIMELINE_TO_COMPLETE.first(tx, {"table_id": table_id})
+    return TimelineToComplete(Timeline(*row[:4]), *row[4:]) if row else None
 
 
 class HeldInstant(NamedTuple):
@@ -392,6 +414,7 @@ def by_positions(tx: Connection, table_id: int, positions: Collection[int]) -> l
 
 def add(
     tx: Connection,
+    instant_id: int,
     table_id: int,
     timestamp: str,
     action: str,
@@ -403,39 +426,57 @@ def add(
     planned: bool = False,
     line: Timeline | None = None,
 ) -> InstantRow:
-    """Adds an instant. Raises store.Conflict if one with that timestamp and action exists.
+    """Adds an open instant, with an id of `hold_timeline_to_begin`. `line`: the table's timeline, to store it.
 
-    `line`: the table's timeline, which the caller has locked, to store in the same message.
+    Both go with the transaction's next message, see `put_off`. That is a store.Conflict if there is an instant with
+    that timestamp and action.
     """
-    values = {
-        "table_id": table_id,
-        "timestamp": timestamp,
-        "action": action,
-        "begun_as": action,
-        "state": state,
-        "requested_at": now,
-        "changed_at": now,
-        "read_position": read_position,
-        "attempt": attempt,
-        "planned": planned,
-    }
-    return _row(_ADD.first(tx, values, after=[to_put_timeline(table_id, line)] if line else ()))
+    new = InstantRow(
+        instant_id,
+        table_id,
+        timestamp,
+        action,
+        begun_as=action,
+        state=state,
+        requested_at=now,
+        changed_at=now,
+        heartbeat_at=None,
+        read_position=read_position,
+        completion_time=None,
+        position=None,
+        event_id=None,
+        moment=None,
+        digest=None,
+        conflict=None,
+        undone_by=None,
+        archived=False,
+        attempt=attempt,
+        runner=None,
+        planned=planned,
+    )
+    stored = [] if line is None else [to_put_timeline(table_id, line)]
+    put_off(tx, [*stored, Call(_ADD, {each: getattr(new, each) for each in _OF_NEW})])
+    return new
 
 
+_OF_NEW = (
+    "id",
+    "table_id",
+    "timestamp",
+    "action",
+    "begun_as",
+    "state",
+    "requested_at",
+    "changed_at",
+    "read_position",
+    "attempt",
+    "planned",
+)
 _ADD = Prepared(
-    insert(instants).returning(*_COLUMNS),
-    (
-        "table_id",
-        "timestamp",
-        "action",
-        "begun_as",
-        "state",
-        "requested_at",
-        "changed_at",
-        "read_position",
-        "attempt",
-        "planned",
-    ),
+    text(
+        f"INSERT INTO instants ({', '.join(_OF_NEW)}) OVERRIDING SYSTEM VALUE"
+        f" VALUES ({', '.join(f':{each}' for each in _OF_NEW)})"
+    )
 )
 
 
@@ -552,6 +593,7 @@ _HOLD_TIMELINE_TO_BEGIN = Prepared(
     select(
         _HELD_LINE,
         NOW_MS.label("now"),
+        func.nextval(func.pg_get_serial_sequence(instants.name, instants.c.id.name)).label("next_id"),
         exists().where(_IS_SILENT, instants.c.table_id == bindparam("table_id")).label("silent"),
     )
 )
