@@ -86,7 +86,7 @@ def _row(row: Row, *names: str) -> str:
 
 def _where(found: Row, *systems: str) -> str:
     machine, versions = found["machine"], found["versions"]
-    named = ", ".join(f"{system} {versions[system]}" for system in systems)
+    named = ", ".join(f"{system} {versions[system]}" for system in (*systems, "Python"))
     return (
         f"{machine['cores']} cores ({machine['processor']}), {machine['memory_gib']} GiB, {named}, {found['day']};"
         f" [all figures](bench/results/{found['benchmark']}.md):"
