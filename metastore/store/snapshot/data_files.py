@@ -374,8 +374,8 @@ _PLACE = attrgetter("partition", "file_group", "slice", "kind", "version", "id")
 
 
 def _hashes(paths: Iterable[str]) -> list[str]:
-    """The hashes of paths that an index has, since a path may be too long for an index."""
-    return [hashlib.md5(path.encode(), usedforsecurity=False).hexdigest() for path in paths]
+    """The hashes of paths that an index has, since a path may be too long for an index. Of each path one."""
+    return [hashlib.md5(path.encode(), usedforsecurity=False).hexdigest() for path in dict.fromkeys(paths)]
 
 
 def _file(row: Any) -> FileRow:

@@ -152,10 +152,10 @@ _TIMELINE, _HOLD_TIMELINE = Prepared(_LINE), Prepared(_LINE.with_for_update())
 # The time is read once the row is locked: a query with FOR UPDATE isn't merged into the one around it.
 _HELD_LINE = _LINE.with_for_update().subquery("held")
 _HELD_FIRST = _LINE.add_columns(timelines.c.table_id).with_for_update().cte("held")
-# The timeline is locked before the table, as by all who lock both.
+# The timeline is locked before the table, as by all who lock both: a row is updated once it is joined.
 _HOLD_TIMELINE_TO_COMPLETE = Prepared(
     update(tables)
-    .where(tables.c.id == _HELD_FIRST.c.table_id)
+    .where(tables.c.id == bindparam("table_id"), tables.c.id == _HELD_FIRST.c.table_id)
     .values(version=tables.c.version + 1)
     .returning(*(_HELD_FIRST.c[each] for each in Timeline._fields), NOW_MS.label("now"), tables.c.version)
 )

@@ -96,7 +96,7 @@ def test_files_are_found_by_their_paths_without_a_look_at_the_others(postgres_ur
     with database.write() as tx:
 
         def found() -> list[str]:
-            assert [each.file_group for each in data_files.with_paths(tx, 1, ["f7", "new"])] == ["g7"]
+            assert [each.file_group for each in data_files.with_paths(tx, 1, ["f7", "new", "f7"])] == ["g7"]
             both = data_files.live_in_groups_or_with_paths(tx, 1, [("dt=3", "g3")], ["f3", "f5", "new"])
             return [each.path for each in both]
 
