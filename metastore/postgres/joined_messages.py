@@ -3,13 +3,19 @@
 psycopg2 sends BEGIN and COMMIT as messages of their own, for each of which both processes are woken up. For a short
 transaction that is most of its time. Here BEGIN goes with the first statement. Statements whose results nobody needs
 can be put off: they go with the next one, or with COMMIT. If all of them have been put off, they are one message
-without BEGIN and COMMIT: Postgres executes the statements of a message as one transaction.
+without BEGIN and COMMIT: Postgres executes the statements of a message as one transaction. A call in an event loop
+(`metastore.in_loop`) can have such a transaction, and the loop goes on with others meanwhile. All else needs a thread.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import psycopg2
 import psycopg2.extensions as driver
+
+from metastore import in_loop
+from metastore.in_loop import LoopCall
+from metastore.wire import postgres
 
 _IDLE = driver.TRANSACTION_STATUS_IDLE
 _BEGIN = b"BEGIN"
@@ -23,15 +29,18 @@ class JoiningCursor(driver.cursor):
 
     def execute(self, query: Any, values: Any = None) -> None:
         """As psycopg2's. What was put off is executed before it, and can be what fails."""
+        in_loop.before_waiting()
         if waiting := self._waiting():
             query, values = b";\n".join([*waiting, self.mogrify(query, values)]), None
         super().execute(query, values)
 
     def executemany(self, query: Any, sequence: Any) -> None:
+        in_loop.before_waiting()
         self._send()
         super().executemany(query, sequence)
 
     def copy_expert(self, sql: Any, file: Any, size: int = 8192) -> None:
+        in_loop.before_waiting()
         self._send()
         super().copy_expert(sql, file, size)
 
@@ -91,7 +100,7 @@ class JoiningConnection(driver.connection):
         waiting, then, row = self.take_waiting(), self._then, None
         if waiting and waiting[0] is _BEGIN:  # nothing was executed
             if len(waiting) > 1:
-                row = self._execute(waiting[1:])
+                row = self._execute_alone(waiting[1:])
         elif then is not None:
             row = self._execute(waiting)
             self._execute([b"COMMIT"])
@@ -111,8 +120,25 @@ class JoiningConnection(driver.connection):
         self._execute([b"ROLLBACK"])
         return None
 
+    def _execute_alone(self, statements: Sequence[bytes]) -> tuple[Any, ...] | None:
+        """As `_execute`, for all statements of a transaction."""
+        call = in_loop.current()
+        return self._execute(statements) if call is None else self._execute_within(call, statements)
+
+    def _execute_within(self, call: LoopCall[Any], statements: Sequence[bytes]) -> tuple[Any, ...] | None:
+        """Sends and reads without libpq, which would wait. An error is raised by the same statements in a thread."""
+        try:
+            answer = call.exchange(self.fileno(), postgres.query(b";\n".join(statements)), postgres.answer)
+        except (OSError, EOFError, ValueError) as error:
+            self.close()  # libpq can't know that it is broken
+            raise psycopg2.OperationalError("the connection to Postgres broke") from error
+        if answer.failed:
+            raise call.undone()
+        return answer.row
+
     def _execute(self, statements: Sequence[bytes]) -> tuple[Any, ...] | None:
         """Executes statements in one message. Returns the first row of the last one, if it has rows."""
+        in_loop.before_waiting()
         with super().cursor(cursor_factory=driver.cursor) as cursor:
             cursor.execute(b";\n".join(statements))
             return None if cursor.description is None else cursor.fetchone()

@@ -35,6 +35,7 @@ from metastore.server.dispatch import Dispatcher
 from metastore.server.foreign_clients import ForeignClients
 from metastore.server.leader_tasks import LeaderTask, LeaderTasks
 from metastore.server.login.detecting import open_connection
+from metastore.server.loop_calls import LoopCalls
 from metastore.server.memory_budget import MemoryBudget
 from metastore.server.replies import Replies
 from metastore.server.threads import ThreadPool
@@ -222,6 +223,7 @@ class Worker:
             tally=metrics.Tally(),
             replies=self._replies,
             logins=logins,
+            loop_calls=self._loop_calls(loop),
         )
         if logins is not None:
             logins.start()
@@ -255,6 +257,15 @@ class Worker:
         self._context.tally.show()
         if self._replies is not None:
             self._replies.stop()
+
+    def _loop_calls(self, loop: asyncio.AbstractEventLoop) -> LoopCalls | None:
+        dispatcher = self._dispatcher
+        if dispatcher.guard is not None or dispatcher.audit_log is not None:
+            return (
+                None  # rights are looked up, and the log is written, with locks for which the loop would have to wait
+            )
+        most = self._settings.database_pool_size // 2
+        return LoopCalls(loop, dispatcher.metastore.database.may_be_used_in_loop, most)
 
     def _notify(self, everybody: bool = False) -> None:
         """New events. In the thread of `Notices`."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from metastore import in_loop
 from metastore.warehouse.directories import Directories, FileStatus
 from metastore.warehouse.errors import WarehouseError
 from metastore.warehouse.local import true_path
@@ -547,6 +548,7 @@ class Warehouse:
     @contextmanager
     def _opened(self, place: Location, action: str) -> Iterator[tuple[Directories, str]]:
         """The storage and path of a location. Translates what the storage raises meanwhile."""
+        in_loop.before_waiting()
         errors: tuple[type[Exception], ...] = (Exception,)  # of drivers that connect when they are made
         try:
             directories, path = open_directories(place, self._options)

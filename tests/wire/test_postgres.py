@@ -86,3 +86,66 @@ def test_no_row(body: bytes) -> None:
 
 def test_a_query() -> None:
     assert postgres.query("SELECT 1") == b"Q\0\0\0\rSELECT 1\0"
+
+
+def columns(*types: int) -> Message:
+    body = struct.pack(">H", len(types))
+    for number, type in enumerate(types):
+        body += b"column %d\0" % number + struct.pack(">IHIhih", 0, 0, type, -1, -1, 0)
+    return Message(b"T", body)
+
+
+def values(*texts: bytes | None) -> Message:
+    body = struct.pack(">H", len(texts))
+    for each in texts:
+        body += struct.pack(">i", -1) if each is None else struct.pack(">i", len(each)) + each
+    return Message(b"D", body)
+
+
+DONE, READY = Message(b"C", b"SELECT 1\0"), Message(b"Z", b"I")
+ANSWERS = {
+    "a row": ([columns(25, 20, 23), values(b"a", b"-5", None), DONE, READY], (("a", -5, None), False)),
+    "the first row": ([columns(25), values(b"a"), values(b"b"), DONE, READY], (("a",), False)),
+    "the last statement's row": (
+        [columns(25), values(b"a"), DONE, columns(21), values(b"1"), DONE, READY],
+        ((1,), False),
+    ),
+    "a last statement without rows": ([columns(25), values(b"a"), DONE, DONE, READY], (None, False)),
+    "a last statement that finds nothing": ([columns(25), values(b"a"), DONE, columns(25), DONE, READY], (None, False)),
+    "an error": ([columns(25), values(b"a"), DONE, Message(b"E", b"C22012\0\0"), READY], (("a",), True)),
+    "notices, too": (
+        [Message(b"N", b"\0"), columns(25), Message(b"S", b"a\0b\0"), values(b"a"), DONE, READY],
+        (("a",), False),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer(name: str) -> None:
+    messages, expected = ANSWERS[name]
+    data = b"".join(map(encoded, messages))
+    assert postgres.answer(data) == expected
+    for end in range(len(data)):
+        assert postgres.answer(data[:end]) is None
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [READY, DONE],
+        [columns(16), values(b"t"), DONE, READY],
+        [columns(25, 25), values(b"a"), DONE, READY],
+        [columns(25), values(b"\xff"), DONE, READY],
+        [Message(b"T", b"\0\1no end"), READY],
+        [Message(b"T", b"\0\1a\0"), READY],
+        [columns(20), values(b"a"), DONE, READY],
+    ],
+)
+def test_no_answer(messages: list[Message]) -> None:
+    with pytest.raises(ValueError):
+        postgres.answer(b"".join(map(encoded, messages)))
+
+
+def test_an_answer_that_is_too_long() -> None:
+    with pytest.raises(ValueError, match="no message of Postgres"):
+        postgres.answer(b"D" + struct.pack(">I", postgres.LONGEST_BYTES + 1))

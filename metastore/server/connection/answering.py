@@ -1,10 +1,11 @@
-"""The states in which a message is being answered: a thread works on it, or a long poll waits for events."""
+"""The states in which a message is being answered: somebody works on it, or a long poll waits for events."""
 
 import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import NamedTuple
 
 import structlog
 
@@ -16,7 +17,7 @@ from metastore.server.connection.replying import PIECE_BYTES, refuse, write
 from metastore.server.dispatch import Copy, ReplyBroken
 from metastore.store.table import altered_tables
 from metastore.wire import protocols
-from metastore.wire.protocols import Protocol, Refused, Request
+from metastore.wire.protocols import SMALL_BYTES, Protocol, Refused, Request
 from metastore.wire.scanner import Rejected
 
 Then = Callable[[], None]
@@ -29,10 +30,25 @@ class _ClientGone(Exception):
     """There is no client any more to send a reply to."""
 
 
-class Answering(State):
-    """A thread works on the reply. Its attributes belong to the thread until that calls `_finish` in the event loop."""
+class _Answered(NamedTuple):
+    """What came of a message. `copy`: of the reply, for the cache. `renewed`: replies that an alteration has changed.
 
-    __slots__ = ("_key", "_last", "_may_wait", "_message", "_taken", "_wait_until")
+    `one_message`: the method, if the call was one message to the database.
+    """
+
+    copy: Copy | None
+    renewed: list[tuple[bytes, Entry]]
+    then: Then
+    one_message: str | None
+
+
+class Answering(State):
+    """A thread works on the reply, or the event loop itself (`metastore.server.loop_calls`).
+
+    Its attributes belong to the thread until that has `_finish` called in the event loop.
+    """
+
+    __slots__ = ("_key", "_last", "_may_wait", "_message", "_method", "_taken", "_wait_until")
 
     owes_reply = True
     uses_thread = True
@@ -55,10 +71,27 @@ class Answering(State):
         self._key = key
         self._may_wait = may_wait
         self._wait_until = wait_until
+        self._method = ""  # once a request was made of the message
         self._last = b""  # of the reply: what was not handed over
         self._taken: threading.Event | None = None  # set when all that was handed over is taken
 
     def enter(self) -> None:
+        if not self._begun_in_loop():
+            self._begin_in_thread()
+
+    def _begun_in_loop(self) -> bool:
+        connection = self.connection
+        calls = connection.context.loop_calls
+        if calls is None or self._key is not None or len(self._message) > SMALL_BYTES:
+            return False
+        method = protocols.header_of(connection.protocol, self._message).header.name
+        return connection.last_calls.suggest_loop(method) and calls.begin(self._work, self._finish, self._leave_loop)
+
+    def _leave_loop(self) -> None:
+        self.connection.last_calls.needed_thread()
+        self._begin_in_thread()
+
+    def _begin_in_thread(self) -> None:
         threads = self.connection.context.threads
         # One event may wake thousands of waiting requests: new requests must not queue behind all of them.
         submit = threads.submit if self._wait_until is None else threads.submit_patient
@@ -71,9 +104,14 @@ class Answering(State):
     def lost(self) -> None:
         self.writable()  # the thread finds the connection gone; the memory is released when it is done
 
-    # -- in a request's thread --------------------------------------------------------------------------------
+    # -- in a request's thread, or in a call of the event loop --------------------------------------------------
 
     def _run(self) -> None:
+        answered = self._work()
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self.connection.context.loop.call_soon_threadsafe(self._finish, answered)
+
+    def _work(self) -> _Answered:
         context = self.connection.context
         copy = None
         renewed: list[tuple[bytes, Entry]] = []
@@ -81,11 +119,10 @@ class Answering(State):
             copy = Copy(context.replies.largest)
         with altered_tables.collecting() as altered:
             then = self._answer(copy)
-        if altered and context.replies is not None:
-            renewed = context.replies.renewed(altered)
+        if altered.tables and context.replies is not None:
+            renewed = context.replies.renewed(altered.tables)
         self._message = self._last = b""  # before `_finish` releases the memory that the message took
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            context.loop.call_soon_threadsafe(self._finish, copy, renewed, then)
+        return _Answered(copy, renewed, then, self._method if altered.assumed else None)
 
     def _answer(self, copy: Copy | None) -> Then:
         """Answers the message, and returns what follows in the event loop if the client is still there."""
@@ -94,6 +131,7 @@ class Answering(State):
         generation = context.event_notifier.generation
         try:
             request = protocols.request(protocol, self._message, context.limits)
+            self._method = request.header.name
             send = partial(self._send, protocol, request)
             context.dispatcher.serve(connection.session, request, send, may_wait=self._may_wait, copy=copy)
             return partial(write, connection, self._last)
@@ -151,9 +189,12 @@ class Answering(State):
         if not connection.unsent:
             self.writable()
 
-    def _finish(self, copy: Copy | None, renewed: list[tuple[bytes, Entry]], then: Then) -> None:
+    def _finish(self, answered: _Answered) -> None:
         connection = self.connection
+        copy, renewed, then, one_message = answered
         replies = connection.context.replies
+        if one_message is not None:
+            connection.last_calls.were_one_message(one_message)
         if replies is not None:
             replies.keep(renewed)
             if self._key is not None and copy is not None:

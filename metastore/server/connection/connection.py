@@ -12,6 +12,7 @@ from metastore.api.session import Session
 from metastore.server import metrics
 from metastore.server.connection.context import WorkerContext
 from metastore.server.credentials.identity import Identity
+from metastore.server.loop_calls import LastCalls
 from metastore.services.access.caller import Caller
 from metastore.wire import protocols
 from metastore.wire.protocols import Inbox
@@ -137,6 +138,7 @@ class Connection(asyncio.Protocol):
         """Whether the connection has ended. May be read from any thread."""
         self.close_reported = False
         """Whether the log has the line about the end of this connection, or needs none."""
+        self.last_calls = LastCalls()
         self._id = connection_id
         self._include_uncommitted = include_uncommitted
         self._reading_paused = False

@@ -419,7 +419,7 @@ class TableService:
 
     def _altered(self, before: LockedTable, after: LockedTable) -> None:
         self._known.learn(before, after)
-        altered_tables.record(after)
+        altered_tables.record(after, assumed=before.claim is not None)
 
     def _check_altered(
         self, row: TableRow, old: Table, new: Table, value: Table, context: Mapping[str, str], *, any_type: bool

@@ -13,8 +13,9 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
+from metastore import in_loop
 from metastore.postgres.joined_messages import JoiningConnection
-from metastore.store.engine import binary_rows, read_set
+from metastore.store.engine import binary_rows, local_peer, read_set
 
 _RESTED_SECONDS = 1.0
 _AFTER_COMMIT = "after commit"
@@ -49,13 +50,13 @@ class Outdated(RuntimeError):
 
 
 class NestedTransaction(RuntimeError):
-    """A thread in a transaction begins another one on the same database. This is a programming error."""
+    """A call in a transaction begins another one on the same database. This is a programming error."""
 
 
 class Database:
     """A pool of connections to one Postgres database.
 
-    A thread has at most one transaction. Otherwise threads that hold all connections of the pool could wait for a
+    A call has at most one transaction. Otherwise calls that hold all connections of the pool could wait for a
     second one for ever.
     """
 
@@ -102,9 +103,19 @@ class Database:
         )
         binary_rows.prepare(self._engine)
         event.listen(self._engine, "checkout", self._check)
-        event.listen(self._engine, "checkin", _note_use)
-        self._holders: set[int] = set()  # ids of threads in a transaction
+        event.listen(self._engine, "checkin", self._note_use)
+        self._through_unix_socket = local_peer.through_unix_socket(url)
+        self._holders: set[object] = set()  # calls in event loops, and ids of threads, that are in a transaction
+        self._used_at = 0.0  # when a connection came back last: the one that is given next
         self._lost_at = 0.0  # when a connection broke last; connections that are older are checked
+
+    def may_be_used_in_loop(self) -> bool:
+        """Whether a call in an event loop finds a connection that is free, works, and speaks without encryption."""
+        return (
+            self._through_unix_socket
+            and self._used_at > max(time.monotonic() - _RESTED_SECONDS, self._lost_at)
+            and cast(QueuePool, self._engine.pool).checkedin() > 0
+        )
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -154,7 +165,10 @@ class Database:
         self._engine.dispose()
 
     def _connect(self) -> Connection:
-        if self._waited is None or cast(QueuePool, self._engine.pool).checkedout() < self._pool_size:
+        pool = cast(QueuePool, self._engine.pool)
+        if not pool.checkedin():
+            in_loop.before_waiting()
+        if self._waited is None or pool.checkedout() < self._pool_size:
             return self._engine.connect()
         since = time.monotonic()
         try:
@@ -164,14 +178,14 @@ class Database:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        thread = threading.get_ident()
-        if thread in self._holders:
+        holder = in_loop.current() or threading.get_ident()
+        if holder in self._holders:
             raise NestedTransaction("a transaction begins within another one: pass the first one on instead")
-        self._holders.add(thread)
+        self._holders.add(holder)
         try:
             yield
         finally:
-            self._holders.discard(thread)  # not the current thread's id: another thread may close a generator
+            self._holders.discard(holder)  # not the current thread's id: another thread may close a generator
 
     def _check(self, connection: Any, record: ConnectionPoolEntry, _proxy: object) -> None:
         """Tests a connection that was idle, or is older than the last break; the pool replaces a broken one.
@@ -186,6 +200,9 @@ class Database:
             connection.rollback()
         except psycopg2.Error as error:
             raise DisconnectionError(str(error)) from error
+
+    def _note_use(self, _connection: Any, record: ConnectionPoolEntry) -> None:
+        record.info["used"] = self._used_at = time.monotonic()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -229,10 +246,6 @@ def _discarded_if_broken(tx: Transaction) -> Iterator[None]:
         if tx.connection.closed:
             tx.invalidate(error)
         raise
-
-
-def _note_use(_connection: Any, record: ConnectionPoolEntry) -> None:
-    record.info["used"] = time.monotonic()
 
 
 def _translate(cause: BaseException | None, error: Exception) -> Exception:
