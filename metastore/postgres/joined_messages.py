@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg2
+import psycopg2.errors
 import psycopg2.extensions as driver
 
 from metastore import in_loop
@@ -19,6 +20,8 @@ from metastore.wire import postgres
 
 _IDLE = driver.TRANSACTION_STATUS_IDLE
 _BEGIN = b"BEGIN"
+# The codes of statements that have taken too long, or waited too long for a lock: another attempt would take as long.
+_FINAL = ("57014", "55P03")
 
 Then = Callable[[tuple[Any, ...]], None]
 """Is called with the first row of a transaction's last statement, once that has committed."""
@@ -126,13 +129,15 @@ class JoiningConnection(driver.connection):
         return self._execute(statements) if call is None else self._execute_within(call, statements)
 
     def _execute_within(self, call: LoopCall[Any], statements: Sequence[bytes]) -> tuple[Any, ...] | None:
-        """Sends and reads without libpq, which would wait. An error is raised by the same statements in a thread."""
+        """Sends and reads without libpq, which would wait. Most errors are raised by the same call in a thread."""
         try:
             answer = call.exchange(self.fileno(), postgres.query(b";\n".join(statements)), postgres.answer)
         except (OSError, EOFError, ValueError) as error:
             self.close()  # libpq can't know that it is broken
             raise psycopg2.OperationalError("the connection to Postgres broke") from error
-        if answer.failed:
+        if answer.error in _FINAL:
+            raise psycopg2.errors.lookup(answer.error)("Postgres has cancelled the statement")
+        if answer.error is not None:
             raise call.undone()
         return answer.row
 

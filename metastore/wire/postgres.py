@@ -24,11 +24,12 @@ class Message(NamedTuple):
 class Answer(NamedTuple):
     """What came in answer to a `query`.
 
-    `row`: the first row of its last statement, None without one. `failed`: one of its statements did.
+    `row`: the first row of its last statement, None without one. `error`: the SQLSTATE of the statement that failed;
+    None if all went well.
     """
 
     row: tuple[int | str | None, ...] | None
-    failed: bool
+    error: str | None
 
 
 def query(statement: str | bytes) -> bytes:
@@ -55,7 +56,7 @@ def row(body: bytes) -> list[str | None]:
 def answer(data: bytes) -> Answer | None:
     """The answer to a `query` whose rows are numbers and texts; None while its end hasn't come. Raises ValueError."""
     at, types, first = 0, list[int](), None
-    last, failed = None, False
+    last, error = None, None
     while len(data) - at >= _header.size:
         kind, length = _header.unpack_from(data, at)
         if not _length.size <= length <= LONGEST_BYTES:
@@ -71,12 +72,20 @@ def answer(data: bytes) -> Answer | None:
         elif kind == _DONE:
             last, first = first, None
         elif kind == ERROR:
-            failed = True
+            error = _state(body)
         elif kind == READY:
             if at != len(data):
                 raise ValueError("Postgres sent more than an answer")
-            return Answer(last, failed)
+            return Answer(last, error)
     return None
+
+
+def _state(body: bytes) -> str:
+    """The SQLSTATE of an error."""
+    for field in body.split(b"\0"):
+        if field.startswith(b"C"):
+            return field[1:].decode()
+    raise ValueError("an error of Postgres without a code")
 
 
 def _types(body: bytes) -> list[int]:

@@ -104,18 +104,21 @@ def values(*texts: bytes | None) -> Message:
 
 DONE, READY = Message(b"C", b"SELECT 1\0"), Message(b"Z", b"I")
 ANSWERS = {
-    "a row": ([columns(25, 20, 23), values(b"a", b"-5", None), DONE, READY], (("a", -5, None), False)),
-    "the first row": ([columns(25), values(b"a"), values(b"b"), DONE, READY], (("a",), False)),
+    "a row": ([columns(25, 20, 23), values(b"a", b"-5", None), DONE, READY], (("a", -5, None), None)),
+    "the first row": ([columns(25), values(b"a"), values(b"b"), DONE, READY], (("a",), None)),
     "the last statement's row": (
         [columns(25), values(b"a"), DONE, columns(21), values(b"1"), DONE, READY],
-        ((1,), False),
+        ((1,), None),
     ),
-    "a last statement without rows": ([columns(25), values(b"a"), DONE, DONE, READY], (None, False)),
-    "a last statement that finds nothing": ([columns(25), values(b"a"), DONE, columns(25), DONE, READY], (None, False)),
-    "an error": ([columns(25), values(b"a"), DONE, Message(b"E", b"C22012\0\0"), READY], (("a",), True)),
+    "a last statement without rows": ([columns(25), values(b"a"), DONE, DONE, READY], (None, None)),
+    "a last statement that finds nothing": ([columns(25), values(b"a"), DONE, columns(25), DONE, READY], (None, None)),
+    "an error": (
+        [columns(25), values(b"a"), DONE, Message(b"E", b"SERROR\0C22012\0Mdivision by zero\0\0"), READY],
+        (("a",), "22012"),
+    ),
     "notices, too": (
         [Message(b"N", b"\0"), columns(25), Message(b"S", b"a\0b\0"), values(b"a"), DONE, READY],
-        (("a",), False),
+        (("a",), None),
     ),
 }
 
@@ -139,6 +142,7 @@ def test_an_answer(name: str) -> None:
         [Message(b"T", b"\0\1no end"), READY],
         [Message(b"T", b"\0\1a\0"), READY],
         [columns(20), values(b"a"), DONE, READY],
+        [Message(b"E", b"SERROR\0\0"), READY],
     ],
 )
 def test_no_answer(messages: list[Message]) -> None:
