@@ -6,13 +6,14 @@ stored form has the index of a shared descriptor instead; `unpack` fills it in. 
 table, which are mostly those of before.
 """
 
+import copy
 import json
 import secrets
 import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from metastore.wire.plain import PlainList
+from metastore.wire.plain import PlainJson, PlainList
 
 _COLUMNS_OF_BEFORE = "colsOfBefore"
 _SHORT = 8_192  # bytes: texts that the window holds
@@ -26,10 +27,8 @@ def pack(payload: Mapping[str, Any]) -> bytes:
     if columns is not None and _descriptor(payload.get("after")).get("cols") is columns:
         payload = _with_descriptor(payload, "after", cols=None, **{_COLUMNS_OF_BEFORE: True})
     if isinstance(columns, PlainList):
-        text = _json(_with_descriptor(payload, "before", cols=_PLACE)).replace(f'"{_PLACE}"', columns.json, 1)
-    else:
-        text = _json(payload)
-    return _compressed(text.encode())
+        payload = _with_descriptor(payload, "before", cols=PlainJson(columns.json))
+    return _compressed(_json(payload).encode())
 
 
 def _compressed(data: bytes) -> bytes:
@@ -41,7 +40,16 @@ def _compressed(data: bytes) -> bytes:
 
 
 def _json(payload: Mapping[str, Any]) -> str:
-    return json.dumps(payload, separators=(",", ":"))
+    ready: list[str] = []
+
+    def place(value: object) -> str:
+        if not isinstance(value, PlainJson):
+            raise TypeError(f"{type(value).__name__} is no plain value")
+        ready.append(value.json)
+        return _PLACE
+
+    between = iter(json.dumps(payload, separators=(",", ":"), default=place).split(f'"{_PLACE}"'))
+    return next(between) + "".join([part for pair in zip(ready, between, strict=True) for part in pair])
 
 
 def _with_descriptor(payload: Mapping[str, Any], which: str, **values: Any) -> Mapping[str, Any]:
@@ -58,6 +66,11 @@ def _descriptor(value: Any) -> Any:
 def unpack(kept: bytes) -> dict[str, Any]:
     """Decodes a stored payload into the form that readers see."""
     return whole(json.loads(zlib.decompress(kept)))
+
+
+def read_ahead(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The form that readers see of a payload that is not stored yet. It is the caller's own."""
+    return whole(copy.deepcopy(dict(payload)))
 
 
 def whole(payload: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ class NamesInEnglish(PreEventListener):
             raise Veto("names of tables are in English here")
 """
 
-import copy
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -93,7 +92,7 @@ class PreEvents:
             raise Veto(f"the listener {guard.place} hangs: {MOST_AT_ONCE} calls of it have not returned")
         answered = threading.Event()
         raised: list[BaseException] = []
-        own = replace(event, payload=payloads.whole(copy.deepcopy(dict(event.payload))))
+        own = replace(event, payload=payloads.read_ahead(event.payload))
 
         def call() -> None:
             try:

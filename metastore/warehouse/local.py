@@ -109,16 +109,17 @@ class LocalDirectories:
     def visible_sizes(self, path: str) -> Iterator[int]:
         """Links are followed, as Hadoop's local file system does; a directory reached twice counts once."""
         try:
-            status = os.stat(path)  # noqa: PTH116
-        except (FileNotFoundError, NotADirectoryError):
+            entries = os.scandir(path)
+        except FileNotFoundError:
             return
-        if not S_ISDIR(status.st_mode):
-            yield status.st_size
+        except NotADirectoryError:
+            if (size := _size_of_file(path)) is not None:
+                yield size
             return
-        seen = {(status.st_dev, status.st_ino)}
-        pending = [path]
-        while pending:
-            with os.scandir(pending.pop()) as entries:
+        seen: set[tuple[int, int]] = set()
+        pending: list[str] = []
+        while True:
+            with entries:
                 for entry in entries:
                     if is_hidden(entry.name):
                         continue
@@ -130,9 +131,15 @@ class LocalDirectories:
                         raise
                     if not S_ISDIR(status.st_mode):
                         yield status.st_size
-                    elif (status.st_dev, status.st_ino) not in seen:
-                        seen.add((status.st_dev, status.st_ino))
+                        continue
+                    if not seen:  # most have no directories in them: only now it matters what the first one is
+                        seen.add(_identity(os.stat(path)))  # noqa: PTH116
+                    if _identity(status) not in seen:
+                        seen.add(_identity(status))
                         pending.append(entry.path)
+            if not pending:
+                return
+            entries = os.scandir(pending.pop())
 
     def make(self, path: str) -> bool:
         attempts = 0
@@ -251,6 +258,20 @@ class LocalDirectories:
             hidden.replace(target)
             Path(source).unlink(missing_ok=True)
         return True
+
+
+def _size_of_file(path: str) -> int | None:
+    """The size of what is no directory; None if nothing is there."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return None if S_ISDIR(status.st_mode) else status.st_size
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    """What tells a directory from others, whatever leads there."""
+    return status.st_dev, status.st_ino
 
 
 def true_path(path: str, known: dict[str, str], *, follow_last: bool) -> str:

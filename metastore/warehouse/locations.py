@@ -31,6 +31,9 @@ class Location:
 
         Raises WarehouseError: empty, relative, or malformed.
         """
+        if text.startswith("file:/") and not text.startswith("file://"):  # as most are kept
+            _check_characters(text)
+            return cls("file", "", _normalised(text, text[len("file:") :]))
         scheme, rest = "", text
         colon, slash = text.find(":"), text.find("/")
         if colon >= 0 and (slash < 0 or colon < slash):

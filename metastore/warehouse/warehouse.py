@@ -43,6 +43,9 @@ class Summary:
     erasure_coded_files: int = 0
 
 
+_NOTHING = Summary()
+
+
 class Warehouse:
     """Directories of databases, tables and partitions, on every storage that locations name.
 
@@ -197,16 +200,17 @@ class Warehouse:
         Hive, nothing is found where nothing is, and nothing, rather than an error or half the truth, where
         something can't be listed; a warning is logged then.
         """
-        with self._at(location, "count the files of") as (directories, path):
-            files = size = 0
-            try:
-                for bytes_of_file in directories.visible_sizes(path):
-                    files += 1
-                    size += bytes_of_file
-            except directories.errors as error:
-                log.warning("files can't be counted", location=location, error=str(error))
-                return Summary()
-            return Summary(files, size)
+        place = self._qualified(location)
+        directories, path = self._open(place, f"count the files of {place}")
+        files = size = 0
+        try:
+            for bytes_of_file in directories.visible_sizes(path):
+                files += 1
+                size += bytes_of_file
+        except directories.errors as error:
+            log.warning("files can't be counted", location=location, error=str(error))
+            return _NOTHING
+        return Summary(files, size) if files else _NOTHING
 
     def content_summaries(self, locations: Collection[str]) -> dict[str, Summary]:
         """As `content_summary`, for many."""
@@ -524,9 +528,10 @@ class Warehouse:
         place = Location.parse(location)
         if place.scheme == "hdfs":
             place = replace(place, authority=place.authority.lower())  # a host's name, which has no case
-        if place.authority or place.scheme not in ("", self._root.scheme):
-            return place
-        return Location(self._root.scheme, self._root.authority, place.path)
+        root = self._root
+        if place.authority or place.scheme not in ("", root.scheme) or (place.scheme and not root.authority):
+            return place  # it lacks nothing
+        return Location(root.scheme, root.authority, place.path)
 
     def _qualified(self, location: str) -> Location:
         place = self._completed(location)
@@ -548,16 +553,23 @@ class Warehouse:
     @contextmanager
     def _opened(self, place: Location, action: str) -> Iterator[tuple[Directories, str]]:
         """The storage and path of a location. Translates what the storage raises meanwhile."""
-        in_loop.before_waiting()
-        errors: tuple[type[Exception], ...] = (Exception,)  # of drivers that connect when they are made
+        directories, path = self._open(place, action)
         try:
-            directories, path = open_directories(place, self._options)
-            errors = directories.errors
             yield directories, path
         except WarehouseError:
             raise
-        except errors as error:
-            raise WarehouseError(f"cannot {action}: {_reason(error)}. {_advice(error, place)}") from error
+        except directories.errors as error:
+            raise _failed(action, place, error) from error
+
+    def _open(self, place: Location, action: str) -> tuple[Directories, str]:
+        """The storage and path of a location. Translates what is raised until they are known."""
+        in_loop.before_waiting()
+        try:
+            return open_directories(place, self._options)
+        except WarehouseError:
+            raise
+        except Exception as error:  # of drivers that connect when they are made
+            raise _failed(action, place, error) from error
 
 
 def _same_storage(location: Location, other: Location) -> bool:
@@ -586,6 +598,10 @@ def _encoded(table: str) -> str:
 def _is_word(character: str) -> bool:
     category = unicodedata.category(character)
     return character == "_" or category[0] == "L" or category == "Nd"
+
+
+def _failed(action: str, place: Location, error: Exception) -> WarehouseError:
+    return WarehouseError(f"cannot {action}: {_reason(error)}. {_advice(error, place)}")
 
 
 def _reason(error: Exception) -> str:

@@ -22,6 +22,7 @@ S = TypeVar("S", bound=Struct)
 _FORMS = {
     TType.BOOL: ">?", TType.BYTE: ">b", TType.DOUBLE: ">d", TType.I16: ">h", TType.I32: ">i", TType.I64: ">q",
 }  # fmt: skip
+_LAYOUTS = {form: struct.Struct(form) for form in _FORMS.values()}
 _SIZES = {TType.BOOL: 1, TType.BYTE: 1, TType.DOUBLE: 8, TType.I16: 2, TType.I32: 4, TType.I64: 8}
 
 
@@ -118,8 +119,9 @@ class Decoder:
         self.at = offset
 
     def number(self, form: str) -> Any:
-        (value,) = struct.unpack_from(form, self.data, self.at)
-        self.at += struct.calcsize(form)
+        layout = _LAYOUTS[form]
+        (value,) = layout.unpack_from(self.data, self.at)
+        self.at += layout.size
         return value
 
     def struct(self, cls: type[S]) -> S:

@@ -1,21 +1,24 @@
-"""Decodes lists of partitions fast: their common columns are decoded once.
+"""Decodes lists of partitions fast: what their storage descriptors have in common is decoded once.
 
-Columns are nine tenths of a partition's bytes, and even more of the decoded objects. So the accelerator gets a
-specification without them, and skips them. This requires that all descriptors have the columns of the first one. To
-check it, the bytes of these columns are removed from the message, once per descriptor; the rest must equal the encoded
-objects. Otherwise the whole message is decoded.
+Columns are nine tenths of a partition's bytes, and even more of the decoded objects. Mostly descriptors differ in their
+location alone. So the accelerator gets a specification without the columns, and without what follows on the location
+if that is the same in each descriptor, and skips these. To check that they are the same, their bytes are removed from
+the message, once per descriptor; the rest must equal the encoded objects. Otherwise the whole message is decoded.
+What is decoded is always the message that the scanner has walked: one that was cut might be anything.
 """
 
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from thrift.protocol import fastbinary
 from thrift.Thrift import TType
 
+from metastore.wire import splice
 from metastore.wire.binary import STOP, decode, decode_by, decode_preserving, encode_fields, spec_without
 from metastore.wire.hive import AddPartitionsRequest, AlterPartitionsRequest, Partition, StorageDescriptor
 from metastore.wire.known_columns import decode_table, path_to_table
 from metastore.wire.preserving import Decoder
+from metastore.wire.splice import LOCATION_BEGIN
 from metastore.wire.struct import Spec, Struct
 
 S = TypeVar("S", bound=Struct)
@@ -24,39 +27,109 @@ _COLUMNS = 1  # the field of StorageDescriptor
 _WORTH_IT = 1 << 13  # bytes of a message
 _BEGINNING = 32  # bytes of columns that are searched for, before all of them are compared
 _HOLDERS = (AddPartitionsRequest, AlterPartitionsRequest, Partition)
+_LENGTH = 4  # bytes before a text
+_ALL_BUT_LOCATION = tuple(name for name in StorageDescriptor.field_names() if name != "location")
+
+
+class _Common(NamedTuple):
+    """What the first descriptor of a message may have in common with others.
+
+    `columns`: the first field, with its header. `rest`: what follows on the location, the second field, up to STOP;
+    None if that isn't the second.
+    """
+
+    columns: bytes
+    rest: bytes | None
 
 
 def decode_sharing(cls: type[S], data: bytes, offset: int = 0) -> S:
-    """As `binary.decode_preserving`. Descriptors may share their list of columns, which must not be changed."""
+    """As `binary.decode_preserving`. Descriptors may share all parts but their location; these must not be changed."""
     path = path_to_table(cls)  # type: ignore[arg-type]  # mypy: unhashable instances
     if path is not None:
         return decode_table(cls, path, data, offset)
-    lean = _lean(cls)  # type: ignore[arg-type]
-    if lean is None or len(data) - offset < _WORTH_IT:
+    if not _ways(cls) or len(data) - offset < _WORTH_IT:  # type: ignore[arg-type]
         return decode_preserving(cls, data, offset)
-    span = _first_columns(Decoder(data, offset), cls)
-    if span is None:
-        return decode_preserving(cls, data, offset)
-    encoded, body = data[slice(*span)], data[offset:]
-    columns = decode(StorageDescriptor, encoded + STOP).cols
-    between = _split(body, encoded)
-    if len(between) < 3 or encode_fields(StorageDescriptor(cols=columns)) != encoded:  # it has more than was understood
-        return decode_preserving(cls, data, offset)
+    common = _common_of_first(Decoder(data, offset), cls)
+    if common is not None:
+        between = _split(data, common.columns, offset)
+        if len(between) >= 3:
+            shared, names, rest = _shared_descriptor(between, common), _ALL_BUT_LOCATION, between
+            if shared is None:
+                shared, names = _shared_columns(common.columns), ("cols",)
+            else:
+                rest = _without_rest(between, len(common.rest or b""))
+            if shared is not None:
+                value = _decoded(cls, data, offset, shared, names, len(between) - 1, b"".join(rest))
+                if value is not None:
+                    return value
+    return decode_preserving(cls, data, offset)
+
+
+def _decoded(
+    cls: type[S],
+    data: bytes,
+    offset: int,
+    shared: StorageDescriptor,
+    names: tuple[str, ...],
+    count: int,
+    rest: bytes,
+) -> S | None:
+    """The message, if each of its `count` descriptors has these fields of `shared`, and without them it is `rest`."""
+    lean = _lean(cls, names)  # type: ignore[arg-type]  # mypy: unhashable instances
     value = decode_by(cls, lean, data, offset)
     descriptors = _descriptors(value)
-    rest = b"".join(between)
-    if len(descriptors) != len(between) - 1 or rest != fastbinary.encode_binary(value, [cls, lean]):
-        return decode_preserving(cls, data, offset)
+    if len(descriptors) != count or rest != fastbinary.encode_binary(value, [cls, lean]):
+        return None
+    parts = [(name, part) for name in names if (part := getattr(shared, name)) is not None]
     for each in descriptors:
-        each.cols = columns
+        for name, part in parts:
+            setattr(each, name, part)
     return value
 
 
-def _split(data: bytes, separator: bytes) -> list[bytes]:
-    """As `data.split(separator)`, for a long separator that comes often: Python prepares a search for it each time."""
+def _shared_descriptor(between: list[bytes], common: _Common) -> StorageDescriptor | None:
+    """The descriptor that all are but for the location, if they are the same. `between`: what the columns part."""
+    if common.rest is None:
+        return None
+    end = common.rest + STOP
+    for piece in between[1:]:
+        if not piece.startswith(LOCATION_BEGIN) or not piece.startswith(end, _after_location(piece)):
+            return None
+    body = common.columns + common.rest
+    shared = splice.descriptor(body, None)
+    understood = not hasattr(shared, "unknown") and splice.descriptor_body(shared) == body
+    return shared if understood else None
+
+
+def _without_rest(between: list[bytes], length: int) -> list[bytes]:
+    """The same without so many bytes after each location."""
+    cut = between[:1]
+    for piece in between[1:]:
+        end = _after_location(piece)
+        cut += piece[:end], piece[end + length :]
+    return cut
+
+
+def _after_location(piece: bytes) -> int:
+    """Where a location ends that comes first."""
+    begin = len(LOCATION_BEGIN) + _LENGTH
+    return begin + int.from_bytes(piece[len(LOCATION_BEGIN) : begin])
+
+
+def _shared_columns(encoded: bytes) -> StorageDescriptor | None:
+    """A descriptor with nothing but these columns; None if they have more than is understood."""
+    shared = StorageDescriptor(cols=decode(StorageDescriptor, encoded + STOP).cols)
+    return shared if encode_fields(shared) == encoded else None
+
+
+def _split(data: bytes, separator: bytes, offset: int = 0) -> list[bytes]:
+    """As `data[offset:].split(separator)`, for a long separator that comes often.
+
+    Python prepares a search for it each time.
+    """
     beginning = separator[:_BEGINNING]
     pieces = []
-    end = at = 0
+    end = at = offset
     while (at := data.find(beginning, at)) >= 0:
         if data.startswith(separator, at):
             pieces.append(data[end:at])
@@ -67,23 +140,21 @@ def _split(data: bytes, separator: bytes) -> list[bytes]:
 
 
 @cache
-def _lean(cls: type[Struct]) -> Spec | None:
-    """The specification of a class without the columns of partitions; None if it holds no partitions."""
+def _lean(cls: type[Struct], names: tuple[str, ...]) -> Spec:
+    """The specification of a class without these fields of partitions' descriptors."""
     if cls is StorageDescriptor:
-        return spec_without(cls, ("cols",))
-    changed = {number: _lean_argument(argument) for number, argument in _ways(cls)}  # type: ignore[arg-type]
-    if not changed:
-        return None
+        return spec_without(cls, names)
+    changed = {number: _lean_argument(argument, names) for number, argument in _ways(cls)}  # type: ignore[arg-type]
     return tuple(
         entry if entry is None or entry[0] not in changed else (*entry[:3], changed[entry[0]], None)
         for entry in cls.thrift_spec
     )
 
 
-def _lean_argument(argument: Any) -> Any:
+def _lean_argument(argument: Any, names: tuple[str, ...]) -> Any:
     if isinstance(argument, list):
-        return [argument[0], _lean(argument[0])]
-    return (argument[0], _lean_argument(argument[1]), *argument[2:])
+        return [argument[0], _lean(argument[0], names)]
+    return (argument[0], _lean_argument(argument[1], names), *argument[2:])
 
 
 @cache
@@ -130,8 +201,8 @@ def _names(cls: type[Struct]) -> list[str]:
     return [entry[2] for entry in cls.thrift_spec if entry is not None and entry[0] in numbers]
 
 
-def _first_columns(decoder: Decoder, cls: type[Struct]) -> tuple[int, int] | None:
-    """Where the first descriptor's columns begin, with their field's header, and end."""
+def _common_of_first(decoder: Decoder, cls: type[Struct]) -> _Common | None:
+    """Of the first descriptor that begins with its columns."""
     ways = dict(_ways(cls))  # type: ignore[arg-type]
     while True:
         start = decoder.at
@@ -141,10 +212,10 @@ def _first_columns(decoder: Decoder, cls: type[Struct]) -> tuple[int, int] | Non
         field = decoder.number(">h")
         if cls is StorageDescriptor and field == _COLUMNS and ttype == TType.LIST:
             decoder.skip(ttype)
-            return start, decoder.at
+            return _Common(decoder.data[start : decoder.at], _rest(decoder))
         argument = ways.get(field)
         if ttype == TType.STRUCT and isinstance(argument, list):
-            found = _first_columns(decoder, argument[0])
+            found = _common_of_first(decoder, argument[0])
             if found is not None:
                 return found
         elif ttype == TType.LIST and isinstance(argument, tuple):
@@ -152,7 +223,20 @@ def _first_columns(decoder: Decoder, cls: type[Struct]) -> tuple[int, int] | Non
             for _ in range(count):
                 if inner != TType.STRUCT:
                     decoder.skip(inner)
-                elif (found := _first_columns(decoder, argument[1][0])) is not None:
+                elif (found := _common_of_first(decoder, argument[1][0])) is not None:
                     return found
         else:
             decoder.skip(ttype)
+
+
+def _rest(decoder: Decoder) -> bytes | None:
+    """What follows on the location that comes next in a descriptor, if it does."""
+    if not decoder.data.startswith(LOCATION_BEGIN, decoder.at):
+        return None
+    decoder.at += len(LOCATION_BEGIN)
+    decoder.skip(TType.STRING)
+    start = decoder.at
+    while (ttype := decoder.number(">b")) != TType.STOP:
+        decoder.at += 2
+        decoder.skip(ttype)
+    return decoder.data[start : decoder.at - 1]

@@ -1,6 +1,6 @@
 """The base of every generated Thrift struct."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Self
@@ -63,12 +63,14 @@ class Struct:
 
     def replace(self, **changes: Any) -> Self:
         """A shallow copy with some attributes changed; unknown fields are kept."""
-        names = self.field_names()
-        copy = type(self)(*_values_of(type(self))(self))  # type: ignore[arg-type]  # mypy: unhashable instances
+        cls = type(self)
+        places = _places(cls)  # type: ignore[arg-type]  # mypy: unhashable instances
+        values = [*_values_of(cls)(self)]  # type: ignore[arg-type]
         for name, value in changes.items():
-            if name not in names:
-                raise TypeError(f"{type(self).__name__} has no field {name}")
-            setattr(copy, name, value)
+            if name not in places:
+                raise TypeError(f"{cls.__name__} has no field {name}")
+            values[places[name]] = value
+        copy = cls(*values)
         if hasattr(self, "unknown"):
             copy.unknown = self.unknown  # type: ignore[misc]
         return copy
@@ -77,10 +79,20 @@ class Struct:
 @cache
 def _values_of(cls: type[Struct]) -> Callable[[Struct], tuple[Any, ...]]:
     """What reads all fields of a struct in the order in which its class takes them."""
-    names = cls.field_names()
+    return reader(cls.field_names())
+
+
+def reader(names: Sequence[str]) -> Callable[[Struct], tuple[Any, ...]]:
+    """What reads these fields of a struct."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda value: tuple(getattr(value, name) for name in names)
+
+
+@cache
+def _places(cls: type[Struct]) -> dict[str, int]:
+    """Where each field's value is among those."""
+    return {name: place for place, name in enumerate(cls.field_names())}
 
 
 class ExceptionStruct(Struct, TException):  # type: ignore[misc]

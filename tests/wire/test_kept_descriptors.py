@@ -1,11 +1,14 @@
 """Descriptors that are decoded once: what they share, and what belongs to each."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from metastore.wire import splice
 from metastore.wire.binary import STOP, decode_preserving, encode_fields
-from metastore.wire.hive import FieldSchema, StorageDescriptor
+from metastore.wire.hive import FieldSchema, Partition, StorageDescriptor
 from metastore.wire.plain import from_plain, to_plain
+from metastore.wire.splice import StoredPartition
 
 UNKNOWN = b"\x0b\x7f\x00\x00\x00\x00\x03new"  # a string in a field that the IDL doesn't have
 
@@ -47,3 +50,26 @@ def test_fields_of_a_newer_client_stay() -> None:
     body = _body(2) + UNKNOWN
     for _ in range(2):
         assert splice.descriptor_body(splice.descriptor(body, "file:/a")) == body
+
+
+@pytest.mark.parametrize("unknown", [b"", UNKNOWN])
+def test_partitions_are_decoded_together_as_one_by_one(unknown: bytes) -> None:
+    asked = []
+
+    def bodies(numbers: Iterable[int]) -> dict[int, bytes]:
+        asked.append(set(numbers))
+        return {number: _body(number) for number in asked[-1]}
+
+    stored = [
+        StoredPartition(encode_fields(Partition(values=["é"], parameters={"a": "b"})), "p=1", None, 3),
+        StoredPartition(encode_fields(Partition(createTime=7)) + unknown, None, "file:/b", 3),
+        StoredPartition(encode_fields(Partition(values=["c"])), None, None, splice.NO_DESCRIPTOR),
+        StoredPartition(encode_fields(Partition(values=["d"])), "", None, 5),
+    ]
+    encoder = splice.PartitionEncoder("hive", "d", "t", "file:/t", bodies)
+    found = encoder.all_decoded(stored)
+    assert asked == [{3, 5}]  # one message to the database
+    assert found == [encoder.decoded(each) for each in stored]
+    assert [each.sd and each.sd.location for each in found] == ["file:/t/p=1", "file:/b", None, "file:/t"]
+    assert encoder.ids_of(stored) == {_body(3): 3, _body(5): 5}
+    assert encoder.all_decoded([]) == []

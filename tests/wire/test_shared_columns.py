@@ -1,10 +1,12 @@
 """Partitions that come with the columns of their table are read as if each had been read in full."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastore.wire import binary, shared_columns
+from metastore.wire import binary, shared_columns, splice
 from metastore.wire.hive import AddPartitionsRequest, FieldSchema, Partition
 from metastore.wire.services import METHODS
 from metastore.wire.shared_columns import decode_sharing
@@ -46,6 +48,15 @@ def _read(message: Struct) -> list[Partition]:
     return found
 
 
+def _rest_of_descriptor(encoded: bytes) -> bytes:
+    """What follows on the first location, but for the last byte of the descriptor."""
+    sd = _partitions()[0].sd
+    assert sd is not None
+    rest = binary.encode_fields(sd, without=("cols", "location"))
+    assert rest in encoded
+    return rest
+
+
 def _lists_of_columns(partitions: list[Partition]) -> int:
     return len({id(partition.sd.cols) for partition in partitions if partition.sd is not None})
 
@@ -53,6 +64,43 @@ def _lists_of_columns(partitions: list[Partition]) -> int:
 @pytest.mark.parametrize("message", [_request, _list])
 def test_columns_are_shared(message: type[Struct]) -> None:
     assert _lists_of_columns(_read(message(_partitions()))) == 1
+
+
+def test_all_but_the_location_is_shared() -> None:
+    first, *others = [partition.sd for partition in _read(_request(_partitions())) if partition.sd is not None]
+    assert all(each.serdeInfo is first.serdeInfo and each.location != first.location for each in others)
+
+
+@pytest.mark.parametrize("change", [{"inputFormat": "another"}, {"location": None}, {"parameters": {"a": "b"}}])
+@pytest.mark.parametrize("place", [0, 7])
+def test_of_other_descriptors_the_columns_are_shared(change: dict[str, Any], place: int) -> None:
+    partitions = _partitions()
+    sd = partitions[place].sd
+    assert sd is not None
+    partitions[place].sd = sd.replace(**change)
+    assert _lists_of_columns(_read(_request(partitions))) == 1
+
+
+@pytest.mark.parametrize("removed", ["columns", "descriptor"])
+def test_what_looks_like_a_descriptor_is_none(removed: str) -> None:
+    """The bytes that descriptors share stand in a value as often as partitions lack them."""
+    partitions = _partitions()
+    sd = partitions[3].sd
+    assert sd is not None
+    text = binary.encode(sd).decode("latin-1")
+    assert text.isascii()
+    partitions[3].sd = None if removed == "descriptor" else sd.replace(cols=None)
+    partitions[5].parameters = {"a": text}
+    _read(_request(partitions))
+
+
+def test_a_second_location_is_the_one_that_counts() -> None:
+    encoded = binary.encode(_request(_partitions()))
+    other = splice.LOCATION_BEGIN + b"\x00\x00\x00\x01x"
+    rest = _rest_of_descriptor(encoded)
+    for message in (encoded.replace(rest, rest + other), encoded.replace(rest, rest + other, 1)):
+        shared = decode_sharing(AddPartitionsRequest, message)
+        assert shared == binary.decode_preserving(AddPartitionsRequest, message)
 
 
 def test_other_columns_stay_with_their_partition() -> None:

@@ -28,6 +28,7 @@ Now = Callable[[], int]
 """Tells the database's time, in milliseconds since 1970. Most flags don't need it."""
 
 _KEYS = (COMMIT, COMMIT_TIME, COMMITTED_BY, OPENED, LAST)
+_ANY = frozenset(_KEYS)
 
 
 def of_new(parameters: dict[str, str], now: Now, *, born_ready: bool) -> Flag:
@@ -48,6 +49,8 @@ def of_altered(old: Flag, before: Mapping[str, str], parameters: dict[str, str],
     Without `commit` among them nothing changes: Hive's load path alters with parameters of its own making.
     Raises MetaException for a value of `commit` that is neither true nor false.
     """
+    if _ANY.isdisjoint(parameters) and _ANY.isdisjoint(before):  # most were born ready, and were never opened
+        return old
     said = _said(parameters)
     given = {key: parameters.get(key) for key in _KEYS}
     _forget(parameters)

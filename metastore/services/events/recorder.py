@@ -20,7 +20,7 @@ from metastore.postgres.prepared import Call
 from metastore.store.engine.database import Transaction, after_commit
 from metastore.store.engine.names import TableName
 from metastore.wire.hive import Catalog, Database, DataConnector, Function, InvalidOperationException, Partition, Table
-from metastore.wire.plain import to_plain
+from metastore.wire.plain import PlainJson, json_fields, quoted, to_plain
 from metastore.wire.struct import Struct
 
 VERSION = 1
@@ -191,29 +191,30 @@ class Events:
         descriptors: dict[int, int] = {}
         kept: list[dict[str, Any]] = []
 
-        def plain(value: Partition, descriptor: int) -> dict[str, Any]:
-            payload = to_plain(value, without=_NAMES_AND_DESCRIPTOR)
+        def encoded(value: Partition, descriptor: int) -> str:
+            fields = json_fields(value, without=_NAMES_AND_DESCRIPTOR)
             if value.sd is not None:
                 if descriptor not in descriptors:
                     descriptors[descriptor] = len(kept)
                     kept.append(to_plain(value.sd, without=("location",)))
-                payload["sd"] = {"location": value.sd.location, "descriptor": descriptors[descriptor]}
-            return payload
+                location = "null" if value.sd.location is None else quoted(value.sd.location)
+                fields.append(f'"sd":{{"location":{location},"descriptor":{descriptors[descriptor]}}}')
+            return _object(fields)
 
         payload = []
         for change in changes:
-            one: dict[str, Any] = {"name": change.name, "ready": change.ready}
+            fields = [f'"name":{quoted(change.name)},"ready":{"true" if change.ready else "false"}']
             if change.renamed_from is not None:
-                one["renamedFrom"] = change.renamed_from
+                fields.append(f'"renamedFrom":{quoted(change.renamed_from)}')
             if change.before is not None:
-                one["before"] = plain(change.before, change.descriptor_before)
+                fields.append(f'"before":{encoded(change.before, change.descriptor_before)}')
             if change.after is not None:
-                one["after"] = plain(change.after, change.descriptor)
-            payload.append(one)
+                fields.append(f'"after":{encoded(change.after, change.descriptor)}')
+            payload.append(_object(fields))
         self._append(
             tx,
             type,
-            {"table": to_plain(table), "descriptors": kept, "partitions": payload},
+            {"table": to_plain(table), "descriptors": kept, "partitions": PlainJson(f"[{','.join(payload)}]")},
             _name(table),
             notifications=visible if each else min(visible, 1),
         )
@@ -273,6 +274,11 @@ def _before_and_after(before: Struct | None, after: Struct | None) -> dict[str, 
     if after is not None:
         payload["after"] = to_plain(after)
     return payload
+
+
+def _object(fields: Iterable[str]) -> str:
+    """The JSON object of fields as JSON."""
+    return f"{{{','.join(fields)}}}"
 
 
 def _without_secrets(parameters: Mapping[str, str] | None) -> dict[str, str]:

@@ -71,19 +71,27 @@ class SharedDescriptors:
 
     def __init__(self) -> None:
         self._by_body: dict[bytes, StorageDescriptor] = {}
-        # Most descriptors share one list of columns, so that only the rest must be encoded to compare them.
+        # Most descriptors share their parts, or at least their columns, so that only the rest must be encoded.
+        self._by_parts: dict[tuple[int, ...], StorageDescriptor] = {}
         self._by_columns: dict[tuple[int, bytes], StorageDescriptor] = {}
-        self._columns: list[list[FieldSchema] | None] = []  # keeps the lists alive, so that their ids stay unique
+        self._given: list[StorageDescriptor] = []  # keeps their parts alive, so that the ids stay unique
 
     def descriptor(self, sd: StorageDescriptor) -> StorageDescriptor:
         """A descriptor as Hive returns it. Raises MetaException for a column without name or type."""
+        parts = splice.parts_of(sd)
+        known = self._by_parts.get(parts)
+        if known is None:
+            known = self._by_parts[parts] = self._of_other_parts(sd)
+            self._given.append(sd)
+        return known.replace(location=sd.location)
+
+    def _of_other_parts(self, sd: StorageDescriptor) -> StorageDescriptor:
         key = id(sd.cols), binary.encode(sd, without=("cols", "location"))
         known = self._by_columns.get(key)
         if known is None:
             _check_columns(sd.cols)
             known = self._by_columns[key] = self._by_body.setdefault(splice.descriptor_body(sd), descriptor(sd))
-            self._columns.append(sd.cols)
-        return known.replace(location=sd.location)
+        return known
 
     @property
     def distinct(self) -> list[StorageDescriptor]:

@@ -14,11 +14,18 @@ from metastore.wire.hive import Partition
 Kept = tuple[str, list[str], Partition, Flag]
 """A partition to store: its name, its values, Hive's object, and its flag."""
 
+_NONE: Mapping[bytes, int] = {}
 
-def new_rows(tx: Transaction, row: TableRow, values: Sequence[Kept]) -> list[NewPartition]:
-    """Converts partitions of a table to rows. Stores their descriptors."""
+
+def new_rows(
+    tx: Transaction, row: TableRow, values: Sequence[Kept], known: Mapping[bytes, int] = _NONE
+) -> list[NewPartition]:
+    """Converts partitions of a table to rows. Stores their descriptors.
+
+    `known`: ids of descriptors, by body, that partitions have which this transaction has locked.
+    """
     bodies = splice.descriptor_bodies([value.sd for _, _, value, _ in values])
-    ids = descriptors.keep(tx, {body for body in bodies if body is not None})
+    ids = {**known, **descriptors.keep(tx, {body for body in bodies if body is not None and body not in known})}
     rows = []
     for (name, own, value, flag), body in zip(values, bodies, strict=True):
         path, location = _place(row, value)
@@ -42,8 +49,7 @@ def encoder(tx: Transaction, row: TableRow, *, columns: bool = True) -> splice.P
 
 def decoded(tx: Transaction, row: TableRow, found: Sequence[PartitionRow]) -> list[Partition]:
     """Converts rows to Hive's objects."""
-    encode = encoder(tx, row)
-    return [encode.decoded(partition.stored) for partition in found]
+    return encoder(tx, row).all_decoded([partition.stored for partition in found])
 
 
 def _place(row: TableRow, value: Partition) -> tuple[str | None, str | None]:

@@ -399,15 +399,16 @@ class PartitionService:
             for own_database, own_table in dict.fromkeys((each.dbName, each.tableName) for each in changed):
                 _check_named_table(tx, row, own_database, own_table)
             encoder = partition_codec.encoder(tx, row)
-            before = [encoder.decoded(old.stored) for old in found]
+            stored = [old.stored for old in found]
+            before = encoder.all_decoded(stored)
             altered, counted, now = [], [], clock.once(tx)
-            shared = hive_objects.SharedDescriptors()
+            shared, view = hive_objects.SharedDescriptors(), hive_objects.is_view(owner)
             for old, value in zip(found, before, strict=True):
                 wanted = named[old.name]
                 if table_columns and wanted.sd is not None and wanted.sd.cols == []:
                     wanted = _with_columns(wanted, owner.sd)
                 new = self._altered(owner, value, wanted, shared)
-                if basic_statistics.needed(value, new, context, view=hive_objects.is_view(owner)):
+                if basic_statistics.needed(value, new, context, view=view):
                     assert new.parameters is not None
                     counted.append(
                         ToRefresh(new.parameters, hive_objects.location(new), made_directory=False, force=True)
@@ -415,7 +416,7 @@ class PartitionService:
                 altered.append((old.name, old.values, new, _flag(old, value, new, now)))
             basic_statistics.refresh_many(counted, self._warehouse, context)
             self._prepare_files(tx, row, found, before, altered)
-            rows = partition_codec.new_rows(tx, row, altered)
+            rows = partition_codec.new_rows(tx, row, altered, encoder.ids_of(stored))
             _change(tx, found, rows)
             self._record_altered(tx, row, owner, found, before, altered, rows)
             tables.touch_with_commit(tx, row.id)
@@ -685,7 +686,7 @@ class PartitionService:
             owner = hive_objects.table_of(row)
             external = hive_objects.is_external(owner) or hive_objects.is_view(owner)
             encoder = partition_codec.encoder(tx, row)
-            gone = [encoder.decoded(p.stored) for p in found]
+            gone = encoder.all_decoded([p.stored for p in found])
             if external or not delete_data:
                 self._publisher.settle_kept(tx, row.id, [p.id for p in found])
             partitions.remove(tx, row.id, found)

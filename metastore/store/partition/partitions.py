@@ -247,7 +247,10 @@ def rows(tx: Connection, selection: Selection, limit: int | None = None, *, lock
     else:
         query = _ROW.where(selection.condition()).limit(limit)
         found = tx.execute(query.with_for_update() if lock else query).all()
-    return [PartitionRow(row[4], row[5], row[6], row[7], row[8], _stored(row)) for row in found]
+    return [
+        PartitionRow(number, name, values, ready, commit_time, StoredPartition(bytes(body), path, location, descriptor))
+        for body, path, location, descriptor, number, name, values, ready, commit_time in found
+    ]
 
 
 _ROW = select(
