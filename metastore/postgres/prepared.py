@@ -11,9 +11,11 @@ from contextlib import closing
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import ClauseElement, Connection
+from sqlalchemy import ARRAY, ClauseElement, ColumnElement, Connection, bindparam, select
+from sqlalchemy import cast as sql_cast
 from sqlalchemy.dialects import registry
 from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.types import TypeEngine
 
 from metastore.postgres.joined_messages import JoiningConnection, Then
 
@@ -105,6 +107,18 @@ class Call(NamedTuple):
 
     statement: Prepared
     values: Mapping[str, Any]
+
+
+def few(name: str, type_: type[TypeEngine[Any]] | TypeEngine[Any]) -> ColumnElement[Any]:
+    """An array parameter of a `Prepared` that mostly has few values, for a statement with one plan for any number.
+
+    Postgres takes an array for ten values if it doesn't know it, so that the plan for any array seems to cost more than
+    one for an array of one or two. It would then plan for each execution. Out of a subquery, it never knows the array.
+    """
+    array = ARRAY(type_)
+    return sql_cast(
+        select(bindparam(name, type_=array)).scalar_subquery(), array
+    )  # ANY would look into a bare subquery
 
 
 def execute_all(tx: Connection, statements: Sequence[Prepared | Call], values: Mapping[str, Any] = _NONE) -> None:

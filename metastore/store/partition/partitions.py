@@ -17,15 +17,15 @@ from sqlalchemy import (
     any_,
     bindparam,
     case,
+    column,
     delete,
     func,
     literal,
     select,
-    text,
     update,
 )
 
-from metastore.postgres.prepared import Prepared, execute_all, put_off
+from metastore.postgres.prepared import Prepared, execute_all, few, put_off
 from metastore.store.engine import binary_rows, bulk
 from metastore.store.engine.predicates import Predicate, to_sql
 from metastore.store.engine.read_set import Kind, record_read
@@ -359,11 +359,12 @@ def put_bodies(tx: Connection, bodies: Iterable[tuple[int, bytes]]) -> None:
     put_off(tx, [_PUT_BODIES], {"ids": ids, "bodies": new})
 
 
-_PUT_BODIES = Prepared(
-    text(
-        "UPDATE partitions SET body = n.body FROM unnest(:ids, :bodies) AS n (id, body) WHERE partitions.id = n.id"
-    ).bindparams(bindparam("ids", type_=ARRAY(BigInteger)), bindparam("bodies", type_=ARRAY(LargeBinary)))
+_NEW_BODIES = (
+    func.unnest(few("ids", BigInteger), few("bodies", LargeBinary))
+    .table_valued(column("id", BigInteger), column("body", LargeBinary), name="new")
+    .render_derived()
 )
+_PUT_BODIES = Prepared(update(partitions).where(partitions.c.id == _NEW_BODIES.c.id).values(body=_NEW_BODIES.c.body))
 
 
 def pin_locations(tx: Connection, table_id: int, base: str) -> None:

@@ -35,12 +35,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by, insert
 
-from metastore.postgres.prepared import Call, Prepared, execute_all
+from metastore.postgres.prepared import Call, Prepared, execute_all, few
 from metastore.store.engine import bulk, read_set
 from metastore.store.engine.names import TableName
 from metastore.store.engine.predicates import Predicate, to_sql
 from metastore.store.files.attempts import is_due
-from metastore.store.schema.base import NAME
 from metastore.store.schema.catalog import catalogs, databases
 from metastore.store.schema.snapshot import data_files, lake_partitions, pending_deletions
 from metastore.store.schema.table import tables
@@ -208,9 +207,7 @@ def to_close(file_ids: Collection[int], position: int) -> list[Call]:
     return [Call(_CLOSE, {"file_ids": list(file_ids), "removed_at": position})] if file_ids else []
 
 
-_CLOSE = Prepared(
-    update(data_files).where(data_files.c.id == any_(bindparam("file_ids", type_=ARRAY(BigInteger)))), ("removed_at",)
-)
+_CLOSE = Prepared(update(data_files).where(data_files.c.id == any_(few("file_ids", BigInteger))), ("removed_at",))
 
 
 def add_again(tx: Connection, file_ids: Collection[int], position: int) -> None:
@@ -319,27 +316,29 @@ def live_in_groups(tx: Connection, table_id: int, groups: Collection[tuple[str, 
     return [_file(row) for row in found]
 
 
+def _looked_up(wanted: FromClause, name: str, *conditions: ColumnElement[bool]) -> Select[Any]:
+    """The files of a table that satisfy the conditions for a row of `wanted`, by one look at an index for each row.
+
+    OFFSET keeps Postgres from joining the rows with all of the table's files, as it would without statistics of it.
+    """
+    found = select(*_COLUMNS).where(data_files.c.table_id == bindparam("table_id"), *conditions)
+    each = found.offset(literal_column("0")).correlate(wanted).lateral(name)
+    return select(each).join_from(wanted, each, true())
+
+
 _GROUPS = (
-    func.unnest(bindparam("partitions", type_=ARRAY(NAME)), bindparam("file_groups", type_=ARRAY(NAME)))
-    .table_valued(column("partition_name", NAME), column("file_group", NAME), name="wanted")
+    func.unnest(few("partitions", Text), few("file_groups", Text))
+    .table_valued(column("partition_name", Text), column("file_group", Text), name="wanted")
     .render_derived()
 )
-# One look at the index for each group: OFFSET keeps Postgres from joining them with all of the table's files, which it
-# would do without statistics of the table.
-_OF_GROUP = (
-    select(*_COLUMNS)
-    .where(
-        data_files.c.table_id == bindparam("table_id"),
-        data_files.c.removed_at.is_(None),
-        data_files.c.partition_name == _GROUPS.c.partition_name,
-        data_files.c.file_group == _GROUPS.c.file_group,
-    )
-    .offset(literal_column("0"))
-    .correlate(_GROUPS)
-    .lateral("found")
+_LIVE_OF_GROUPS = _looked_up(
+    _GROUPS,
+    "found",
+    _LIVE,
+    data_files.c.partition_name == _GROUPS.c.partition_name,
+    data_files.c.file_group == _GROUPS.c.file_group,
 )
-_LIVE_OF_GROUPS = select(_OF_GROUP).join_from(_GROUPS, _OF_GROUP, true())
-_LIVE_IN_GROUPS = Prepared(_LIVE_OF_GROUPS.order_by(*(_OF_GROUP.c[each.name] for each in _ORDER)))
+_LIVE_IN_GROUPS = Prepared(_LIVE_OF_GROUPS.order_by(*(_LIVE_OF_GROUPS.selected_columns[each.name] for each in _ORDER)))
 
 
 def live_in_groups_or_with_paths(
@@ -384,20 +383,8 @@ def _file(row: Any) -> FileRow:
     return found if found.statistics is None else found._replace(statistics=bytes(found.statistics))
 
 
-_HASHES = (
-    func.unnest(bindparam("hashes", type_=ARRAY(Text)))
-    .table_valued(column("hash", Text), name="wanted_paths")
-    .render_derived()
-)
-# One look at the index for each hash, as for each group.
-_WITH_HASH = (
-    select(*_COLUMNS)
-    .where(data_files.c.table_id == bindparam("table_id"), func.md5(data_files.c.path) == _HASHES.c.hash)
-    .offset(literal_column("0"))
-    .correlate(_HASHES)
-    .lateral("with_path")
-)
-_WITH_HASHES = select(_WITH_HASH).join_from(_HASHES, _WITH_HASH, true())
+_HASHES = func.unnest(few("hashes", Text)).table_valued(column("hash", Text), name="wanted_paths").render_derived()
+_WITH_HASHES = _looked_up(_HASHES, "with_path", func.md5(data_files.c.path) == _HASHES.c.hash)
 _WITH_PATHS = Prepared(_WITH_HASHES)
 _LIVE_IN_GROUPS_OR_WITH_PATHS = Prepared(union_all(_LIVE_OF_GROUPS, _WITH_HASHES))
 

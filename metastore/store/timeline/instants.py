@@ -7,6 +7,7 @@ from sqlalchemy import (
     ARRAY,
     BigInteger,
     Boolean,
+    ColumnElement,
     Connection,
     Float,
     Row,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     exists,
     extract,
     func,
+    literal_column,
     or_,
     select,
     text,
@@ -150,14 +152,14 @@ _LINE = select(
 ).where(timelines.c.table_id == bindparam("table_id"))
 _TIMELINE, _HOLD_TIMELINE = Prepared(_LINE), Prepared(_LINE.with_for_update())
 # The time is read once the row is locked: a query with FOR UPDATE isn't merged into the one around it.
-_HELD_LINE = _LINE.with_for_update().subquery("held")
-_HELD_FIRST = _LINE.add_columns(timelines.c.table_id).with_for_update().cte("held")
+_HELD = _LINE.add_columns(timelines.c.table_id).with_for_update().cte("held")
+_HELD_LINE = [_HELD.c[each] for each in Timeline._fields]
 # The timeline is locked before the table, as by all who lock both: a row is updated once it is joined.
 _HOLD_TIMELINE_TO_COMPLETE = Prepared(
     update(tables)
-    .where(tables.c.id == bindparam("table_id"), tables.c.id == _HELD_FIRST.c.table_id)
+    .where(tables.c.id == bindparam("table_id"), tables.c.id == _HELD.c.table_id)
     .values(version=tables.c.version + 1)
-    .returning(*(_HELD_FIRST.c[each] for each in Timeline._fields), NOW_MS.label("now"), tables.c.version)
+    .returning(*_HELD_LINE, NOW_MS.label("now"), tables.c.version)
 )
 _LOCK = Prepared(select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("lock", type_=Text), 0))))
 
@@ -185,9 +187,6 @@ def hold_timeline(tx: Connection, table_id: int) -> Timeline | None:
     return Timeline(*row) if row else None
 
 
-_FOR_EVER = 1e9
-
-
 class TimelineToBegin(NamedTuple):
     """A timeline that is locked until the transaction ends, and the database's time in milliseconds since then.
 
@@ -201,8 +200,13 @@ class TimelineToBegin(NamedTuple):
     silent: bool
 
 
-def hold_timeline_to_begin(tx: Connection, table_id: int, silent_seconds: float = _FOR_EVER) -> TimelineToBegin | None:
-    """As `hold_timeline`, with what a new instant needs. `silent_seconds`: heartbeats have stopped after so long."""
+def hold_timeline_to_begin(
+    tx: Connection, table_id: int, silent_seconds: float | None = None
+) -> TimelineToBegin | None:
+    """As `hold_timeline`, with what a new instant needs.
+
+    `silent_seconds`: heartbeats have stopped after so long; None: they never have.
+    """
     row = _HOLD_TIMELINE_TO_BEGIN.first(tx, {"table_id": table_id, "seconds": silent_seconds})
     return TimelineToBegin(Timeline(*row[:4]), *row[4:]) if row else None
 
@@ -589,11 +593,12 @@ _IS_SILENT = and_(
 _SILENT = _ROW.where(_IS_SILENT).order_by(instants.c.id).with_for_update(skip_locked=True)
 _DEAD = Prepared(_SILENT)
 _DEAD_OF_TABLE = Prepared(_SILENT.where(instants.c.table_id == bindparam("table_id")))
+_IDS: ColumnElement[Any] = literal_column(f"'{instants.name}_id_seq'::regclass")  # Postgres looks it up once
 _HOLD_TIMELINE_TO_BEGIN = Prepared(
     select(
-        _HELD_LINE,
+        *_HELD_LINE,
         NOW_MS.label("now"),
-        func.nextval(func.pg_get_serial_sequence(instants.name, instants.c.id.name)).label("next_id"),
+        func.nextval(_IDS).label("next_id"),
         exists().where(_IS_SILENT, instants.c.table_id == bindparam("table_id")).label("silent"),
     )
 )

@@ -12,6 +12,7 @@ from metastore.store.partition import partitions
 from metastore.store.snapshot import data_files
 from metastore.store.snapshot.data_files import PartitionSubset
 from metastore.wire.hive import Partition
+from metastore.wire.lake import BeginInstantRequest, CompleteInstantRequest, DataFile, TableReference
 from tests.support import builders
 
 DB, TABLE = "d", "t"
@@ -114,3 +115,29 @@ def test_files_are_found_by_their_paths_without_a_look_at_the_others(postgres_ur
             assert found() == ["f3", "f5"]
             assert _read(tx) - before <= 10
     database.close()
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_the_statements_of_instants_are_not_planned_anew(postgres_url: str, tmp_path: Path, analysed: bool) -> None:
+    migrations.upgrade(postgres_url)
+    opened = Metastore.open(Settings(database_url=postgres_url, data_dir=tmp_path, database_pool_size=1))
+    opened.databases.create(builders.database(DB))
+    opened.tables.create(builders.table(DB, TABLE, keys=("ds",)), {})
+    table = TableReference(database=DB, table=TABLE)
+
+    def commit(groups: int) -> None:
+        begun = opened.timeline.begin(BeginInstantRequest(table, "commit", state="inflight")).timestamp or ""
+        added = [DataFile("ds=1", f"g{number}", begun, f"ds=1/g{number}_{begun}", size=1) for number in range(groups)]
+        opened.instant_completion.complete([CompleteInstantRequest(table, begun, "commit", added=added)])
+
+    commit(2_000)
+    if analysed:
+        with opened.database.write() as tx:
+            tx.exec_driver_sql("ANALYZE")
+    for _ in range(20):
+        commit(1)
+    with opened.database.read() as tx:
+        statements = "SELECT statement FROM pg_prepared_statements WHERE custom_plans + generic_plans >= 20"
+        assert len(tx.exec_driver_sql(statements).all()) >= 15
+        assert tx.exec_driver_sql(f"{statements} AND custom_plans > 5").scalars().all() == []
+    opened.close()
