@@ -594,12 +594,14 @@ _SILENT = _ROW.where(_IS_SILENT).order_by(instants.c.id).with_for_update(skip_lo
 _DEAD = Prepared(_SILENT)
 _DEAD_OF_TABLE = Prepared(_SILENT.where(instants.c.table_id == bindparam("table_id")))
 _IDS: ColumnElement[Any] = literal_column(f"'{instants.name}_id_seq'::regclass")  # Postgres looks it up once
+# OFFSET has the few that are silent looked up among those of all tables, instead of all instants of this one.
+_SILENT_ONES = select(instants.c.table_id).where(_IS_SILENT).offset(literal_column("0")).subquery("silent_ones")
 _HOLD_TIMELINE_TO_BEGIN = Prepared(
     select(
         *_HELD_LINE,
         NOW_MS.label("now"),
         func.nextval(_IDS).label("next_id"),
-        exists().where(_IS_SILENT, instants.c.table_id == bindparam("table_id")).label("silent"),
+        exists().where(_SILENT_ONES.c.table_id == bindparam("table_id")).label("silent"),
     )
 )
 

@@ -141,3 +141,30 @@ def test_the_statements_of_instants_are_not_planned_anew(postgres_url: str, tmp_
         assert len(tx.exec_driver_sql(statements).all()) >= 15
         assert tx.exec_driver_sql(f"{statements} AND custom_plans > 5").scalars().all() == []
     opened.close()
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_silent_writers_are_found_without_a_look_at_what_was_completed(
+    postgres_url: str, tmp_path: Path, analysed: bool
+) -> None:
+    migrations.upgrade(postgres_url)
+    opened = Metastore.open(Settings(database_url=postgres_url, data_dir=tmp_path, database_pool_size=1))
+    opened.databases.create(builders.database(DB))
+    opened.tables.create(builders.table(DB, TABLE), {})
+    with opened.database.write() as tx:
+        tx.exec_driver_sql(
+            "INSERT INTO instants (table_id, timestamp, action, begun_as, state, requested_at, changed_at,"
+            " heartbeat_at, read_position, position) SELECT tables.id, i::text, 'commit', 'commit', 'completed', 0, 0, now(), 0, i"
+            " FROM tables, generate_series(1, 5000) AS i"
+        )
+        if analysed:
+            tx.exec_driver_sql("ANALYZE instants")
+    opened.timeline.begin(BeginInstantRequest(TableReference(database=DB, table=TABLE), "commit", state="inflight"))
+    with opened.database.read() as tx:
+        prepared = "SELECT name, array_length(parameter_types, 1) FROM pg_prepared_statements"
+        [(name, count)] = tx.exec_driver_sql(f"{prepared} WHERE statement LIKE '%%next_id%%'").all()
+        values = ", ".join(["1"] * count)
+        plan = "\n".join(tx.exec_driver_sql(f"EXPLAIN EXECUTE {name} ({values})").scalars())
+    opened.close()
+    assert "instants_heartbeat_idx" in plan
+    assert "instants_moment_idx" not in plan
