@@ -118,7 +118,7 @@ class Dispatcher:
     ) -> None:
         """`guard`: decides who may do what; None: everybody may do everything. `audit_log`: None: there is none."""
         self._handlers = handlers
-        self.metastore = metastore
+        self._metastore = metastore
         self.audit_log = audit_log
         self._log_of_reads = audit_log if audit_log is not None and audit_log.reads else None
         self._log_cached = log.is_enabled_for(logging.DEBUG)
@@ -214,7 +214,7 @@ class Dispatcher:
             if getattr(arguments, argument) is None:
                 return _protocol_error(f"the argument '{argument}' of {name} is missing")
 
-        call = Call(session, self.metastore, may_wait)
+        call = Call(session, self._metastore, may_wait)
         verdict = None
         try:
             with acting(session.user, session.connection_id):

@@ -102,6 +102,8 @@ def run(
             notices=notices,
             replies=_replies(metastore, settings),
             tokens=metastore.issued_tokens,
+            # Rights and the audit log have locks, for which the loop would have to wait.
+            ready_for_loop=metastore.database.may_be_used_in_loop if guard is None and audits is None else None,
         )
         worker.run(parent_alive, on_ready)
     finally:
@@ -171,9 +173,14 @@ class Worker:
         notices: Notices | None = None,
         replies: Replies | None = None,
         tokens: Tokens | None = None,
+        ready_for_loop: Callable[[], bool] | None = None,
     ) -> None:
-        """`notices` reports new events, for which long polls wait; `replies` is the cache; `tokens` issues tokens."""
+        """`notices` reports new events, for which long polls wait; `replies` is the cache; `tokens` issues tokens.
+
+        `ready_for_loop`: whether the event loop may make a call itself now; None: it makes none.
+        """
         self._tokens = tokens
+        self._ready_for_loop = ready_for_loop
         self._notices = notices
         self._replies = replies
         self._listeners = listeners
@@ -259,13 +266,8 @@ class Worker:
             self._replies.stop()
 
     def _loop_calls(self, loop: asyncio.AbstractEventLoop) -> LoopCalls | None:
-        dispatcher = self._dispatcher
-        if dispatcher.guard is not None or dispatcher.audit_log is not None:
-            return (
-                None  # rights are looked up, and the log is written, with locks for which the loop would have to wait
-            )
-        most = self._settings.database_pool_size // 2
-        return LoopCalls(loop, dispatcher.metastore.database.may_be_used_in_loop, most)
+        ready = self._ready_for_loop
+        return None if ready is None else LoopCalls(loop, ready, self._settings.database_pool_size // 2)
 
     def _notify(self, everybody: bool = False) -> None:
         """New events. In the thread of `Notices`."""

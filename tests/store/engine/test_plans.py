@@ -155,7 +155,8 @@ def test_silent_writers_are_found_without_a_look_at_what_was_completed(
         tx.exec_driver_sql(
             "INSERT INTO instants (table_id, timestamp, action, begun_as, state, requested_at, changed_at,"
             " heartbeat_at, read_position, position)"
-            " SELECT tables.id, i::text, 'commit', 'commit', 'completed', 0, 0, now(), 0, i FROM tables, generate_series(1, 5000) AS i"
+            " SELECT tables.id, i::text, 'commit', 'commit', 'completed', 0, 0, now(), 0, i"
+            " FROM tables, generate_series(1, 5000) AS i"
         )
         if analysed:
             tx.exec_driver_sql("ANALYZE instants")
