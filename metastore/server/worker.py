@@ -59,7 +59,7 @@ _REFUSAL_LOG_SECONDS = 10.0
 _COUNT_SECONDS = 5.0  # between counts of pending work
 _QUEUE_LOOK_SECONDS = 1.0
 _AUTHORIZATION_LOOK_SECONDS = 1.0
-_TALLY_SECONDS = 0.1
+_TALLY_SECONDS = 0.5
 _DRAIN_LOOK_SECONDS = 0.05
 
 log = structlog.get_logger(__name__)
@@ -267,7 +267,7 @@ class Worker:
 
     def _loop_calls(self, loop: asyncio.AbstractEventLoop) -> LoopCalls | None:
         ready = self._ready_for_loop
-        return None if ready is None else LoopCalls(loop, ready, self._settings.database_pool_size // 2)
+        return None if ready is None else LoopCalls(loop, ready, self._settings.database_pool_size - 1)
 
     def _notify(self, everybody: bool = False) -> None:
         """New events. In the thread of `Notices`."""
