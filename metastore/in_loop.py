@@ -22,8 +22,13 @@ _READ_BYTES = 65_536
 class NeedsThread(BaseException):
     """A call would hold up the event loop. Nothing was done, and it can be made again in a thread.
 
-    It is no Exception, so that what handles a call's errors doesn't take it for one.
+    It is no Exception, so that what handles a call's errors doesn't take it for one. `once`: the next call of the same
+    kind will probably need none.
     """
+
+    def __init__(self, *, once: bool = False) -> None:
+        super().__init__()
+        self.once = once
 
 
 class LoopCall(greenlet, Generic[T]):
@@ -34,7 +39,7 @@ class LoopCall(greenlet, Generic[T]):
         loop: asyncio.AbstractEventLoop,
         work: Callable[[], T],
         then: Callable[[T], None],
-        otherwise: Callable[[], None],
+        otherwise: Callable[[NeedsThread], None],
     ) -> None:
         """`work` is the call, which must not raise. `then` gets its result. `otherwise` is called if it needs a thread.
 
@@ -89,8 +94,8 @@ class LoopCall(greenlet, Generic[T]):
     def _go_on(self) -> None:
         try:
             result = self.switch()
-        except NeedsThread:
-            self._otherwise()
+        except NeedsThread as needs:
+            self._otherwise(needs)
         else:
             if self.dead:
                 self._then(cast(T, result))
@@ -102,11 +107,11 @@ def current() -> LoopCall[Any] | None:
     return call if isinstance(call, LoopCall) else None
 
 
-def before_waiting() -> None:
-    """To be called before what may take long. Raises NeedsThread within a call in an event loop."""
+def before_waiting(*, once: bool = False) -> None:
+    """To be called before what may take long. Raises NeedsThread, of `once`, within a call in an event loop."""
     call = current()
     if call is not None and not call.may_have_done_something:
-        raise NeedsThread
+        raise NeedsThread(once=once)
 
 
 def _send(descriptor: int, message: bytes) -> None:

@@ -17,6 +17,7 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import TypeEngine
 
+from metastore import in_loop
 from metastore.postgres.joined_messages import JoiningConnection, Then
 
 _KNOWN = "prepared"  # where a connection keeps the names of what it has prepared
@@ -181,6 +182,7 @@ def _text(tx: Connection, cursor: Any, call: Call) -> bytes:
     statement, values = call
     form = statement.form
     if form.name not in known:
+        in_loop.before_waiting(once=True)
         cursor.execute(form.prepare)
         known.add(form.name)
     text: bytes = cursor.mogrify(form.execute, {**form.constants, **values} if form.constants else values)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from metastore.in_loop import LoopCall
+from metastore.in_loop import LoopCall, NeedsThread
 
 _AFTER_A_FAILURE = 100
 
@@ -25,7 +25,7 @@ class LoopCalls:
         self._database_ready = database_ready
         self._free = most
 
-    def begin(self, work: Callable[[], T], then: Callable[[T], None], otherwise: Callable[[], None]) -> bool:
+    def begin(self, work: Callable[[], T], then: Callable[[T], None], otherwise: Callable[[NeedsThread], None]) -> bool:
         """Makes a call in the loop, see `LoopCall`. False: not now, nothing was done."""
         if not self._free or not self._database_ready():
             return False
@@ -33,9 +33,9 @@ class LoopCalls:
         LoopCall(self._loop, work, partial(self._done, then), partial(self._done, otherwise)).begin()
         return True
 
-    def _done(self, then: Callable[..., None], *result: object) -> None:
+    def _done(self, then: Callable[[T], None], result: T) -> None:
         self._free += 1
-        then(*result)
+        then(result)
 
 
 class LastCalls:

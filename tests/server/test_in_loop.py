@@ -35,7 +35,7 @@ def line(data: bytes) -> bytes | None:
 def begun(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> "asyncio.Future[object]":
     """A call that has begun: its result, or None if it needs a thread."""
     future = loop.create_future()
-    LoopCall(loop, work, future.set_result, lambda: future.set_result(None)).begin()
+    LoopCall(loop, work, future.set_result, lambda _: future.set_result(None)).begin()
     return future
 
 

@@ -11,6 +11,7 @@ import structlog
 
 from metastore.api.registry import NotYet
 from metastore.cache.entry import Entry
+from metastore.in_loop import NeedsThread
 from metastore.server import metrics
 from metastore.server.connection.connection import Connection, State
 from metastore.server.connection.replying import PIECE_BYTES, refuse, write
@@ -87,8 +88,9 @@ class Answering(State):
         method = protocols.header_of(connection.protocol, self._message).header.name
         return connection.last_calls.suggest_loop(method) and calls.begin(self._work, self._finish, self._leave_loop)
 
-    def _leave_loop(self) -> None:
-        self.connection.last_calls.needed_thread()
+    def _leave_loop(self, needs: NeedsThread) -> None:
+        if not needs.once:
+            self.connection.last_calls.needed_thread()
         self._begin_in_thread()
 
     def _begin_in_thread(self) -> None:

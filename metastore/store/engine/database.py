@@ -167,7 +167,7 @@ class Database:
     def _connect(self) -> Connection:
         pool = cast(QueuePool, self._engine.pool)
         if not pool.checkedin():
-            in_loop.before_waiting()
+            in_loop.before_waiting(once=True)
         if self._waited is None or pool.checkedout() < self._pool_size:
             return self._engine.connect()
         since = time.monotonic()

@@ -47,7 +47,7 @@ def begun(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> "Futur
 
     call = LoopCall[object]
     loop.call_soon_threadsafe(
-        lambda: call(loop, caught, future.set_result, lambda: future.set_result(NEEDS_THREAD)).begin()
+        lambda: call(loop, caught, future.set_result, lambda _: future.set_result(NEEDS_THREAD)).begin()
     )
     return future
 
