@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from eventbus.log.types import EventType
 from metastore.clock import now_seconds
+from metastore.in_loop import NeedsThread
 from metastore.services.access.privileges import keep_creators
 from metastore.services.commit.policy import ReadinessProperties
 from metastore.services.events.recorder import Events, PartitionChange
@@ -367,6 +368,10 @@ class TableService:
             if known is None:
                 raise
             self._carry_out(alteration, None)  # the error may be about a state that is no more
+        except NeedsThread as needs:
+            if needs.once and known is not None:
+                self._known.give_back(known)
+            raise
 
     def _carry_out(self, alteration: _Alteration, known: LockedTable | None) -> None:
         """One transaction. `known`: what the table is assumed to be. Raises Outdated if it isn't."""

@@ -31,6 +31,12 @@ class KnownTables:
             del self._tables[name]
         return table
 
+    def give_back(self, table: LockedTable) -> None:
+        """A table that was taken, and of which nothing was made."""
+        with self._lock:
+            if len(self._tables) < _TABLES:
+                self._tables.setdefault(table.row.name, (table, _IN_A_ROW))
+
     def learn(self, before: LockedTable, after: LockedTable) -> None:
         """A table was altered, and committed."""
         row = after.row

@@ -128,6 +128,8 @@ def test_a_connection_that_would_have_to_be_made_needs_a_thread(
     assert outcome(loop, work) == NEEDS_THREAD
     work()
     assert mark(metastore, db) == "loop"
+    assert outcome(loop, alteration(metastore, db, "again")) is None, "the table is known no more"
+    assert mark(metastore, db) == "again"
 
 
 def test_a_table_that_is_not_known_needs_a_thread(
