@@ -47,9 +47,14 @@ class LastCalls:
         self._method = ""
         self._in_a_row = 0
 
+    @property
+    def suggest_any(self) -> bool:
+        """Whether there is a method whose calls had better be made in the loop."""
+        return self._in_a_row > 0
+
     def suggest_loop(self, method: str) -> bool:
         """Whether a call of that method had better be made in the loop."""
-        return self._in_a_row > 0 and method == self._method
+        return self.suggest_any and method == self._method
 
     def were_one_message(self, method: str) -> None:
         """A call of that method was."""

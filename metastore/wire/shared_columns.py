@@ -47,22 +47,27 @@ def decode_sharing(cls: type[S], data: bytes, offset: int = 0) -> S:
     path = path_to_table(cls)  # type: ignore[arg-type]  # mypy: unhashable instances
     if path is not None:
         return decode_table(cls, path, data, offset)
-    if not _ways(cls) or len(data) - offset < _WORTH_IT:  # type: ignore[arg-type]
-        return decode_preserving(cls, data, offset)
+    value = None
+    if _ways(cls) and len(data) - offset >= _WORTH_IT:  # type: ignore[arg-type]
+        value = _decode_shared(cls, data, offset)
+    return decode_preserving(cls, data, offset) if value is None else value
+
+
+def _decode_shared(cls: type[S], data: bytes, offset: int) -> S | None:
+    """The message, if all of its descriptors have something in common."""
     common = _common_of_first(Decoder(data, offset), cls)
-    if common is not None:
-        between = _split(data, common.columns, offset)
-        if len(between) >= 3:
-            shared, names, rest = _shared_descriptor(between, common), _ALL_BUT_LOCATION, between
-            if shared is None:
-                shared, names = _shared_columns(common.columns), ("cols",)
-            else:
-                rest = _without_rest(between, len(common.rest or b""))
-            if shared is not None:
-                value = _decoded(cls, data, offset, shared, names, len(between) - 1, b"".join(rest))
-                if value is not None:
-                    return value
-    return decode_preserving(cls, data, offset)
+    if common is None:
+        return None
+    between = _split(data, common.columns, offset)
+    count = len(between) - 1
+    if count < 2:
+        return None
+    if common.rest is not None and (shared := _shared_descriptor(between, common.columns, common.rest)) is not None:
+        rest = _without_rest(between, len(common.rest))
+        return _decoded(cls, data, offset, shared, _ALL_BUT_LOCATION, count, b"".join(rest))
+    if (shared := _shared_columns(common.columns)) is not None:
+        return _decoded(cls, data, offset, shared, ("cols",), count, b"".join(between))
+    return None
 
 
 def _decoded(
@@ -87,15 +92,13 @@ def _decoded(
     return value
 
 
-def _shared_descriptor(between: list[bytes], common: _Common) -> StorageDescriptor | None:
+def _shared_descriptor(between: list[bytes], columns: bytes, rest: bytes) -> StorageDescriptor | None:
     """The descriptor that all are but for the location, if they are the same. `between`: what the columns part."""
-    if common.rest is None:
-        return None
-    end = common.rest + STOP
+    end = rest + STOP
     for piece in between[1:]:
         if not piece.startswith(LOCATION_BEGIN) or not piece.startswith(end, _after_location(piece)):
             return None
-    body = common.columns + common.rest
+    body = columns + rest
     shared = splice.descriptor(body, None)
     understood = not hasattr(shared, "unknown") and splice.descriptor_body(shared) == body
     return shared if understood else None

@@ -168,7 +168,7 @@ class PartitionEncoder:
 
     def all_decoded(self, stored: Sequence[StoredPartition]) -> list[Partition]:
         """As `decoded`, for many at once."""
-        self._learn({each.storage_descriptor_id for each in stored} - {NO_DESCRIPTOR})
+        self._learn(_numbers(stored))
         encoded = in_struct(1, [list_of_structs(len(stored)), *[part for each in stored for part in (each.body, STOP)]])
         values = decode_preserving(PartitionListComposingSpec, b"".join(encoded)).partitions or []
         for value, each in zip(values, stored, strict=True):
@@ -189,7 +189,7 @@ class PartitionEncoder:
 
     def ids_of(self, stored: Iterable[StoredPartition]) -> dict[bytes, int]:
         """The ids of partitions' descriptors, by their kept bodies."""
-        numbers = {each.storage_descriptor_id for each in stored} - {NO_DESCRIPTOR}
+        numbers = _numbers(stored)
         self._learn(numbers)
         return {self._tails[number][:-2]: number for number in numbers}
 
@@ -217,6 +217,11 @@ class PartitionEncoder:
 
     def _end(self, number: int) -> bytes:
         return STOP if number == NO_DESCRIPTOR else self._tails[number]
+
+
+def _numbers(stored: Iterable[StoredPartition]) -> set[int]:
+    """The ids of the descriptors that partitions have."""
+    return {each.storage_descriptor_id for each in stored} - {NO_DESCRIPTOR}
 
 
 def list_of_structs(count: int) -> bytes:

@@ -25,9 +25,7 @@ def url(postgres: Postgres) -> Iterator[str]:
 
 @pytest.fixture
 def server(url: str, tmp_path: Path) -> Iterator[MetastoreServer]:
-    options = ("--database-url", url, "--warehouse-dir", str(tmp_path / "warehouse"), "--workers", "1")
-    options += ("--http-port", "0")
-    with MetastoreServer(tmp_path / "data", *options) as started:
+    with MetastoreServer.on_database(url, tmp_path, "--http-port", "0") as started:
         yield started
 
 

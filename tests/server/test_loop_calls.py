@@ -23,9 +23,8 @@ STEADY = known_tables._IN_A_ROW + 3
 
 @pytest.fixture
 def server(postgres_url: str, tmp_path: Path) -> Iterator[MetastoreServer]:
-    options = ("--database-url", postgres_url, "--warehouse-dir", str(tmp_path / "warehouse"))
-    options += ("--workers", "1", "--threads", "1", "--database-pool-size", "6")
-    with MetastoreServer(tmp_path / "data", *options) as started:
+    options = ("--threads", "1", "--database-pool-size", "6")
+    with MetastoreServer.on_database(postgres_url, tmp_path, *options) as started:
         yield started
 
 

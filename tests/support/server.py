@@ -35,6 +35,12 @@ class MetastoreServer:
         self._environment = environment or {}
         self._process: subprocess.Popen[str] | None = None
 
+    @classmethod
+    def on_database(cls, url: str, directory: Path, *options: str) -> Self:
+        """A server with one worker, on a database of the test's own. All else that it keeps is in `directory`."""
+        places = ("--database-url", url, "--warehouse-dir", str(directory / "warehouse"))
+        return cls(directory / "data", *places, "--workers", "1", *options)
+
     @property
     def uri(self) -> str:
         return f"thrift://{self.host}:{self.port}"

@@ -83,7 +83,9 @@ class Answering(State):
     def _begun_in_loop(self) -> bool:
         connection = self.connection
         calls = connection.context.loop_calls
-        if calls is None or self._key is not None or len(self._message) > SMALL_BYTES:
+        if calls is None or not connection.last_calls.suggest_any:
+            return False  # most connections: their messages need not be looked into
+        if self._key is not None or len(self._message) > SMALL_BYTES:
             return False
         method = protocols.header_of(connection.protocol, self._message).header.name
         return connection.last_calls.suggest_loop(method) and calls.begin(self._work, self._finish, self._leave_loop)
