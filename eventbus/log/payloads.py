@@ -1,4 +1,4 @@
-"""The stored form of event payloads: compressed JSON, with each storage descriptor stored once.
+"""The stored form of event payloads: compressed JSON, with each storage descriptor stored once, and partitions packed.
 
 Readers see a complete storage descriptor in the `before` of an altered partition. Stored so, ten thousand altered
 partitions would repeat a table's columns ten thousand times, and the payload would cost more than the change. The
@@ -13,9 +13,12 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
+from metastore.wire.packed_partitions import PackedPartitions, unpacked
 from metastore.wire.plain import PlainJson, PlainList
 
 _COLUMNS_OF_BEFORE = "colsOfBefore"
+_PACKED = b"\n"
+"""What parts the JSON, which has no line break, from packed partitions."""
 _SHORT = 8_192  # bytes: texts that the window holds
 _WINDOW_BITS, _MEMORY_LEVEL = 13, 5
 _PLACE = secrets.token_hex(16)  # no text that a client sends can be the same
@@ -26,9 +29,16 @@ def pack(payload: Mapping[str, Any]) -> bytes:
     columns = _descriptor(payload.get("before")).get("cols")
     if columns is not None and _descriptor(payload.get("after")).get("cols") is columns:
         payload = _with_descriptor(payload, "after", cols=None, **{_COLUMNS_OF_BEFORE: True})
-    if isinstance(columns, PlainList):
-        payload = _with_descriptor(payload, "before", cols=PlainJson(columns.json))
-    return _compressed(_json(payload).encode())
+    for name in ("before", "table"):
+        columns = _descriptor(payload.get(name)).get("cols")
+        if isinstance(columns, PlainList):
+            payload = _with_descriptor(payload, name, cols=PlainJson(columns.json))
+    partitions, packed = payload.get("partitions"), b""
+    if isinstance(partitions, PackedPartitions):
+        descriptors = [*map(_with_ready_columns, payload["descriptors"])]
+        payload = {**payload, "descriptors": descriptors, "partitions": partitions.plain}
+        packed = _PACKED + partitions.encoded
+    return _compressed(_json(payload).encode() + packed)
 
 
 def _compressed(data: bytes) -> bytes:
@@ -58,6 +68,12 @@ def _with_descriptor(payload: Mapping[str, Any], which: str, **values: Any) -> M
     return {**payload, which: {**payload[which], "sd": {name: each for name, each in sd.items() if each is not None}}}
 
 
+def _with_ready_columns(sd: dict[str, Any]) -> dict[str, Any]:
+    """The storage descriptor, with its columns as JSON if that was made."""
+    columns = sd.get("cols")
+    return {**sd, "cols": PlainJson(columns.json)} if isinstance(columns, PlainList) else sd
+
+
 def _descriptor(value: Any) -> Any:
     """The storage descriptor of a table; empty for what isn't one: `after` is a number where an epoch begins."""
     return (value.get("sd") if isinstance(value, dict) else None) or {}
@@ -65,7 +81,11 @@ def _descriptor(value: Any) -> Any:
 
 def unpack(kept: bytes) -> dict[str, Any]:
     """Decodes a stored payload into the form that readers see."""
-    return whole(json.loads(zlib.decompress(kept)))
+    text, _, packed = zlib.decompress(kept).partition(_PACKED)
+    payload: dict[str, Any] = json.loads(text)
+    if packed:
+        payload["partitions"] = unpacked(payload["partitions"], packed)
+    return whole(payload)
 
 
 def read_ahead(payload: Mapping[str, Any]) -> dict[str, Any]:

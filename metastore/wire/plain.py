@@ -5,25 +5,19 @@ if its keys aren't texts, a list of pairs. Fields that the IDL doesn't know are 
 """
 
 import json
-from collections.abc import Callable, Container
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import cache
-from json.encoder import encode_basestring_ascii
 from typing import Any, TypeVar
 
 from thrift.Thrift import TType
 
 from metastore.wire.shared_list import SharedList
-from metastore.wire.struct import Struct, reader
+from metastore.wire.struct import Struct
 
 S = TypeVar("S", bound=Struct)
 
-quoted: Callable[[str], str] = encode_basestring_ascii
-"""A text as JSON. `json.dumps` with other separators than its own makes an encoder each time."""
-
 _LISTS = (TType.LIST, TType.SET)
-_INTEGERS = (TType.BYTE, TType.I16, TType.I32, TType.I64)
-_TEXT = (TType.STRING, "UTF8")
 
 
 class PlainList(list[Any]):
@@ -45,12 +39,9 @@ class PlainList(list[Any]):
 
 @dataclass(frozen=True, slots=True)
 class PlainJson:
-    """A plain value of which only the JSON was made. A deep copy of it is the value."""
+    """A plain value of which only the JSON was made."""
 
     json: str
-
-    def __deepcopy__(self, _memo: object) -> Any:
-        return json.loads(self.json)
 
 
 def compact_json(plain: Any) -> str:
@@ -68,15 +59,6 @@ def to_plain(value: Struct, *, without: Container[str] = ()) -> dict[str, Any]:
     return plain
 
 
-def json_fields(value: Struct, *, without: tuple[str, ...] = ()) -> list[str]:
-    """The fields of a struct as JSON: what stands between the braces of `compact_json(to_plain(value))`, and commas.
-
-    For values that are many: dicts would take longer to make than the text.
-    """
-    read, written = _written(type(value), without)  # type: ignore[arg-type]  # mypy: as above
-    return [before + write(own) for (before, write), own in zip(written, read(value), strict=True) if own is not None]
-
-
 def from_plain(cls: type[S], plain: dict[str, Any]) -> S:
     """The inverse of `to_plain`. Names that the struct doesn't have are passed over."""
     value = cls()
@@ -90,42 +72,6 @@ def from_plain(cls: type[S], plain: dict[str, Any]) -> S:
 def _fields(cls: type[Any]) -> list[tuple[str, int, Any, bool]]:
     """Name, type, type's argument, and whether a value is JSON's as it is."""
     return [(e[2], e[1], e[3], _is_simple(e[1], e[3])) for e in cls.thrift_spec if e is not None]
-
-
-@cache
-def _written(
-    cls: type[Any], without: tuple[str, ...]
-) -> tuple[Callable[[Any], tuple[Any, ...]], list[tuple[str, Callable[[Any], str]]]]:
-    """What reads the fields, and of each the JSON up to the value, and what makes the value's JSON."""
-    entries = [entry for entry in cls.thrift_spec if entry is not None and entry[2] not in without]
-    written = [(f"{quoted(name)}:", _writer(kind, argument)) for _, kind, name, argument, _ in entries]
-    return reader([entry[2] for entry in entries]), written
-
-
-def _writer(kind: int, argument: Any) -> Callable[[Any], str]:
-    if kind == TType.STRING and argument == "UTF8":
-        return quoted
-    if kind in _INTEGERS:
-        return int.__repr__
-    if kind == TType.BOOL:
-        return _truth
-    if kind == TType.LIST and argument[:2] == _TEXT:
-        return _list_of_texts
-    if kind == TType.MAP and argument[:2] == argument[2:4] == _TEXT:
-        return _texts_by_text
-    return lambda own: compact_json(_plain(kind, argument, own))
-
-
-def _truth(value: bool) -> str:
-    return "true" if value else "false"
-
-
-def _list_of_texts(value: list[str]) -> str:
-    return f"[{','.join(map(quoted, value))}]"
-
-
-def _texts_by_text(value: dict[str, str]) -> str:
-    return f"{{{','.join([f'{quoted(key)}:{quoted(each)}' for key, each in value.items()])}}}"
 
 
 def _is_simple(kind: int, argument: Any) -> bool:

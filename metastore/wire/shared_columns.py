@@ -7,6 +7,7 @@ the message, once per descriptor; the rest must equal the encoded objects. Other
 What is decoded is always the message that the scanner has walked: one that was cut might be anything.
 """
 
+import threading
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,10 +26,15 @@ S = TypeVar("S", bound=Struct)
 
 _COLUMNS = 1  # the field of StorageDescriptor
 _WORTH_IT = 1 << 13  # bytes of a message
-_BEGINNING = 32  # bytes of columns that are searched for, before all of them are compared
+_BEGINNING = 64  # bytes of columns that are searched for, or looked up, before all of them are compared
+_KNOWN = 64
+_LONGEST = 16 << 10  # bytes of columns that are remembered
 _HOLDERS = (AddPartitionsRequest, AlterPartitionsRequest, Partition)
 _LENGTH = 4  # bytes before a text
 _ALL_BUT_LOCATION = tuple(name for name in StorageDescriptor.field_names() if name != "location")
+
+
+_lock = threading.Lock()
 
 
 class _Common(NamedTuple):
@@ -40,6 +46,10 @@ class _Common(NamedTuple):
 
     columns: bytes
     rest: bytes | None
+
+
+_known: dict[bytes, _Common] = {}
+"""What the descriptors of earlier messages had in common, by its first bytes: to step over columns takes long."""
 
 
 def decode_sharing(cls: type[S], data: bytes, offset: int = 0) -> S:
@@ -214,8 +224,7 @@ def _common_of_first(decoder: Decoder, cls: type[Struct]) -> _Common | None:
             return None
         field = decoder.number(">h")
         if cls is StorageDescriptor and field == _COLUMNS and ttype == TType.LIST:
-            decoder.skip(ttype)
-            return _Common(decoder.data[start : decoder.at], _rest(decoder))
+            return _known_at(decoder.data, start) or _learned(decoder, start)
         argument = ways.get(field)
         if ttype == TType.STRUCT and isinstance(argument, list):
             found = _common_of_first(decoder, argument[0])
@@ -230,6 +239,31 @@ def _common_of_first(decoder: Decoder, cls: type[Struct]) -> _Common | None:
                     return found
         else:
             decoder.skip(ttype)
+
+
+def _known_at(data: bytes, start: int) -> _Common | None:
+    """What an earlier message's descriptors had in common, if the descriptor that begins at `start` has it too."""
+    known = _known.get(data[start : start + _BEGINNING])
+    if known is None or known.rest is None or not data.startswith(known.columns, start):
+        return None
+    location = start + len(known.columns)
+    if not data.startswith(LOCATION_BEGIN, location):
+        return None
+    end = location + len(LOCATION_BEGIN) + _LENGTH
+    end += int.from_bytes(data[end - _LENGTH : end])
+    return known if data.startswith(known.rest + STOP, end) else None
+
+
+def _learned(decoder: Decoder, start: int) -> _Common:
+    """What a descriptor may have in common with others. `decoder` is behind the header of its columns, at `start`."""
+    decoder.skip(TType.LIST)
+    common = _Common(decoder.data[start : decoder.at], _rest(decoder))
+    if len(common.columns) <= _LONGEST:
+        with _lock:
+            if len(_known) >= _KNOWN:
+                del _known[next(iter(_known))]
+            _known[common.columns[:_BEGINNING]] = common
+    return common
 
 
 def _rest(decoder: Decoder) -> bytes | None:

@@ -5,7 +5,10 @@ import zlib
 from typing import Any
 
 from eventbus.log import payloads
+from metastore.wire.hive import Partition
+from metastore.wire.packed_partitions import PackedPartitions, PackedStates
 from metastore.wire.plain import PlainList
+from metastore.wire.splice import partition_body
 
 COLUMNS = [{"name": f"column_{number}", "type": "string"} for number in range(50)]
 
@@ -50,6 +53,37 @@ def test_partitions_without_descriptors_and_names_alone_are_told_as_they_are() -
         },
     ):
         assert payloads.unpack(payloads.pack(payload)) == payload
+
+
+def test_packed_partitions_are_told_as_others_are() -> None:
+    one = Partition(values=["1\n", "\u00e9"], createTime=3, lastAccessTime=0, parameters={"a": '"'})
+    body = partition_body(one)
+    packed = PackedPartitions(
+        {"name": ["ds=1"], "ready": [False]},
+        {"before": PackedStates(["file:/t/a"], [1], [body]), "after": PackedStates(["file:/t/b"], [0], [body])},
+    )
+    values = {"values": ["1\n", "\u00e9"], "createTime": 3, "lastAccessTime": 0, "parameters": {"a": '"'}}
+    columns = PlainList(COLUMNS)
+    payload = {
+        "version": 1,
+        "table": {"tableName": "t", "sd": {"location": "file:/t", "cols": columns}},
+        "descriptors": [{"cols": columns}, {"cols": columns[:1]}],
+        "partitions": packed,
+    }
+    expected = {
+        **payload,
+        "partitions": [
+            {
+                "name": "ds=1",
+                "ready": False,
+                "before": {**values, "sd": {"location": "file:/t/a", "cols": COLUMNS[:1]}},
+                "after": {**values, "sd": {"location": "file:/t/b", "descriptor": 0}},
+            }
+        ],
+    }
+    assert payloads.unpack(payloads.pack(payload)) == expected
+    assert payloads.read_ahead(payload) == expected
+    assert payloads.pack(payload) == payloads.pack({**payload, "table": json.loads(json.dumps(payload["table"]))})
 
 
 def test_columns_that_an_alteration_leaves_are_kept_once() -> None:

@@ -81,6 +81,19 @@ def test_of_other_descriptors_the_columns_are_shared(change: dict[str, Any], pla
     assert _lists_of_columns(_read(_request(partitions))) == 1
 
 
+@pytest.mark.parametrize(
+    "change", [{"inputFormat": "another"}, {"location": None}, {"cols": builders.columns(*COLUMNS[:-1])}]
+)
+def test_descriptors_that_begin_as_those_of_another_message(change: dict[str, Any]) -> None:
+    _read(_request(_partitions()))
+    others = _partitions()
+    for each in others:
+        assert each.sd is not None
+        each.sd = each.sd.replace(**change)
+    for partitions in (others, _partitions(), others):
+        assert _lists_of_columns(_read(_request(partitions))) == 1
+
+
 @pytest.mark.parametrize("removed", ["columns", "descriptor"])
 def test_what_looks_like_a_descriptor_is_none(removed: str) -> None:
     """The bytes that descriptors share stand in a value as often as partitions lack them."""

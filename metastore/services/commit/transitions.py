@@ -7,7 +7,7 @@ from eventbus.log.types import EventType
 from metastore.formats.keyed_table import PUBLISH, Publish
 from metastore.services.commit import commit_flag
 from metastore.services.commit.policy import ReadinessProperties
-from metastore.services.events.recorder import Events, PartitionChange
+from metastore.services.events.recorder import Events, KeptPartition, PartitionChange
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher
 from metastore.services.model import hive_objects
@@ -114,9 +114,10 @@ class Commits:
         for partition, value in zip(turning, values, strict=True):
             value.parameters = value.parameters or {}
             flag = turned(Flag(partition.ready, partition.commit_time), value.parameters)
-            flags.append((partition.id, *flag, splice.partition_body(value)))
-            descriptor = partition.stored.storage_descriptor_id
-            changes.append(PartitionChange(partition.name, flag.ready, None, value, descriptor))
+            body = splice.partition_body(value)
+            flags.append((partition.id, *flag, body))
+            after = KeptPartition(value, partition.stored.storage_descriptor_id, body)
+            changes.append(PartitionChange(partition.name, flag.ready, None, after))
         partitions.change_flags(tx, flags)
         self._events.partitions(tx, type, hive_objects.table_of(row), changes)
         names = [partition.name for partition in turning]

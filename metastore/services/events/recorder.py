@@ -17,10 +17,13 @@ from eventbus.log.types import EventType, NewEvent, Origin
 from eventbus.outlets.pre_events import PreEvents, Veto
 from metastore.clock import now_ms
 from metastore.postgres.prepared import Call
+from metastore.services.model import hive_objects
 from metastore.store.engine.database import Transaction, after_commit
 from metastore.store.engine.names import TableName
+from metastore.store.partition.partitions import NewPartition, PartitionRow
 from metastore.wire.hive import Catalog, Database, DataConnector, Function, InvalidOperationException, Partition, Table
-from metastore.wire.plain import PlainJson, json_fields, quoted, to_plain
+from metastore.wire.packed_partitions import PackedPartitions, PackedStates
+from metastore.wire.plain import to_plain
 from metastore.wire.struct import Struct
 
 VERSION = 1
@@ -28,7 +31,6 @@ VERSION = 1
 
 _NAMES = ("dbName", "tableName", "catName")
 """The fields of a partition that repeat its table's names. Payloads leave them out of partitions."""
-_NAMES_AND_DESCRIPTOR = (*_NAMES, "sd")
 
 MAX_PARTITIONS = 1_000
 """The most partitions that an instant's event names. If there are more, the event has only their number."""
@@ -47,18 +49,34 @@ def acting(user: str | None, connection: str) -> Iterator[None]:
         _origin.reset(token)
 
 
+class KeptPartition(NamedTuple):
+    """A partition, the id of its storage descriptor, and the body in which it is stored."""
+
+    value: Partition
+    descriptor: int
+    body: bytes
+
+
+def kept_before(value: Partition, row: PartitionRow) -> KeptPartition:
+    """A partition that its row was decoded to."""
+    return KeptPartition(value, row.stored.storage_descriptor_id, row.stored.body)
+
+
+def kept_after(value: Partition, row: NewPartition) -> KeptPartition:
+    """A partition of which its row was made."""
+    return KeptPartition(value, row.descriptor_id, row.body)
+
+
 class PartitionChange(NamedTuple):
     """The change of one partition. `ready`: its state afterwards, or before its drop.
 
-    `descriptor` and `descriptor_before`: the ids of the storage descriptors of `after` and `before`.
+    All changes of one event have a `before`, or none; the same goes for `after`.
     """
 
     name: str
     ready: bool
-    before: Partition | None = None
-    after: Partition | None = None
-    descriptor: int = 0
-    descriptor_before: int = 0
+    before: KeptPartition | None = None
+    after: KeptPartition | None = None
     renamed_from: str | None = None
 
 
@@ -188,33 +206,26 @@ class Events:
             return
         visible = sum(change.ready or type is EventType.REOPEN_PARTITIONS for change in changes)
         each = type in (EventType.ALTER_PARTITIONS, EventType.TRUNCATE_PARTITIONS)
-        descriptors: dict[int, int] = {}
-        kept: list[dict[str, Any]] = []
-
-        def encoded(value: Partition, descriptor: int) -> str:
-            fields = json_fields(value, without=_NAMES_AND_DESCRIPTOR)
-            if value.sd is not None:
-                if descriptor not in descriptors:
-                    descriptors[descriptor] = len(kept)
-                    kept.append(to_plain(value.sd, without=("location",)))
-                location = "null" if value.sd.location is None else quoted(value.sd.location)
-                fields.append(f'"sd":{{"location":{location},"descriptor":{descriptors[descriptor]}}}')
-            return _object(fields)
-
-        payload = []
-        for change in changes:
-            fields = [f'"name":{quoted(change.name)},"ready":{"true" if change.ready else "false"}']
-            if change.renamed_from is not None:
-                fields.append(f'"renamedFrom":{quoted(change.renamed_from)}')
-            if change.before is not None:
-                fields.append(f'"before":{encoded(change.before, change.descriptor_before)}')
-            if change.after is not None:
-                fields.append(f'"after":{encoded(change.after, change.descriptor)}')
-            payload.append(_object(fields))
+        fields: dict[str, Sequence[Any]] = {
+            "name": [change.name for change in changes],
+            "ready": [change.ready for change in changes],
+        }
+        if any(change.renamed_from is not None for change in changes):
+            fields["renamedFrom"] = [change.renamed_from for change in changes]
+        descriptors = _Descriptors()
+        states = {
+            "before": descriptors.packed([change.before for change in changes]),
+            "after": descriptors.packed([change.after for change in changes]),
+        }
+        partitions = PackedPartitions(fields, {name: state for name, state in states.items() if state.bodies})
         self._append(
             tx,
             type,
-            {"table": to_plain(table), "descriptors": kept, "partitions": PlainJson(f"[{','.join(payload)}]")},
+            {
+                "table": to_plain(table),
+                "descriptors": descriptors.plain,
+                "partitions": partitions,
+            },
             _name(table),
             notifications=visible if each else min(visible, 1),
         )
@@ -267,6 +278,31 @@ class Events:
         )
 
 
+class _Descriptors:
+    """The storage descriptors of an event's partitions, each of them once."""
+
+    def __init__(self) -> None:
+        self.plain: list[dict[str, Any]] = []
+        self._places: dict[int, int] = {}
+
+    def packed(self, some: Sequence[KeptPartition | None]) -> PackedStates:
+        """Partitions with the places of their descriptors in `plain`."""
+        kept = [each for each in some if each is not None]
+        return PackedStates(
+            [hive_objects.location(each.value) for each in kept],
+            [*map(self._place, kept)],
+            [each.body for each in kept],
+        )
+
+    def _place(self, partition: KeptPartition) -> int | None:
+        if partition.value.sd is None:
+            return None
+        place = self._places.setdefault(partition.descriptor, len(self.plain))
+        if place == len(self.plain):
+            self.plain.append(to_plain(partition.value.sd, without=("location",)))
+        return place
+
+
 def _before_and_after(before: Struct | None, after: Struct | None) -> dict[str, Any]:
     payload = {}
     if before is not None:
@@ -274,11 +310,6 @@ def _before_and_after(before: Struct | None, after: Struct | None) -> dict[str, 
     if after is not None:
         payload["after"] = to_plain(after)
     return payload
-
-
-def _object(fields: Iterable[str]) -> str:
-    """The JSON object of fields as JSON."""
-    return f"{{{','.join(fields)}}}"
 
 
 def _without_secrets(parameters: Mapping[str, str] | None) -> dict[str, str]:

@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from eventbus.log.types import EventType
-from metastore.services.events.recorder import Events, PartitionChange
+from metastore.services.events.recorder import Events, PartitionChange, kept_after, kept_before
 from metastore.services.files.deletable import Deletable
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher
@@ -153,24 +153,13 @@ class PartitionExchange:
             tx,
             EventType.ADD_PARTITIONS,
             hive_objects.table_of(target),
-            [
-                PartitionChange(each.row.name, each.row.ready, None, each.value, each.new.descriptor_id)
-                for each in moved
-            ],
+            [PartitionChange(each.row.name, each.row.ready, None, kept_after(each.value, each.new)) for each in moved],
         )
         self._events.partitions(
             tx,
             EventType.DROP_PARTITIONS,
             hive_objects.table_of(source),
-            [
-                PartitionChange(
-                    each.row.name,
-                    each.row.ready,
-                    before=each.before,
-                    descriptor_before=each.row.stored.storage_descriptor_id,
-                )
-                for each in moved
-            ],
+            [PartitionChange(each.row.name, each.row.ready, kept_before(each.before, each.row)) for each in moved],
         )
         tables.touch(tx, source.id)
         tables.touch(tx, target.id)

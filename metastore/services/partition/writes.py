@@ -11,7 +11,7 @@ from metastore.formats.commit_mode import CommitMode
 from metastore.services.access import privileges
 from metastore.services.commit import commit_flag
 from metastore.services.commit.transitions import Commits, properties_of
-from metastore.services.events.recorder import Events, PartitionChange
+from metastore.services.events.recorder import Events, PartitionChange, kept_after, kept_before
 from metastore.services.files.deletable import Deletable
 from metastore.services.files.new_directories import new_directories
 from metastore.services.files.relocator import Mover
@@ -296,7 +296,7 @@ class PartitionService:
                     EventType.ADD_PARTITIONS,
                     owner,
                     [
-                        PartitionChange(p.name, p.flag.ready, None, p.value, new.descriptor_id)
+                        PartitionChange(p.name, p.flag.ready, None, kept_after(p.value, new))
                         for p, new in zip(prepared, rows, strict=True)
                     ],
                 )
@@ -437,9 +437,7 @@ class PartitionService:
             turned = EventType.COMMIT_PARTITIONS if flag.ready else EventType.REOPEN_PARTITIONS
             renamed_from = old.name if old.name != name else None
             by_type.setdefault(EventType.ALTER_PARTITIONS if flag.ready == old.ready else turned, []).append(
-                PartitionChange(
-                    name, flag.ready, value, new, stored.descriptor_id, old.stored.storage_descriptor_id, renamed_from
-                )
+                PartitionChange(name, flag.ready, kept_before(value, old), kept_after(new, stored), renamed_from)
             )
         for type, changes in by_type.items():
             self._events.partitions(tx, type, owner, changes)
@@ -699,10 +697,7 @@ class PartitionService:
                 tx,
                 EventType.DROP_PARTITIONS,
                 owner,
-                [
-                    PartitionChange(p.name, p.ready, before=value, descriptor_before=p.stored.storage_descriptor_id)
-                    for p, value in zip(found, gone, strict=True)
-                ],
+                [PartitionChange(p.name, p.ready, kept_before(value, p)) for p, value in zip(found, gone, strict=True)],
             )
             tables.touch(tx, row.id)
             if deleted:

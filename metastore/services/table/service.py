@@ -10,7 +10,7 @@ from metastore.clock import now_seconds
 from metastore.in_loop import NeedsThread
 from metastore.services.access.privileges import keep_creators
 from metastore.services.commit.policy import ReadinessProperties
-from metastore.services.events.recorder import Events, PartitionChange
+from metastore.services.events.recorder import Events, KeptPartition, PartitionChange, kept_before
 from metastore.services.files.deletable import Deletable
 from metastore.services.files.new_directories import new_directories
 from metastore.services.files.relocator import Mover
@@ -641,9 +641,9 @@ class TableService:
             value = before.replace(parameters=dict(before.parameters or {}))
             assert value.parameters is not None
             basic_statistics.clear_after_truncate(value.parameters)
-            changed.append((partition.id, splice.partition_body(value)))
-            descriptor = partition.stored.storage_descriptor_id
-            changes.append(PartitionChange(partition.name, partition.ready, before, value, descriptor, descriptor))
+            after = KeptPartition(value, partition.stored.storage_descriptor_id, splice.partition_body(value))
+            changed.append((partition.id, after.body))
+            changes.append(PartitionChange(partition.name, partition.ready, kept_before(before, partition), after))
             if place := hive_objects.location(value):
                 emptied.append(place)
         partitions.change_bodies(tx, changed)

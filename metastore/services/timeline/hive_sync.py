@@ -11,7 +11,7 @@ from metastore.clock import now_seconds
 from metastore.formats.commit_mode import CommitMode
 from metastore.services.commit import commit_flag
 from metastore.services.commit.transitions import properties_of
-from metastore.services.events.recorder import Events, PartitionChange
+from metastore.services.events.recorder import Events, KeptPartition, PartitionChange, kept_after, kept_before
 from metastore.services.instants import readiness_changes
 from metastore.services.instants.paths import base_of
 from metastore.services.model import hive_objects, partition_codec
@@ -99,31 +99,34 @@ class HiveView:
                 new.replace(sd=self._moved(new.sd, row.location, relocated[old.name])) if old.name in relocated else new
                 for old, new in zip(found, after, strict=True)
             ]
-            numbers = self._put(tx, row, found, after)
+            kept = self._put(tx, row, found, after)
         else:
-            partitions.put_bodies(
-                tx, [(old.id, splice.partition_body(new)) for old, new in zip(found, after, strict=True)]
-            )
-            numbers = [old.stored.storage_descriptor_id for old in found]
+            kept = [
+                KeptPartition(new, old.stored.storage_descriptor_id, splice.partition_body(new))
+                for old, new in zip(found, after, strict=True)
+            ]
+            partitions.put_bodies(tx, [(old.id, new.body) for old, new in zip(found, kept, strict=True)])
         self._events.partitions(
             tx,
             EventType.ALTER_PARTITIONS,
             owner,
             [
-                PartitionChange(old.name, old.ready, value, new, number, old.stored.storage_descriptor_id)
-                for old, value, new, number in zip(found, before, after, numbers, strict=True)
+                PartitionChange(old.name, old.ready, kept_before(value, old), new)
+                for old, value, new in zip(found, before, kept, strict=True)
             ],
         )
 
     @staticmethod
-    def _put(tx: Transaction, row: TableRow, found: Sequence[PartitionRow], after: Sequence[Partition]) -> list[int]:
-        """Stores all that is kept of changed partitions. Returns the ids of their descriptors."""
+    def _put(
+        tx: Transaction, row: TableRow, found: Sequence[PartitionRow], after: Sequence[Partition]
+    ) -> list[KeptPartition]:
+        """Stores all that is kept of changed partitions."""
         kept = [
             (old.name, old.values, new, Flag(old.ready, old.commit_time)) for old, new in zip(found, after, strict=True)
         ]
         rows = partition_codec.new_rows(tx, row, kept)
         partitions.change_many(tx, [(old.id, new) for old, new in zip(found, rows, strict=True)])
-        return [each.descriptor_id for each in rows]
+        return [kept_after(value, new) for value, new in zip(after, rows, strict=True)]
 
     def add(
         self, tx: Transaction, row: TableRow, sums: Sequence[PartitionSums], values: Mapping[str, Sequence[str]]
@@ -178,7 +181,7 @@ class HiveView:
             EventType.ADD_PARTITIONS,
             owner,
             [
-                PartitionChange(name, flag.ready, None, value, new.descriptor_id)
+                PartitionChange(name, flag.ready, None, kept_after(value, new))
                 for (name, _, value, flag), new in zip(kept, rows, strict=True)
             ],
         )
