@@ -206,7 +206,7 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
     Partitions of one table repeat the table's columns. A list of structs whose bytes equal those of the list
     that ended last at the same depth is stepped over in one comparison. So are long lists that other messages had:
     a table is altered again and again. Behind their columns descriptors have a location, and are the same again from
-    there to their end.
+    there to their end. So are many partitions from the end of their descriptor to their own.
     """
     size = len(data)
     values, most = 0, limits.memory // VALUE_BYTES
@@ -216,25 +216,45 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
     begin, before = -1, 0
     stack: list[tuple[int, int, int, int, int]] = []  # the same of all that this is part of
     repeated, repeated_values, repeated_depth = b"", 0, -1
-    # What followed on such a list in a struct, or on the first string after it, until the struct's end.
-    tail, tail_values, tail_depth = b"", 0, -1
-    # Where in a struct at `open_depth` this begins, and how many values came before; and the depth of the string.
-    open_at, open_values, open_depth, string_due = -1, 0, -1, -1
-    after_list = False
+    # How structs ended, by their depth: what followed on such a list, or on the first string after it, or on a struct
+    # that ended so. And where this begins in those that have not ended. Both with a number of values.
+    endings: dict[int, tuple[bytes, int]] = {}
+    open_endings: dict[int, tuple[int, int]] = {}
+    may_end_as_before, string_due = False, -1  # the depth at which the string comes
     while True:
+        if may_end_as_before:
+            may_end_as_before = False
+            depth = len(stack)
+            ending, ending_values = endings.get(depth, (b"", 0))
+            if ending and data.startswith(ending, at):
+                at += len(ending)
+                values += ending_values
+                open_endings.pop(depth, None)
+                string_due = -1
+                if values > most:
+                    check_values(values, most)
+                if not stack:
+                    return at, values
+                left, even, odd, begin, before = stack.pop()
+                may_end_as_before = left == _IN_STRUCT
+                continue
+            open_endings[depth] = at, values
         if left == _IN_STRUCT:
             if at >= size:
                 size = yield from arrival(data, at + 1, limits)
             ttype = data[at]
             if ttype == TType.STOP:
                 at += 1
-                if open_at >= 0 and len(stack) == open_depth:
-                    if at - open_at <= _REMEMBERED_BYTES:
-                        tail, tail_values, tail_depth = bytes(data[open_at:at]), values - open_values, open_depth
-                    open_at = string_due = -1
+                depth = len(stack)
+                ended = open_endings.pop(depth, None)
+                if ended is not None:
+                    if at - ended[0] <= _REMEMBERED_BYTES:
+                        endings[depth] = bytes(data[ended[0] : at]), values - ended[1]
+                    string_due = -1
                 if not stack:
                     return at, values
                 left, even, odd, begin, before = stack.pop()
+                may_end_as_before = ended is not None and left == _IN_STRUCT
                 continue
             at += 3
         elif left:
@@ -258,7 +278,7 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
             at += 4 + length
             values += 1
             if string_due == len(stack):
-                after_list, string_due = True, -1
+                may_end_as_before, string_due = True, -1
         elif ttype in FIXED:
             at += FIXED[ttype]
         elif ttype == TType.STRUCT:
@@ -279,7 +299,7 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
                 at = start + len(repeated)
                 values += repeated_values
                 if left == _IN_STRUCT:
-                    after_list, string_due = True, len(stack)
+                    may_end_as_before, string_due = True, len(stack)
             elif (
                 count >= _LONG_LIST
                 and first == TType.STRUCT
@@ -301,18 +321,6 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
                 begin, before = (start if ttype == TType.LIST and first == TType.STRUCT else -1), values
         else:
             raise Rejected("malformed", f"no such wire type: {ttype}")
-        if after_list:
-            after_list = False
-            if tail_depth == len(stack) and data.startswith(tail, at):
-                at += len(tail)
-                values += tail_values
-                open_at = string_due = -1
-                if not stack:
-                    check_values(values, most)
-                    return at, values
-                left, even, odd, begin, before = stack.pop()
-            else:
-                open_at, open_values, open_depth = at, values, len(stack)
         if values > most:
             check_values(values, most)
 
