@@ -106,16 +106,11 @@ class Database:
         event.listen(self._engine, "checkin", self._note_use)
         self._through_unix_socket = local_peer.through_unix_socket(url)
         self._holders: set[object] = set()  # calls in event loops, and ids of threads, that are in a transaction
-        self._used_at = 0.0  # when a connection came back last: the one that is given next
         self._lost_at = 0.0  # when a connection broke last; connections that are older are checked
 
     def may_be_used_in_loop(self) -> bool:
         """Whether a call in an event loop finds a connection that is free, works, and speaks without encryption."""
-        return (
-            self._through_unix_socket
-            and self._used_at > max(time.monotonic() - _RESTED_SECONDS, self._lost_at)
-            and cast(QueuePool, self._engine.pool).checkedin() > 0
-        )
+        return self._through_unix_socket and self._next_needs_no_test()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -166,7 +161,7 @@ class Database:
 
     def _connect(self) -> Connection:
         pool = cast(QueuePool, self._engine.pool)
-        if not pool.checkedin():
+        if not self._next_needs_no_test():
             in_loop.before_waiting(once=True)
         if self._waited is None or pool.checkedout() < self._pool_size:
             return self._engine.connect()
@@ -192,7 +187,7 @@ class Database:
 
         SQLAlchemy's pre-ping tests at every checkout, which would slow down each request.
         """
-        if record.info.get("used", 0.0) > max(time.monotonic() - _RESTED_SECONDS, self._lost_at):
+        if self._needs_no_test(record):
             return
         try:
             with connection.cursor() as cursor:
@@ -201,8 +196,20 @@ class Database:
         except psycopg2.Error as error:
             raise DisconnectionError(str(error)) from error
 
+    def _next_needs_no_test(self) -> bool:
+        """Whether a connection is free, and the one that is given next was in use just now."""
+        free = cast(Any, self._engine.pool)._pool.queue  # the pool tells only how many there are
+        try:
+            return self._needs_no_test(free[-1])
+        except IndexError:
+            return False
+
+    def _needs_no_test(self, record: ConnectionPoolEntry) -> bool:
+        used: float = record.info.get("used", 0.0)
+        return used > max(time.monotonic() - _RESTED_SECONDS, self._lost_at)
+
     def _note_use(self, _connection: Any, record: ConnectionPoolEntry) -> None:
-        record.info["used"] = self._used_at = time.monotonic()
+        record.info["used"] = time.monotonic()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

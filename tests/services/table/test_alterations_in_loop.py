@@ -100,15 +100,20 @@ def test_a_known_table_is_altered(metastore: Metastore, db: str, loop: asyncio.A
     assert mark(metastore, db) == "thread"
 
 
-def test_the_loop_goes_on_meanwhile(metastore: Metastore, db: str, loop: asyncio.AbstractEventLoop) -> None:
+def two_known(metastore: Metastore, db: str) -> None:
+    """Two tables, t and u, that the metastore knows, and two connections to the database."""
     for name in ("t", "u"):
         known(metastore, db, name)
     work = [alteration(metastore, db, "thread", name) for name in ("t", "u")]
-    with ThreadPoolExecutor(2) as threads:  # so that there are two connections
+    with ThreadPoolExecutor(2) as threads:
         with locked(metastore, db) as tx:
             done = [threads.submit(each) for each in work]
             wait_until(lambda: waits(tx) == 2, 20, "that both wait")
         assert [each.result(30) for each in done] == [None, None]
+
+
+def test_the_loop_goes_on_meanwhile(metastore: Metastore, db: str, loop: asyncio.AbstractEventLoop) -> None:
+    two_known(metastore, db)
     work = [alteration(metastore, db, "loop", name) for name in ("t", "u")]
     with locked(metastore, db) as tx:
         both = [begun(loop, each) for each in work]
@@ -130,6 +135,29 @@ def test_a_connection_that_would_have_to_be_made_needs_a_thread(
     assert mark(metastore, db) == "loop"
     assert outcome(loop, alteration(metastore, db, "again")) is None, "the table is known no more"
     assert mark(metastore, db) == "again"
+
+
+def test_a_connection_that_has_rested_is_left_to_a_thread(
+    metastore: Metastore, db: str, loop: asyncio.AbstractEventLoop
+) -> None:
+    def sessions(tx: Connection) -> set[int]:
+        tx.execute(text("SELECT pg_stat_clear_snapshot()"))
+        statement = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        return set(tx.execute(text(statement)).scalars())
+
+    two_known(metastore, db)
+    first, second = (alteration(metastore, db, "loop", name) for name in ("t", "u"))
+    wait_until(lambda: not metastore.database.may_be_used_in_loop(), 20, "that both connections have rested")
+    mark(metastore, db)  # uses one
+    with locked(metastore, db) as tx:
+        before = sessions(tx)
+        waiting = begun(loop, first)
+        wait_until(lambda: waits(tx) == 1, 20, "that the first one waits")
+        assert outcome(loop, second) == NEEDS_THREAD
+        assert sessions(tx) == before
+    assert waiting.result(30) is None
+    second()
+    assert [mark(metastore, db, name) for name in ("t", "u")] == ["loop", "loop"]
 
 
 def test_a_table_that_is_not_known_needs_a_thread(
