@@ -28,13 +28,10 @@ _COLUMNS = 1  # the field of StorageDescriptor
 _WORTH_IT = 1 << 13  # bytes of a message
 _BEGINNING = 64  # bytes of columns that are searched for, or looked up, before all of them are compared
 _KNOWN = 64
-_LONGEST = 16 << 10  # bytes of columns that are remembered
+_LONGEST = 16 << 10  # bytes of what is remembered of a message
 _HOLDERS = (AddPartitionsRequest, AlterPartitionsRequest, Partition)
 _LENGTH = 4  # bytes before a text
 _ALL_BUT_LOCATION = tuple(name for name in StorageDescriptor.field_names() if name != "location")
-
-
-_lock = threading.Lock()
 
 
 class _Common(NamedTuple):
@@ -48,6 +45,7 @@ class _Common(NamedTuple):
     rest: bytes | None
 
 
+_lock = threading.Lock()
 _known: dict[bytes, _Common] = {}
 """What the descriptors of earlier messages had in common, by its first bytes: to step over columns takes long."""
 
@@ -258,7 +256,7 @@ def _learned(decoder: Decoder, start: int) -> _Common:
     """What a descriptor may have in common with others. `decoder` is behind the header of its columns, at `start`."""
     decoder.skip(TType.LIST)
     common = _Common(decoder.data[start : decoder.at], _rest(decoder))
-    if len(common.columns) <= _LONGEST:
+    if len(common.columns) + len(common.rest or b"") <= _LONGEST:
         with _lock:
             if len(_known) >= _KNOWN:
                 del _known[next(iter(_known))]

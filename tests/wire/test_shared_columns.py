@@ -94,6 +94,18 @@ def test_descriptors_that_begin_as_those_of_another_message(change: dict[str, An
         assert _lists_of_columns(_read(_request(partitions))) == 1
 
 
+def test_what_is_remembered_of_messages_is_limited() -> None:
+    for number in range(200):
+        partitions = _partitions(3)
+        for each in partitions:
+            assert each.sd is not None
+            columns = builders.columns(f"{number}_first_of_columns_of_its_own:int", *COLUMNS)
+            each.sd = each.sd.replace(cols=columns, parameters={"a": "b" * (number * 200)})
+        _read(_request(partitions))
+    kept = [len(common.columns) + len(common.rest or b"") for common in shared_columns._known.values()]
+    assert len(kept) <= shared_columns._KNOWN and max(kept) <= shared_columns._LONGEST
+
+
 @pytest.mark.parametrize("removed", ["columns", "descriptor"])
 def test_what_looks_like_a_descriptor_is_none(removed: str) -> None:
     """The bytes that descriptors share stand in a value as often as partitions lack them."""
