@@ -198,10 +198,10 @@ SCHEMAS = [
     _of("create_ischema", lambda db: (_schema(db),)),
     _of("alter_ischema", lambda db: (AlterISchemaRequest(_schema_name(db), _schema(db)),)),
     _of("add_schema_version", lambda db: (SchemaVersion(_schema_name(db), 1, 17, columns("a:int")),)),
-    _step("add_serde", SerDeInfo("cache_serde", "lib")),
+    _of("add_serde", lambda db: (SerDeInfo(_serde(db), "lib"),)),
     _of(
         "map_schema_version_to_serde",
-        lambda db: (MapSchemaVersionToSerdeRequest(_schema_version(db), "cache_serde"),),
+        lambda db: (MapSchemaVersionToSerdeRequest(_schema_version(db), _serde(db)),),
     ),
     _of(
         "set_schema_version_state",
@@ -421,6 +421,11 @@ def _schema(db: str) -> ISchema:
 
 def _schema_name(db: str) -> ISchemaName:
     return ISchemaName("hive", db, "s")
+
+
+def _serde(db: str) -> str:
+    """The name of a serde, which is known in all databases."""
+    return f"serde_{db}"
 
 
 def _schema_version(db: str) -> SchemaVersionDescriptor:
