@@ -53,6 +53,11 @@ def _pattern(_: click.Context, __: click.Parameter, value: str) -> str:
     help="What `hive` compares with: hive, ours (the same server twice), or the directory of another checkout.",
 )
 @click.option("--rows", type=click.IntRange(min=10_000), help="Of the tables that `lake` and `pipeline` make.")
+@click.option(
+    "--hive4",
+    type=click.Choice(["4.0.1", "4.1.0"]),
+    help="The release that `hive4` compares with; by default the last.",
+)
 @click.option("--redis", is_flag=True, help="Give our server a Redis for its cache (hive, scale).")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the figures of one benchmark here.")
 @click.option("--results", type=click.Path(path_type=Path), help="Write <name>.json and <name>.md into this directory.")
@@ -63,6 +68,7 @@ def main(
     only: str,
     against: str,
     rows: int | None,
+    hive4: str | None,
     redis: bool,
     json_file: Path | None,
     results: Path | None,
@@ -73,7 +79,7 @@ def main(
         raise click.UsageError("--json is for one benchmark: name it")
     if against not in ("hive", "ours") and not (Path(against) / "metastore").is_dir():
         raise click.BadParameter(f"{against} is neither hive nor ours, nor a checkout", param_hint="--against")
-    options = Options(quick, rounds, only, against, redis, rows)
+    options = Options(quick, rounds, only, against, redis, rows, hive4)
     for name in chosen:
         try:
             report: Report = importlib.import_module(f"bench.{name.replace('-', '_')}").run(options)

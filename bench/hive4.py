@@ -16,7 +16,7 @@ from bench.sides import Side
 from bench.turns import Turns
 from metastore.wire.hive import GetTableRequest
 from tests.support import builders
-from tests.support.reference4 import VERSION
+from tests.support.reference4 import NEWEST, RELEASES
 
 NAMED = 1_000
 WRITERS = (1, 8, 16)
@@ -41,24 +41,27 @@ QUICK = Effort(partitions=1_000, seconds=0.2, load_seconds=0.3, warm_seconds=0.3
 def run(options: Options) -> Report:
     """All of it. Raises UserError where something that it needs is missing."""
     effort = QUICK if options.quick else FULL
+    release = RELEASES[options.hive4] if options.hive4 else NEWEST
     with stage.opened() as on, ExitStack() as stack:
         java, home, postgres, warehouses = on.java, on.home, on.postgres, on.warehouses
-        opened = {
-            "plain": sides.hive4(java, home / "hive4", postgres.create("hive4"), warehouses / "hive4", cached=False),
-            "cached": sides.hive4(java, home / "cached", postgres.create("cached"), warehouses / "cached", cached=True),
-            # Java knows no Unix sockets. Ours, beside its Postgres, uses one.
-            "ours": sides.ours(java, home / "ours", postgres.local(postgres.create("ours")), warehouses / "ours"),
-        }
+        hive, with_cache = (
+            sides.hive4(java, home / name, postgres.create(name), warehouses / name, release, cached=name == "cached")
+            for name in ("hive4", "cached")
+        )
+        # Java knows no Unix sockets. Ours, beside its Postgres, uses one.
+        own = sides.ours(java, home / "ours", postgres.local(postgres.create("ours")), warehouses / "ours")
         with noted("starting the servers"):
-            plain, cached, ours = (stack.enter_context(each) for each in opened.values())
-        for side in (plain, cached, ours):
+            servers = [stack.enter_context(each) for each in (hive, with_cache, own)]
+        plain, cached, ours = servers
+        for side in servers:
             with noted(f"filling the tables of {side.name}"):
                 side.thrift.create_database(builders.database(DATABASE))
                 side.fill(READ, Shape(COLUMNS, effort.partitions))
                 for number in range(max(WRITERS)):
                     side.thrift.create_table(Shape(COLUMNS, 0).table(_own_table(number)))
-        versions = {"Hive": VERSION, "Postgres": postgres.version}
-        report = ComparisonReport("hive4", versions=versions, arguments=options.arguments)
+        versions = {"Hive": release.version, "Postgres": postgres.version}
+        name = "hive4" if release is NEWEST else f"hive{release.version}"
+        report = ComparisonReport(name, versions=versions, arguments=options.arguments)
         measure = _Measure(report, java, effort, options)
         try:
             measure.one_at_a_time("One call at a time", [plain, ours], [*_reads(effort), *_writes(effort)])

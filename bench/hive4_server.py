@@ -8,7 +8,7 @@ from bench.hive_server import DRIVER, why_not
 from bench.postgres import transaction
 from metastore.errors import UserError
 from tests.interop import maven
-from tests.support.reference4 import DROPPED_COLUMNS, DROPPED_INDEXES, SCHEMA, SCRIPTS, VERSION, Hive4Reference
+from tests.support.reference4 import SCHEMA, SCRIPTS, Hive4Reference, Release
 
 CACHED_STORE = {
     "metastore_rawstore_impl": "org.apache.hadoop.hive.metastore.cache.CachedStore",
@@ -37,11 +37,12 @@ class Hive4OnPostgres(Hive4Reference):
     threads = (200, 1000)
     log_level = "warn"
 
-    def __init__(self, directory: Path, url: URL, warehouse: Path, *, cached: bool) -> None:
+    def __init__(self, directory: Path, url: URL, warehouse: Path, release: Release, *, cached: bool) -> None:
         """Starts it on an empty database. Raises UserError without the driver or the jars."""
         if (reason := why_not()) is not None:
             raise UserError(reason)
         self._url = url
+        self.release = release
         settings = {
             "javax_jdo_option_ConnectionURL": f"jdbc:postgresql://{url.host}:{url.port}/{url.database}",
             "javax_jdo_option_ConnectionDriverName": "org.postgresql.Driver",
@@ -61,9 +62,9 @@ class Hive4OnPostgres(Hive4Reference):
         with transaction(self._url) as cursor:
             cursor.execute(script.read_text())
             cursor.execute("SET search_path TO public")  # the script has emptied it
-            for index in DROPPED_INDEXES:
+            for index in self.release.dropped_indexes:
                 cursor.execute(f'DROP INDEX IF EXISTS "{index}"')
-            for table, columns in DROPPED_COLUMNS.items():
+            for table, columns in self.release.dropped_columns:
                 for column in columns:
                     cursor.execute(f'ALTER TABLE "{table}" DROP COLUMN IF EXISTS "{column}" CASCADE')
-            cursor.execute('UPDATE "VERSION" SET "SCHEMA_VERSION" = %s', [VERSION])
+            cursor.execute('UPDATE "VERSION" SET "SCHEMA_VERSION" = %s', [self.release.schema])

@@ -9,7 +9,8 @@ class Options:
     """`rounds` of each measurement (None: as many as the benchmark thinks right), `only` those whose name matches.
 
     `against` is what our server is compared with: `hive`, `ours` or the directory of another checkout. `redis` says
-    whether our server has a Redis for its cache, `rows` how many rows tables have (None: as many as are meant).
+    whether our server has a Redis for its cache, `rows` how many rows tables have (None: as many as are meant),
+    `hive4` which release of Hive 4 it is (None: the newest).
     """
 
     quick: bool = False
@@ -18,6 +19,7 @@ class Options:
     against: str = "hive"
     redis: bool = False
     rows: int | None = None
+    hive4: str | None = None
 
     @property
     def arguments(self) -> str:
@@ -26,6 +28,7 @@ class Options:
         only = f" --only '{self.only}'" if self.only else ""
         rounds = f" --rounds {self.rounds}" if self.rounds else ""
         rounds += f" --rows {self.rows}" if self.rows else ""
+        rounds += f" --hive4 {self.hive4}" if self.hive4 else ""
         return f"{' --quick' if self.quick else ''}{rounds}{only}{against}{' --redis' if self.redis else ''}"
 
     def wants(self, name: str) -> bool:

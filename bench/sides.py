@@ -13,6 +13,7 @@ from bench.java_client import HiveClient, Java, RawClient
 from bench.shapes import Shape
 from metastore.client.thrift_client import ThriftClient
 from tests.support.redis import RedisServer
+from tests.support.reference4 import Release
 from tests.support.server import MetastoreServer
 
 AT_ONCE = 1_000
@@ -52,10 +53,10 @@ def hive(java: Java, directory: Path, url: URL, warehouse: Path) -> Iterator[Sid
 
 
 @contextmanager
-def hive4(java: Java, directory: Path, url: URL, warehouse: Path, *, cached: bool) -> Iterator[Side]:
+def hive4(java: Java, directory: Path, url: URL, warehouse: Path, release: Release, *, cached: bool) -> Iterator[Side]:
     """Hive 4's own server, with its cache or without."""
     directory.mkdir()
-    with Hive4OnPostgres(directory, url, warehouse, cached=cached) as server:
+    with Hive4OnPostgres(directory, url, warehouse, release, cached=cached) as server:
         name = "Hive 4, CachedStore" if cached else "Hive 4"
         yield from _side(name, java, server.host, server.port, None)
 

@@ -48,7 +48,7 @@ from tests.support.builders import columns, database, partition, table
 from tests.support.expressions import Planner, all_expressions, serialised
 from tests.support.jvm import SMALL, running
 from tests.support.reference import missing
-from tests.support.reference4 import HADOOP, NOT_OF_HADOOP, SERVER
+from tests.support.reference4 import HADOOP, NEWEST, NOT_OF_HADOOP
 from tests.support.server import MetastoreServer
 
 NUMBERS = itertools.count(1)
@@ -64,7 +64,7 @@ def jvm(class_path: Callable[..., list[Path]], tmp_path_factory: pytest.TempPath
     program = java.find(17, 24)
     if program is None:
         pytest.skip("Hive 4's client needs Java 17 (Debian: apt-get install openjdk-17-jre-headless)")
-    jars = [*class_path(*SERVER, exclusions=("*:*",)), *class_path(*HADOOP, exclusions=tuple(NOT_OF_HADOOP))]
+    jars = [*class_path(*NEWEST.server, exclusions=("*:*",)), *class_path(*HADOOP, exclusions=tuple(NOT_OF_HADOOP))]
     directory = tmp_path_factory.mktemp("hive4-client")
     with running(jars, directory, java=program, options=["-Xmx1g", *SMALL]) as gateway:
         yield gateway.jvm

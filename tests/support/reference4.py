@@ -1,11 +1,13 @@
 """Hive 4's own metastore server, run out of Maven's jars, as the reference for the calls that Hive 2.3 doesn't have.
 
-It is the newest Hive that runs on Java 17. Its database is made by the scripts of the last release that has them in an
-archive of its own, and brought up to this one's by what little changed between the two.
+It is the newest Hive that runs on Java 17, unless another release is asked for. Its database is made by the scripts of
+the last release that has them in an archive of its own, and brought up to the newest one's by what little changed
+between the two.
 """
 
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -14,38 +16,66 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from tests.interop import maven
 from tests.support.reference import HiveReference
 
-VERSION = "4.1.0"
 SCHEMA = "4.0.0"
 SCRIPTS = "org.apache.hive:hive-standalone-metastore-server:4.0.1:bin:tar.gz"
-#: The server, which lies in the jar of Hive's engine, and what it expects beside itself.
-SERVER = [
-    f"org.apache.hive:hive-exec:{VERSION}",
-    "com.cronutils:cron-utils:9.1.6",
-    "com.github.ben-manes.caffeine:caffeine:2.8.4",
-    "org.antlr:antlr4-runtime:4.9.3",
-    "org.apache.commons:commons-dbcp2:2.12.0",
-    "org.apache.commons:commons-pool2:2.12.0",
-    "org.apache.derby:derby:10.14.2.0",
-    "org.apache.derby:derbytools:10.14.2.0",
-    *(f"org.apache.logging.log4j:log4j-{part}:2.18.0" for part in ("1.2-api", "api", "core", "slf4j-impl")),
-    "org.datanucleus:datanucleus-api-jdo:6.0.3",
-    "org.datanucleus:datanucleus-core:6.0.10",
-    "org.datanucleus:datanucleus-rdbms:6.0.10",
-    "org.datanucleus:javax.jdo:3.2.0-release",
-    "org.glassfish:javax.el:3.0.0",
-    *(f"org.springframework:spring-{part}:5.3.39" for part in ("beans", "core", "jcl", "jdbc", "tx")),
-]
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release of Hive 4.
+
+    `schema`: the version that its database has to name. `datanucleus`: the versions of DataNucleus for JDO, of its
+    core, of it for databases, and of JDO itself. `dropped_indexes`, `dropped_columns`: what its database lacks of what
+    the scripts make.
+    """
+
+    version: str
+    schema: str
+    datanucleus: tuple[str, str, str, str]
+    dropped_indexes: tuple[str, ...] = ()
+    dropped_columns: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def server(self) -> list[str]:
+        """The server, which lies in the jar of Hive's engine, and what it expects beside itself."""
+        jdo, core, rdbms, api = self.datanucleus
+        return [
+            f"org.apache.hive:hive-exec:{self.version}",
+            "com.cronutils:cron-utils:9.1.6",
+            "com.github.ben-manes.caffeine:caffeine:2.8.4",
+            "org.antlr:antlr4-runtime:4.9.3",
+            "org.apache.commons:commons-dbcp2:2.12.0",
+            "org.apache.commons:commons-pool2:2.12.0",
+            "org.apache.derby:derby:10.14.2.0",
+            "org.apache.derby:derbytools:10.14.2.0",
+            *(f"org.apache.logging.log4j:log4j-{part}:2.18.0" for part in ("1.2-api", "api", "core", "slf4j-impl")),
+            f"org.datanucleus:datanucleus-api-jdo:{jdo}",
+            f"org.datanucleus:datanucleus-core:{core}",
+            f"org.datanucleus:datanucleus-rdbms:{rdbms}",
+            f"org.datanucleus:javax.jdo:{api}",
+            "org.glassfish:javax.el:3.0.0",
+            *(f"org.springframework:spring-{part}:5.3.39" for part in ("beans", "core", "jcl", "jdbc", "tx")),
+        ]
+
+
+NEWEST = Release(
+    "4.1.0",
+    "4.1.0",
+    ("6.0.3", "6.0.10", "6.0.10", "3.2.0-release"),
+    # Statistics don't repeat the names of what they belong to any more.
+    ("TAB_COL_STATS_IDX", "PCS_STATS_IDX"),
+    (
+        ("TAB_COL_STATS", ("CAT_NAME", "DB_NAME", "TABLE_NAME")),
+        ("PART_COL_STATS", ("CAT_NAME", "DB_NAME", "TABLE_NAME", "PARTITION_NAME")),
+    ),
+)
+BEFORE = Release("4.0.1", SCHEMA, ("5.2.8", "5.2.10", "5.2.10", "3.2.0-m3"))
+RELEASES = {each.version: each for each in (NEWEST, BEFORE)}
 #: Hadoop with all that it needs, without its own logging.
 HADOOP = [
     f"org.apache.hadoop:hadoop-{part}:3.3.6" for part in ("common", "hdfs", "hdfs-client", "mapreduce-client-core")
 ]
 NOT_OF_HADOOP = ["org.slf4j:slf4j-reload4j", "org.slf4j:slf4j-log4j12", "ch.qos.reload4j:*", "log4j:*", "jdk.tools:*"]
-#: Statistics don't repeat the names of what they belong to any more.
-DROPPED_INDEXES = ("TAB_COL_STATS_IDX", "PCS_STATS_IDX")
-DROPPED_COLUMNS = {
-    "TAB_COL_STATS": ("CAT_NAME", "DB_NAME", "TABLE_NAME"),
-    "PART_COL_STATS": ("CAT_NAME", "DB_NAME", "TABLE_NAME", "PARTITION_NAME"),
-}
 START_SECONDS = 120
 
 
@@ -61,9 +91,10 @@ class Hive4Reference(HiveReference):
         "metastore.metadata.transformer.class": " ",
     }
     log_configuration = "log4j2.properties"
+    release = NEWEST
 
     def _class_path(self) -> list[Path]:
-        server = maven.class_path(SERVER, exclusions=["*:*"])
+        server = maven.class_path(self.release.server, exclusions=["*:*"])
         return [*server, *maven.class_path(HADOOP, exclusions=NOT_OF_HADOOP)]
 
     def _serve(self) -> int:
@@ -98,12 +129,12 @@ class Hive4Reference(HiveReference):
         errors = jvm.org.apache.derby.tools.ij.runScript(connection, content, "UTF-8", output, "UTF-8")
         assert errors == 0, output.toString()
         statement = connection.createStatement()
-        for index in DROPPED_INDEXES:
+        for index in self.release.dropped_indexes:
             statement.execute(f'drop index "APP"."{index}"')
-        for table, columns in DROPPED_COLUMNS.items():
+        for table, columns in self.release.dropped_columns:
             for column in columns:
                 statement.execute(f'alter table "APP"."{table}" drop column "{column}"')
-        statement.execute(f"update \"APP\".VERSION set SCHEMA_VERSION = '{VERSION}'")
+        statement.execute(f"update \"APP\".VERSION set SCHEMA_VERSION = '{self.release.schema}'")
         connection.close()
 
     def _listening(self) -> set[int]:

@@ -14,7 +14,7 @@ from tests.interop.logins.conftest import Door
 from tests.interop.logins.hive_clients import CAROL, by_kerberos, by_token, lives, within_tls
 from tests.support.jvm import SMALL, running
 from tests.support.reference import missing
-from tests.support.reference4 import HADOOP, NOT_OF_HADOOP, SERVER
+from tests.support.reference4 import HADOOP, NEWEST, NOT_OF_HADOOP
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def gateway(
     program = java.find(17, 24)
     if program is None:
         pytest.skip("Hive 4's client needs Java 17 (Debian: apt-get install openjdk-17-jre-headless)")
-    jars = [*class_path(*SERVER, exclusions=("*:*",)), *class_path(*HADOOP, exclusions=tuple(NOT_OF_HADOOP))]
+    jars = [*class_path(*NEWEST.server, exclusions=("*:*",)), *class_path(*HADOOP, exclusions=tuple(NOT_OF_HADOOP))]
     directory = tmp_path_factory.mktemp("hive4-logins")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HMS_JWT", door.issuer.token(sub="dora"))
