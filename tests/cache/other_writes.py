@@ -232,21 +232,22 @@ PLANS = [
     _step("drop_resource_plan", WMDropResourcePlanRequest("plan")),
 ]
 SCHEDULED = [
-    _step(
+    _of(
         "scheduled_query_maintenance",
-        ScheduledQueryMaintenanceRequest(
-            ScheduledQueryMaintenanceRequestType.CREATE,
-            query := ScheduledQuery(ScheduledQueryKey("q", "cache"), True, "0 0 0 1 1 ? *", "me", "select 1"),
-        ),
+        lambda db: (ScheduledQueryMaintenanceRequest(ScheduledQueryMaintenanceRequestType.CREATE, _query(db)),),
     ),
-    _step(
+    _of(
         "scheduled_query_maintenance",
-        ScheduledQueryMaintenanceRequest(
-            ScheduledQueryMaintenanceRequestType.ALTER, query.replace(nextExecution=17, schedule="0 0 0 1 1 ? *")
+        lambda db: (
+            ScheduledQueryMaintenanceRequest(
+                ScheduledQueryMaintenanceRequestType.ALTER, _query(db).replace(nextExecution=17)
+            ),
         ),
     ),
     _remembering(
-        "execution", _step("scheduled_query_poll", ScheduledQueryPollRequest("cache")), lambda found: found.executionId
+        "execution",
+        _of("scheduled_query_poll", lambda db: (ScheduledQueryPollRequest(db),)),
+        lambda found: found.executionId,
     ),
     _with(
         "scheduled_query_progress",
@@ -303,7 +304,7 @@ TRANSACTIONS = [
     ),
     _with("unlock", lambda db, memory: (UnlockRequest(memory["lock"]),)),
     _of("seed_write_id", lambda db: (SeedTableWriteIdsRequest(db, "u", 10),)),
-    _step("seed_txn_id", SeedTxnIdRequest(1_000)),
+    _with("seed_txn_id", lambda db, memory: (SeedTxnIdRequest(memory["transaction"][-1] + 1_000),)),
 ]
 COMPACTIONS = [
     _of("compact", lambda db: (_compaction(db, "t", "ds=2020-01-01/hr=1"),)),
@@ -421,6 +422,11 @@ def _schema(db: str) -> ISchema:
 
 def _schema_name(db: str) -> ISchemaName:
     return ISchemaName("hive", db, "s")
+
+
+def _query(db: str) -> ScheduledQuery:
+    """A scheduled query in a namespace of the database's name."""
+    return ScheduledQuery(ScheduledQueryKey("q", db), True, "0 0 0 1 1 ? *", "me", "select 1")
 
 
 def _serde(db: str) -> str:
