@@ -44,15 +44,14 @@ def run(options: Options) -> Report:
     release = RELEASES[options.hive4] if options.hive4 else NEWEST
     with stage.opened() as on, ExitStack() as stack:
         java, home, postgres, warehouses = on.java, on.home, on.postgres, on.warehouses
-        hive, with_cache = (
+        opened = [
             sides.hive4(java, home / name, postgres.create(name), warehouses / name, release, cached=name == "cached")
             for name in ("hive4", "cached")
-        )
+        ]
         # Java knows no Unix sockets. Ours, beside its Postgres, uses one.
-        own = sides.ours(java, home / "ours", postgres.local(postgres.create("ours")), warehouses / "ours")
+        opened.append(sides.ours(java, home / "ours", postgres.local(postgres.create("ours")), warehouses / "ours"))
         with noted("starting the servers"):
-            servers = [stack.enter_context(each) for each in (hive, with_cache, own)]
-        plain, cached, ours = servers
+            plain, cached, ours = servers = [stack.enter_context(each) for each in opened]
         for side in servers:
             with noted(f"filling the tables of {side.name}"):
                 side.thrift.create_database(builders.database(DATABASE))

@@ -30,9 +30,8 @@ def pack(payload: Mapping[str, Any]) -> bytes:
     if columns is not None and _descriptor(payload.get("after")).get("cols") is columns:
         payload = _with_descriptor(payload, "after", cols=None, **{_COLUMNS_OF_BEFORE: True})
     for name in ("before", "table"):
-        columns = _descriptor(payload.get(name)).get("cols")
-        if isinstance(columns, PlainList):
-            payload = _with_descriptor(payload, name, cols=PlainJson(columns.json))
+        if sd := _descriptor(payload.get(name)):
+            payload = {**payload, name: {**payload[name], "sd": _with_ready_columns(sd)}}
     partitions, packed = payload.get("partitions"), b""
     if isinstance(partitions, PackedPartitions):
         descriptors = [*map(_with_ready_columns, payload["descriptors"])]

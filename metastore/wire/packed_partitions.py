@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from metastore.wire import splice
-from metastore.wire.binary import STOP, decode
+from metastore.wire.binary import decode
 from metastore.wire.hive import Partition, PartitionListComposingSpec
 from metastore.wire.plain import to_plain
 
@@ -57,8 +57,7 @@ class PackedPartitions:
     @property
     def encoded(self) -> bytes:
         """The bodies, in one piece."""
-        pieces = [part for state in self.states.values() for body in state.bodies for part in (body, STOP)]
-        return b"".join(splice.in_struct(1, [splice.list_of_structs(len(pieces) // 2), *pieces]))
+        return splice.joined_bodies([body for state in self.states.values() for body in state.bodies])
 
     def __deepcopy__(self, _memo: object) -> list[dict[str, Any]]:
         return unpacked(self.plain, self.encoded)

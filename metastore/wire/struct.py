@@ -1,6 +1,6 @@
 """The base of every generated Thrift struct."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Self
@@ -79,11 +79,7 @@ class Struct:
 @cache
 def _values_of(cls: type[Struct]) -> Callable[[Struct], tuple[Any, ...]]:
     """What reads all fields of a struct in the order in which its class takes them."""
-    return reader(cls.field_names())
-
-
-def reader(names: Sequence[str]) -> Callable[[Struct], tuple[Any, ...]]:
-    """What reads these fields of a struct."""
+    names = cls.field_names()
     if len(names) > 1:
         return attrgetter(*names)
     return lambda value: tuple(getattr(value, name) for name in names)

@@ -7,7 +7,7 @@ from eventbus.log.types import EventType
 from metastore.formats.keyed_table import PUBLISH, Publish
 from metastore.services.commit import commit_flag
 from metastore.services.commit.policy import ReadinessProperties
-from metastore.services.events.recorder import Events, KeptPartition, PartitionChange
+from metastore.services.events.recorder import Events, PartitionChange, kept_changed
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher
 from metastore.services.model import hive_objects
@@ -20,7 +20,6 @@ from metastore.store.partition.partitions import PartitionRow
 from metastore.store.table import tables
 from metastore.store.table.tables import TableRow
 from metastore.warehouse import Warehouse
-from metastore.wire import splice
 from metastore.wire.hive import InvalidOperationException, MetaException, Partition
 
 
@@ -114,9 +113,8 @@ class Commits:
         for partition, value in zip(turning, values, strict=True):
             value.parameters = value.parameters or {}
             flag = turned(Flag(partition.ready, partition.commit_time), value.parameters)
-            body = splice.partition_body(value)
-            flags.append((partition.id, *flag, body))
-            after = KeptPartition(value, partition.stored.storage_descriptor_id, body)
+            after = kept_changed(value, partition)
+            flags.append((partition.id, *flag, after.body))
             changes.append(PartitionChange(partition.name, flag.ready, None, after))
         partitions.change_flags(tx, flags)
         self._events.partitions(tx, type, hive_objects.table_of(row), changes)

@@ -21,6 +21,7 @@ from metastore.services.model import hive_objects
 from metastore.store.engine.database import Transaction, after_commit
 from metastore.store.engine.names import TableName
 from metastore.store.partition.partitions import NewPartition, PartitionRow
+from metastore.wire import splice
 from metastore.wire.hive import Catalog, Database, DataConnector, Function, InvalidOperationException, Partition, Table
 from metastore.wire.packed_partitions import PackedPartitions, PackedStates
 from metastore.wire.plain import to_plain
@@ -60,6 +61,11 @@ class KeptPartition(NamedTuple):
 def kept_before(value: Partition, row: PartitionRow) -> KeptPartition:
     """A partition that its row was decoded to."""
     return KeptPartition(value, row.stored.storage_descriptor_id, row.stored.body)
+
+
+def kept_changed(value: Partition, row: PartitionRow) -> KeptPartition:
+    """A changed partition that keeps its row's storage descriptor."""
+    return KeptPartition(value, row.stored.storage_descriptor_id, splice.partition_body(value))
 
 
 def kept_after(value: Partition, row: NewPartition) -> KeptPartition:

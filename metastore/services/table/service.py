@@ -10,7 +10,7 @@ from metastore.clock import now_seconds
 from metastore.in_loop import NeedsThread
 from metastore.services.access.privileges import keep_creators
 from metastore.services.commit.policy import ReadinessProperties
-from metastore.services.events.recorder import Events, KeptPartition, PartitionChange, kept_before
+from metastore.services.events.recorder import Events, PartitionChange, kept_before, kept_changed
 from metastore.services.files.deletable import Deletable
 from metastore.services.files.new_directories import new_directories
 from metastore.services.files.relocator import Mover
@@ -641,7 +641,7 @@ class TableService:
             value = before.replace(parameters=dict(before.parameters or {}))
             assert value.parameters is not None
             basic_statistics.clear_after_truncate(value.parameters)
-            after = KeptPartition(value, partition.stored.storage_descriptor_id, splice.partition_body(value))
+            after = kept_changed(value, partition)
             changed.append((partition.id, after.body))
             changes.append(PartitionChange(partition.name, partition.ready, kept_before(before, partition), after))
             if place := hive_objects.location(value):

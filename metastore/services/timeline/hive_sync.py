@@ -11,7 +11,14 @@ from metastore.clock import now_seconds
 from metastore.formats.commit_mode import CommitMode
 from metastore.services.commit import commit_flag
 from metastore.services.commit.transitions import properties_of
-from metastore.services.events.recorder import Events, KeptPartition, PartitionChange, kept_after, kept_before
+from metastore.services.events.recorder import (
+    Events,
+    KeptPartition,
+    PartitionChange,
+    kept_after,
+    kept_before,
+    kept_changed,
+)
 from metastore.services.instants import readiness_changes
 from metastore.services.instants.paths import base_of
 from metastore.services.model import hive_objects, partition_codec
@@ -101,10 +108,7 @@ class HiveView:
             ]
             kept = self._put(tx, row, found, after)
         else:
-            kept = [
-                KeptPartition(new, old.stored.storage_descriptor_id, splice.partition_body(new))
-                for old, new in zip(found, after, strict=True)
-            ]
+            kept = [kept_changed(new, old) for old, new in zip(found, after, strict=True)]
             partitions.put_bodies(tx, [(old.id, new.body) for old, new in zip(found, kept, strict=True)])
         self._events.partitions(
             tx,
