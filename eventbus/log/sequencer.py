@@ -1,8 +1,9 @@
 """The sequencer's thread: it gives events their numbers soon after their commit. Why so: see `log`."""
 
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 
 import structlog
 from sqlalchemy import Connection
@@ -16,6 +17,22 @@ PAUSE_SECONDS = 0.02
 """Between two times that events get numbers: busy writers' events get theirs together."""
 
 log = structlog.get_logger(__name__)
+
+_waiting: "ContextVar[set[Sequencer] | None]" = ContextVar("sequencers to be woken later", default=None)
+
+
+@contextmanager
+def waking_later() -> "Iterator[Collection[Sequencer]]":
+    """Within the block no call of `wake` has an effect. Gives the sequencers that are to be woken some time after it.
+
+    A sequencer that is at work shares the processors, and Python's lock, with who sends the reply to the writer.
+    """
+    waiting: set[Sequencer] = set()
+    token = _waiting.set(waiting)
+    try:
+        yield waiting
+    finally:
+        _waiting.reset(token)
 
 
 class Sequencer:
@@ -37,8 +54,12 @@ class Sequencer:
         self._waked.set()
 
     def wake(self) -> None:
-        """Call after an event was committed. Doesn't block."""
-        self._waked.set()
+        """Call after an event was committed. Doesn't block. See `waking_later`."""
+        waiting = _waiting.get()
+        if waiting is None:
+            self._waked.set()
+        else:
+            waiting.add(self)
 
     def catch_up(self) -> None:
         """Numbers all events that are committed by now, in the caller's thread."""

@@ -112,6 +112,19 @@ def test_large_reply_is_streamed(server: StandIn) -> None:
     assert line["outcome"] == "ok"
 
 
+def test_reply_that_the_socket_takes_in_part(server: StandIn) -> None:
+    """A thread sends what it can, and the event loop the rest."""
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(30)
+        connection.connect(("127.0.0.1", server.port))
+        names = ["0." + "0" * (250_000 + number) for number in range(3)]  # the call sleeps for so long
+        for number, name in enumerate(names):
+            connection.sendall(call("getMetaConf", name, sequence=number))
+            time.sleep(0.2)  # while nobody reads
+            assert read_reply(connection) == (number, name)
+
+
 def test_slow_reader_loses_its_connection_and_frees_its_thread(tmp_path: Path) -> None:
     with StandIn(tmp_path / "data", threads=2, write_timeout_seconds=1) as server, contextlib.ExitStack() as stack:
         with flat_memory(server.worker, 20 * MB):

@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import NamedTuple
 
 import structlog
 
+from eventbus.log import sequencer
+from eventbus.log.sequencer import Sequencer
 from metastore.api.registry import NotYet
 from metastore.cache.entry import Entry
 from metastore.in_loop import NeedsThread
@@ -34,13 +36,15 @@ class _ClientGone(Exception):
 class _Answered(NamedTuple):
     """What came of a message. `copy`: of the reply, for the cache. `renewed`: replies that an alteration has changed.
 
-    `one_message`: the method, if the call was one message to the database.
+    `then`: what is done instead of sending a reply. `one_message`: the method, if the call was one message to the
+    database. `sequencers`: those that have events to number, which can wait for the reply.
     """
 
     copy: Copy | None
     renewed: list[tuple[bytes, Entry]]
-    then: Then
+    then: Then | None
     one_message: str | None
+    sequencers: Collection[Sequencer]
 
 
 class Answering(State):
@@ -49,9 +53,8 @@ class Answering(State):
     Its attributes belong to the thread until that has `_finish` called in the event loop.
     """
 
-    __slots__ = ("_key", "_last", "_may_wait", "_message", "_method", "_taken", "_wait_until")
+    __slots__ = ("_key", "_last", "_may_wait", "_message", "_method", "_taken", "_wait_until", "owes_reply")
 
-    owes_reply = True
     uses_thread = True
 
     def __init__(
@@ -75,6 +78,7 @@ class Answering(State):
         self._method = ""  # once a request was made of the message
         self._last = b""  # of the reply: what was not handed over
         self._taken: threading.Event | None = None  # set when all that was handed over is taken
+        self.owes_reply = True
 
     def enter(self) -> None:
         if not self._begun_in_loop():
@@ -112,6 +116,8 @@ class Answering(State):
 
     def _run(self) -> None:
         answered = self._work()
+        if answered.then is None and self._taken is None:
+            self._send_at_once()
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self.connection.context.loop.call_soon_threadsafe(self._finish, answered)
 
@@ -121,15 +127,18 @@ class Answering(State):
         renewed: list[tuple[bytes, Entry]] = []
         if self._key is not None and context.replies is not None:
             copy = Copy(context.replies.largest)
-        with altered_tables.collecting() as altered:
+        with altered_tables.collecting() as altered, sequencer.waking_later() as sequencers:
             then = self._answer(copy)
         if altered.tables and context.replies is not None:
             renewed = context.replies.renewed(altered.tables)
-        self._message = self._last = b""  # before `_finish` releases the memory that the message took
-        return _Answered(copy, renewed, then, self._method if altered.assumed else None)
+        self._message = b""  # before `_finish` releases the memory that it took
+        return _Answered(copy, renewed, then, self._method if altered.assumed else None, sequencers)
 
-    def _answer(self, copy: Copy | None) -> Then:
-        """Answers the message, and returns what follows in the event loop if the client is still there."""
+    def _answer(self, copy: Copy | None) -> Then | None:
+        """Answers the message. None: its reply, or the end of that, is in `_last`.
+
+        Otherwise it returns what follows in the event loop if the client is still there.
+        """
         connection = self.connection
         context, protocol = connection.context, connection.protocol
         generation = context.event_notifier.generation
@@ -138,7 +147,7 @@ class Answering(State):
             self._method = request.header.name
             send = partial(self._send, protocol, request)
             context.dispatcher.serve(connection.session, request, send, may_wait=self._may_wait, copy=copy)
-            return partial(write, connection, self._last)
+            return None
         except NotYet as poll:
             return partial(self._wait_for_events, self._message, poll, generation)
         except _ClientGone:
@@ -169,6 +178,11 @@ class Answering(State):
         metrics.bytes_sent(total)
         return total
 
+    def _send_at_once(self) -> None:
+        """Sends the reply without waking the event loop, which takes as long as a small part of a call."""
+        self._last = self._last[self.connection.send_from_thread(self._last) :]
+        self.owes_reply = bool(self._last)
+
     def _hand_over(self, data: bytes) -> None:
         view = memoryview(data)
         for at in range(0, len(data), PIECE_BYTES):
@@ -195,7 +209,7 @@ class Answering(State):
 
     def _finish(self, answered: _Answered) -> None:
         connection = self.connection
-        copy, renewed, then, one_message = answered
+        copy, renewed, then, one_message, sequencers = answered
         replies = connection.context.replies
         if one_message is not None:
             connection.last_calls.were_one_message(one_message)
@@ -205,7 +219,12 @@ class Answering(State):
                 replies.loaded(self._key, copy.body, copy.read_set, copy.renew)
         connection.release_memory()
         if not connection.gone:
-            then()
+            if then is None:
+                write(connection, self._last)
+            else:
+                then()
+        for each in sequencers:
+            each.wake()
 
     def _wait_for_events(self, message: bytes, poll: NotYet, generation: int) -> None:
         connection = self.connection

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import os
 import socket
+import threading
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, cast
 
@@ -127,6 +129,9 @@ class Connection(asyncio.Protocol):
         self.state = (first or receiving)(self)
         self.session: Session  # from `connection_made` on
         self.transport: Channel
+        self._socket: asyncio.Transport | None = None  # whose bytes are the client's; None: encrypted ones
+        self._descriptor = -1
+        self._alive = threading.Lock()  # held while `gone` changes, and by who needs it to stay as it is
         self.identity: Identity | None = None
         """Who has logged in; None: nobody."""
         self.unsent = False
@@ -182,7 +187,10 @@ class Connection(asyncio.Protocol):
         below = cast(asyncio.Transport, transport)
         below.set_write_buffer_limits(high=0)  # so `pause_writing` means: not all is sent
         self.transport = below
-        _keep_alive(transport.get_extra_info("socket"))
+        connection = transport.get_extra_info("socket")
+        _keep_alive(connection)
+        if transport.get_extra_info("sslcontext") is None:
+            self._socket, self._descriptor = below, connection.fileno()
         self.session = self._new_session(Caller(None, peer=address(transport.get_extra_info("peername"))))
         self.state.enter()
 
@@ -208,7 +216,8 @@ class Connection(asyncio.Protocol):
         self.state.writable()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.gone = True
+        with self._alive:
+            self.gone = True
         self._stop_reader_timer()
         self.context.connections.remove(self)
         state = self.state
@@ -240,6 +249,24 @@ class Connection(asyncio.Protocol):
     def memory_granted(self) -> None:
         """See `metastore.server.memory_budget`."""
         self.state.memory_granted()
+
+    # -- called by threads ------------------------------------------------------------------------------------
+
+    def send_from_thread(self, data: bytes) -> int:
+        """Sends what the operating system takes at once, and returns how many bytes that is. No event loop is woken.
+
+        Only for the end of a reply, when all before it is sent. It sends nothing where a layer lies between, and after
+        an error: what the event loop sends later, meets that again.
+        """
+        if self.transport is not self._socket or self.unsent:
+            return 0
+        with self._alive:  # the socket isn't closed meanwhile, nor its descriptor another connection's
+            if self.gone:
+                return 0
+            try:
+                return os.write(self._descriptor, data)
+            except OSError:
+                return 0
 
     # -- called by states -------------------------------------------------------------------------------------
 
