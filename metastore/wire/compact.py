@@ -18,6 +18,7 @@ from metastore.wire.scanner import (
     Scanner,
     StructWalk,
     Walk,
+    Walked,
     arrival,
     check_container,
     check_depth,
@@ -106,7 +107,7 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
             at += 1
             if head == _STOP:
                 if not stack:
-                    return at, values
+                    return Walked(at, values)
                 left, even, odd = stack.pop()
                 continue
             if head < 0x10:

@@ -24,6 +24,7 @@ from metastore.wire.scanner import (
     Limits,
     Rejected,
     Scanner,
+    WalkedMessage,
     check_memory,
     memory,
     too_large,
@@ -168,14 +169,17 @@ class Inbox:
             self._refuse(self._exceeded, self.protocol, self._scanner)
         if end is None:
             return None
-        self._scanner = None
+        lists, self._scanner = self._scanner.lists, None
+        made = WalkedMessage if len(lists) > 1 else bytes
         if end == len(buffer):
-            message = bytes(buffer)
+            message = made(buffer)
             self._buffer = bytearray()
         else:
             with memoryview(buffer) as view:
-                message = bytes(view[:end])
+                message = made(view[:end])
             del buffer[:end]
+        if isinstance(message, WalkedMessage):
+            message.lists = lists
         return message
 
     def refuse_unfinished(self, reason: str, detail: str) -> Refused:

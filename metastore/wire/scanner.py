@@ -5,7 +5,7 @@ incomplete message occupies no thread. It allocates almost nothing, so that a hu
 that passed the walk is safe to decode.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from struct import Struct as Layout
 from typing import NamedTuple
 
@@ -22,13 +22,33 @@ _REMEMBERED_BYTES = 1 << 16
 _REMEMBERED_LISTS = 64
 _LONG_LIST = 8  # items from which on it pays to look whether a list came before
 _BEGIN_BYTES = 64
+_FIELD_HEADER = 3
 _length_at = Layout(">i").unpack_from
 
 Walk = Generator[None, None, int]
 """Steps over a part of a growing buffer: yields whenever it needs more bytes, returns where the part ends."""
 
-StructWalk = Generator[None, None, tuple[int, int]]
-"""The same over a struct, of which it also returns how many values it holds."""
+
+class Walked(NamedTuple):
+    """A struct that was walked over: where it ends, and how many values it holds.
+
+    `lists`: where structs begin within it whose first field is a list of structs, as descriptors with their columns do.
+    Those are missing that are part of what came before.
+    """
+
+    end: int
+    values: int
+    lists: Sequence[int] = ()
+
+
+class WalkedMessage(bytes):
+    """A message that was walked over, with what `Walked` has of it. A part of it is bytes and no more."""
+
+    lists: Sequence[int] = ()
+
+
+StructWalk = Generator[None, None, Walked]
+"""The same over a struct."""
 
 VALUE_BYTES = 96
 """Memory that a value takes once it is decoded, its content aside. Structs take more, strings less."""
@@ -76,6 +96,8 @@ class Scanner:
         self._walk: StructWalk | None = None
         self.values = 0
         """Of the message that was found."""
+        self.lists: Sequence[int] = ()
+        """Of the message that was found: see `Walked`."""
 
     def scan(self, data: bytes | bytearray) -> int | None:
         """Where the message ends, once it is complete; None while it is not.
@@ -87,8 +109,8 @@ class Scanner:
         try:
             next(self._walk)
         except StopIteration as done:
-            end: int
-            end, self.values = done.value
+            walked: Walked = done.value
+            end, self.values, self.lists = walked
             if end > self._limits.message_bytes:
                 raise too_large(self._limits.message_bytes) from None
             return end
@@ -210,6 +232,8 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
     """
     size = len(data)
     values, most = 0, limits.memory // VALUE_BYTES
+    lists: list[int] = []
+    struct_at = at  # where the struct begins that began last
     # What is walked now: a struct, or a container with `left` items. A map of n has 2n, the even ones keys.
     left, even, odd = _IN_STRUCT, 0, 0
     # Where a list of structs began, and how many values came before it.
@@ -234,7 +258,7 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
                 if values > most:
                     check_values(values, most)
                 if not stack:
-                    return at, values
+                    return Walked(at, values, lists)
                 left, even, odd, begin, before = stack.pop()
                 may_end_as_before = left == _IN_STRUCT
                 continue
@@ -252,11 +276,11 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
                         endings[depth] = bytes(data[ended[0] : at]), values - ended[1]
                     string_due = -1
                 if not stack:
-                    return at, values
+                    return Walked(at, values, lists)
                 left, even, odd, begin, before = stack.pop()
                 may_end_as_before = ended is not None and left == _IN_STRUCT
                 continue
-            at += 3
+            at += _FIELD_HEADER
         elif left:
             ttype = odd if left & 1 else even
             left -= 1
@@ -284,7 +308,7 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
         elif ttype == TType.STRUCT:
             check_depth(len(stack) + 1, limits)
             stack.append((left, even, odd, begin, before))
-            left, begin = _IN_STRUCT, -1
+            left, begin, struct_at = _IN_STRUCT, -1, at
             values += 1
         elif ttype in _CONTAINERS:
             header = 6 if ttype == TType.MAP else 5
@@ -295,6 +319,8 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
             values += 1
             first, second = data[at], data[at + header - 5]
             start, at = at, at + header
+            if start == struct_at + _FIELD_HEADER and ttype == TType.LIST and first == TType.STRUCT:
+                lists.append(struct_at)
             if ttype == TType.LIST and len(stack) == repeated_depth and data.startswith(repeated, start):
                 at = start + len(repeated)
                 values += repeated_values

@@ -4,10 +4,13 @@ Columns are nine tenths of a partition's bytes, and even more of the decoded obj
 location alone. So the accelerator gets a specification without the columns, and without what follows on the location
 if that is the same in each descriptor, and skips these. To check that they are the same, their bytes are removed from
 the message, once per descriptor; the rest must equal the encoded objects. Otherwise the whole message is decoded.
-What is decoded is always the message that the scanner has walked: one that was cut might be anything.
+Where the scanner has noted the places of columns, they are taken out before the rest is decoded, which spares the
+accelerator the walk over them. Without its notes the message is decoded as the scanner has walked it: one that was cut
+anywhere else might be anything.
 """
 
 import threading
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,7 +22,8 @@ from metastore.wire.binary import STOP, decode, decode_by, decode_preserving, en
 from metastore.wire.hive import AddPartitionsRequest, AlterPartitionsRequest, Partition, StorageDescriptor
 from metastore.wire.known_columns import decode_table, path_to_table
 from metastore.wire.preserving import Decoder
-from metastore.wire.splice import LOCATION_BEGIN
+from metastore.wire.scanner import WalkedMessage
+from metastore.wire.splice import LOCATION_BEGIN, SD_BEGIN
 from metastore.wire.struct import Spec, Struct
 
 S = TypeVar("S", bound=Struct)
@@ -66,30 +70,65 @@ def _decode_shared(cls: type[S], data: bytes, offset: int) -> S | None:
     common = _common_of_first(Decoder(data, offset), cls)
     if common is None:
         return None
-    between = _split(data, common.columns, offset)
+    columns = common.columns
+    if places := _places(data, columns, offset):
+        value = _shared(cls, _cut(data, columns, offset, places), common, None)
+        if value is not None:
+            return value
+    return _shared(cls, _split(data, columns, offset), common, (data, offset))
+
+
+def _shared(cls: type[S], between: list[bytes], common: _Common, whole: tuple[bytes, int] | None) -> S | None:
+    """The message, whose columns are cut out of `between`, if all descriptors have something in common.
+
+    `whole`: the message, and where it begins; None if nothing but columns was cut out, so that the rest can be decoded.
+    """
     count = len(between) - 1
     if count < 2:
         return None
     if common.rest is not None and (shared := _shared_descriptor(between, common.columns, common.rest)) is not None:
-        rest = _without_rest(between, len(common.rest))
-        return _decoded(cls, data, offset, shared, _ALL_BUT_LOCATION, count, b"".join(rest))
-    if (shared := _shared_columns(common.columns)) is not None:
-        return _decoded(cls, data, offset, shared, ("cols",), count, b"".join(between))
-    return None
+        names, rest = _ALL_BUT_LOCATION, b"".join(_without_rest(between, len(common.rest)))
+    elif (shared := _shared_columns(common.columns)) is not None:
+        names, rest = ("cols",), b"".join(between)
+    else:
+        return None
+    encoded, start = (rest, 0) if whole is None else whole
+    return _decoded(cls, encoded, start, shared, names, count, rest)
+
+
+def _places(data: bytes, columns: bytes, offset: int) -> list[int]:
+    """Where partitions' descriptors begin that have these columns, as far as the scanner has noted it."""
+    if not isinstance(data, WalkedMessage):
+        return []
+    header = len(SD_BEGIN)
+    return [
+        at
+        for at in data.lists
+        if at >= offset + header and data.startswith(SD_BEGIN, at - header) and data.startswith(columns, at)
+    ]
+
+
+def _cut(data: bytes, columns: bytes, offset: int, places: Sequence[int]) -> list[bytes]:
+    """What lies between the columns in these places."""
+    begins = [offset, *(at + len(columns) for at in places)]
+    return [data[begin:end] for begin, end in zip(begins, [*places, len(data)], strict=True)]
 
 
 def _decoded(
     cls: type[S],
-    data: bytes,
-    offset: int,
+    encoded: bytes,
+    start: int,
     shared: StorageDescriptor,
     names: tuple[str, ...],
     count: int,
     rest: bytes,
 ) -> S | None:
-    """The message, if each of its `count` descriptors has these fields of `shared`, and without them it is `rest`."""
+    """The message, if each of its `count` descriptors has these fields of `shared`, and without them it is `rest`.
+
+    `encoded`: where the message begins, at `start`; with these fields or without.
+    """
     lean = _lean(cls, names)  # type: ignore[arg-type]  # mypy: unhashable instances
-    value = decode_by(cls, lean, data, offset)
+    value = decode_by(cls, lean, encoded, start)
     descriptors = _descriptors(value)
     if len(descriptors) != count or rest != fastbinary.encode_binary(value, [cls, lean]):
         return None

@@ -296,6 +296,50 @@ def test_repetitions_change_nothing(body: bytes, piece: int, long_list: int) -> 
             assert _outcome(message, cuts, limits) == _outcome_without_memory(body, limits)
 
 
+@settings(max_examples=300, deadline=None)
+@given(repetitions(), st.integers(0, 30), st.sampled_from([1, 8]))
+@example(b"".join(IN_A_LIST_OF_LISTS), 0, 1)
+@example(b"".join(AT_ANOTHER_DEPTH), 0, 1)
+def test_noted_lists_are_first_fields(body: bytes, piece: int, long_list: int) -> None:
+    message = HEADER + body
+    with mock.patch.object(scanner, "_LONG_LIST", long_list):
+        for _ in range(2):
+            walker, buffer = BinaryScanner(LIMITS), bytearray()
+            for at in range(0, len(message), piece or len(message)):
+                buffer += message[at : at + (piece or len(message))]
+                walker.scan(buffer)
+            assert set(walker.lists) <= set(_structs_with_lists(message, len(HEADER)))
+
+
+def _structs_with_lists(data: bytes, at: int) -> list[int]:
+    """Where the structs begin whose first field is a list of structs, in a struct, that one included."""
+    found: list[int] = []
+
+    def value(ttype: int, at: int) -> int:
+        if ttype == TType.STRING:
+            return at + 4 + int(struct.unpack_from(">i", data, at)[0])
+        if ttype == TType.STRUCT:
+            return fields(at)
+        if ttype not in (TType.LIST, TType.SET, TType.MAP):
+            return at + scanner.FIXED[ttype]
+        inner = [data[at]] if ttype != TType.MAP else [data[at], data[at + 1]]
+        at += len(inner) + 4
+        for _ in range(struct.unpack_from(">i", data, at - 4)[0]):
+            for each in inner:
+                at = value(each, at)
+        return at
+
+    def fields(at: int) -> int:
+        if data[at] == TType.LIST and data[at + 3] == TType.STRUCT:
+            found.append(at)
+        while data[at] != TType.STOP:
+            at = value(data[at], at + 3)
+        return at + 1
+
+    fields(at)
+    return found
+
+
 def test_what_another_message_was_allowed_is_not_allowed_to_all() -> None:
     """The limits before a login are smaller than those after it."""
     message = partitions(1, 20)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from metastore.wire import binary, shared_columns, splice
 from metastore.wire.hive import AddPartitionsRequest, FieldSchema, Partition
+from metastore.wire.scanner import BinaryScanner, Limits, WalkedMessage
 from metastore.wire.services import METHODS
 from metastore.wire.shared_columns import decode_sharing
 from metastore.wire.struct import Struct
@@ -41,11 +42,22 @@ def _list(partitions: list[Partition]) -> Struct:
 def _read(message: Struct) -> list[Partition]:
     """The partitions as they are read, which must be those that would be read without sharing."""
     encoded = b"before it" + binary.encode(message)
-    shared, alone = decode_sharing(type(message), encoded, 9), binary.decode_preserving(type(message), encoded, 9)
-    assert shared == alone
-    assert binary.encode(shared) == binary.encode(alone)
+    alone = binary.decode_preserving(type(message), encoded, 9)
+    for shared in (decode_sharing(type(message), each, 9) for each in (encoded, _walked(encoded, 9))):
+        assert shared == alone
+        assert binary.encode(shared) == binary.encode(alone)
     found: list[Partition] = getattr(shared, "new_parts", None) or shared.parts  # type: ignore[attr-defined]
     return found
+
+
+def _walked(encoded: bytes, start: int) -> WalkedMessage:
+    """The message as an inbox gives it out."""
+    scanner = BinaryScanner(Limits())
+    scanner._walk = BinaryScanner.struct(encoded, start, Limits())
+    assert scanner.scan(encoded) == len(encoded)
+    message = WalkedMessage(encoded)
+    message.lists = scanner.lists
+    return message
 
 
 def _rest_of_descriptor(encoded: bytes) -> bytes:
@@ -124,8 +136,9 @@ def test_a_second_location_is_the_one_that_counts() -> None:
     other = splice.LOCATION_BEGIN + b"\x00\x00\x00\x01x"
     rest = _rest_of_descriptor(encoded)
     for message in (encoded.replace(rest, rest + other), encoded.replace(rest, rest + other, 1)):
-        shared = decode_sharing(AddPartitionsRequest, message)
-        assert shared == binary.decode_preserving(AddPartitionsRequest, message)
+        for each in (message, _walked(message, 0)):
+            shared = decode_sharing(AddPartitionsRequest, each)
+            assert shared == binary.decode_preserving(AddPartitionsRequest, message)
 
 
 def test_other_columns_stay_with_their_partition() -> None:
@@ -170,8 +183,29 @@ def test_fields_that_nobody_knows_are_kept() -> None:
 def test_text_that_is_not_utf8_is_refused() -> None:
     encoded = binary.encode(_request(_partitions()))
     for wrong in (encoded.replace(b"the 3th", b"the \xff\xffh"), encoded.replace(b"file:/t/3", b"file:/\xff/3", 1)):
-        with pytest.raises(UnicodeDecodeError):
-            decode_sharing(AddPartitionsRequest, wrong)
+        for message in (wrong, _walked(wrong, 0)):
+            with pytest.raises(UnicodeDecodeError):
+                decode_sharing(AddPartitionsRequest, message)
+
+
+def test_columns_of_what_is_no_descriptor_stay_where_they_are() -> None:
+    """A struct that nobody would send has a descriptor's fields, and a descriptor has none of them."""
+    for before in (b"\x0c\x00\x07", b"\x0c\x00\x06"):
+        encoded = binary.encode(_request(_partitions()))
+        descriptor = binary.encode(_partitions()[3].sd)
+        sd = splice.SD_BEGIN + descriptor
+        assert encoded.count(sd) == 1
+        wrong = encoded.replace(sd, splice.SD_BEGIN + before + descriptor + b"\x00")
+        shared = decode_sharing(AddPartitionsRequest, _walked(wrong, 0))
+        assert shared == binary.decode_preserving(AddPartitionsRequest, wrong)
+
+
+def test_the_columns_of_a_message_are_noted_in_order() -> None:
+    message = _walked(binary.encode(_request(_partitions())), 0)
+    columns = _encoded_columns(_partitions()[0])
+    noted = [at for at in message.lists if message.startswith(columns, at)]
+    assert len(noted) == len(_partitions()) and noted == sorted(noted)
+    assert all(message.startswith(splice.SD_BEGIN, at - 3) for at in noted)
 
 
 @given(st.binary(min_size=1, max_size=50), st.data())
