@@ -112,8 +112,11 @@ def unpacked(coordinate: str) -> Path:
     with _locked(cache):
         if not place.exists():
             with tempfile.TemporaryDirectory(dir=cache) as directory:
-                shutil.unpack_archive(archive, Path(directory) / "content", filter="data")
-                (Path(directory) / "content").rename(place)
+                content = Path(directory) / "content"
+                content.mkdir()
+                # tar itself keeps members within the directory; Python does so from 3.11.4 on.
+                subprocess.run(["tar", "-xzf", archive, "-C", content], check=True)
+                content.rename(place)
     (top,) = place.iterdir()
     return top
 
