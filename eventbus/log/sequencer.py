@@ -23,7 +23,7 @@ _waiting: "ContextVar[set[Sequencer] | None]" = ContextVar("sequencers to be wok
 
 @contextmanager
 def waking_later() -> "Iterator[Collection[Sequencer]]":
-    """Within the block no call of `wake` has an effect. Gives the sequencers that are to be woken some time after it.
+    """What a call does within the block wakes no sequencer. Gives those that are to be woken some time after it.
 
     A sequencer that is at work shares the processors, and Python's lock, with who sends the reply to the writer.
     """

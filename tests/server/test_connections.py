@@ -1,13 +1,17 @@
 """What a connection does and costs, against real worker processes."""
 
 import contextlib
+import itertools
+import random
 import resource
 import signal
 import socket
+import struct
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -123,6 +127,28 @@ def test_reply_that_the_socket_takes_in_part(server: StandIn) -> None:
             connection.sendall(call("getMetaConf", name, sequence=number))
             time.sleep(0.2)  # while nobody reads
             assert read_reply(connection) == (number, name)
+
+
+def test_no_reply_gets_to_another_client(server: StandIn) -> None:
+    """Clients come and go, many before their reply: what is sent to one that has gone must not reach the next one."""
+    numbers = itertools.count()
+    wrong: list[tuple[str, object]] = []
+
+    def come_and_go(chance: random.Random) -> None:
+        for _ in range(100):
+            with server.connect() as connection:
+                for _ in range(chance.randrange(1, 4)):
+                    key = f"0.000{next(numbers):09d}"  # the call sleeps for so long, and returns it
+                    connection.sendall(call("getMetaConf", key))
+                    if chance.random() < 0.5:  # it leaves at once, with a reset
+                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                        break
+                    if (found := read_reply(connection)[1]) != key:
+                        wrong.append((key, found))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(come_and_go, map(random.Random, range(8))))
+    assert wrong == []
 
 
 def test_slow_reader_loses_its_connection_and_frees_its_thread(tmp_path: Path) -> None:

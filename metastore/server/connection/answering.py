@@ -179,7 +179,7 @@ class Answering(State):
         return total
 
     def _send_at_once(self) -> None:
-        """Sends the reply without waking the event loop, which takes as long as a small part of a call."""
+        """Sends the reply, or as much of it as the socket takes. The event loop would have to be woken for that."""
         self._last = self._last[self.connection.send_from_thread(self._last) :]
         self.owes_reply = bool(self._last)
 

@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
         self.state = (first or receiving)(self)
         self.session: Session  # from `connection_made` on
         self.transport: Channel
-        self._socket: asyncio.Transport | None = None  # whose bytes are the client's; None: encrypted ones
+        self._plain_transport: asyncio.Transport | None = None  # None: it encrypts
         self._descriptor = -1
         self._alive = threading.Lock()  # held while `gone` changes, and by who needs it to stay as it is
         self.identity: Identity | None = None
@@ -187,10 +187,10 @@ class Connection(asyncio.Protocol):
         below = cast(asyncio.Transport, transport)
         below.set_write_buffer_limits(high=0)  # so `pause_writing` means: not all is sent
         self.transport = below
-        connection = transport.get_extra_info("socket")
-        _keep_alive(connection)
+        own_socket = transport.get_extra_info("socket")
+        _keep_alive(own_socket)
         if transport.get_extra_info("sslcontext") is None:
-            self._socket, self._descriptor = below, connection.fileno()
+            self._plain_transport, self._descriptor = below, own_socket.fileno()
         self.session = self._new_session(Caller(None, peer=address(transport.get_extra_info("peername"))))
         self.state.enter()
 
@@ -253,12 +253,12 @@ class Connection(asyncio.Protocol):
     # -- called by threads ------------------------------------------------------------------------------------
 
     def send_from_thread(self, data: bytes) -> int:
-        """Sends what the operating system takes at once, and returns how many bytes that is. No event loop is woken.
+        """Sends what the operating system takes at once, without the event loop. Returns how many bytes that is.
 
-        Only for the end of a reply, when all before it is sent. It sends nothing where a layer lies between, and after
-        an error: what the event loop sends later, meets that again.
+        Only for the end of a reply, when all before it is sent. It sends nothing where a layer lies between, nor after
+        an error: the event loop meets that again when it sends the rest.
         """
-        if self.transport is not self._socket or self.unsent:
+        if self.transport is not self._plain_transport or self.unsent:
             return 0
         with self._alive:  # the socket isn't closed meanwhile, nor its descriptor another connection's
             if self.gone:
