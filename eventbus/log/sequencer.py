@@ -23,9 +23,10 @@ _waiting: "ContextVar[set[Sequencer] | None]" = ContextVar("sequencers to be wok
 
 @contextmanager
 def waking_later() -> "Iterator[Collection[Sequencer]]":
-    """What a call does within the block wakes no sequencer. Gives those that are to be woken some time after it.
+    """What a call does within the block wakes no sequencer. Gives those that are to be woken then by `wake_at_once`.
 
-    A sequencer that is at work shares the processors, and Python's lock, with who sends the reply to the writer.
+    A sequencer that is at work shares the processors, and Python's lock, with who sends the reply to the writer. If the
+    block takes longer than LOOK_SECONDS, a server's leader numbers the events before that.
     """
     waiting: set[Sequencer] = set()
     token = _waiting.set(waiting)
@@ -36,7 +37,7 @@ def waking_later() -> "Iterator[Collection[Sequencer]]":
 
 
 class Sequencer:
-    """Numbers events whenever `wake` is called. Any number of sequencers may share a database."""
+    """Numbers events whenever it is woken. Any number of sequencers may share a database."""
 
     def __init__(self, write: Callable[[], AbstractContextManager[Connection]]) -> None:
         """`write`: opens a transaction, or a connection that commits one statement by itself."""
@@ -54,12 +55,16 @@ class Sequencer:
         self._waked.set()
 
     def wake(self) -> None:
-        """Call after an event was committed. Doesn't block. See `waking_later`."""
+        """Call after an event was committed. Doesn't block. Within `waking_later` that is to be done after it."""
         waiting = _waiting.get()
         if waiting is None:
             self._waked.set()
         else:
             waiting.add(self)
+
+    def wake_at_once(self) -> None:
+        """As `wake`, whatever block the context belongs to: what a block has scheduled has its context."""
+        self._waked.set()
 
     def catch_up(self) -> None:
         """Numbers all events that are committed by now, in the caller's thread."""

@@ -169,8 +169,8 @@ class Inbox:
             self._refuse(self._exceeded, self.protocol, self._scanner)
         if end is None:
             return None
-        lists, self._scanner = self._scanner.lists, None
-        made = WalkedMessage if len(lists) > 1 else bytes
+        noted, self._scanner = self._scanner.noted, None
+        made = WalkedMessage if len(noted) > 1 else bytes
         if end == len(buffer):
             message = made(buffer)
             self._buffer = bytearray()
@@ -179,7 +179,7 @@ class Inbox:
                 message = made(view[:end])
             del buffer[:end]
         if isinstance(message, WalkedMessage):
-            message.lists = lists
+            message.noted = noted
         return message
 
     def refuse_unfinished(self, reason: str, detail: str) -> Refused:

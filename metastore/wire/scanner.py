@@ -1,10 +1,11 @@
 """Finds the end of a binary message while its bytes arrive, and rejects invalid or excessive messages.
 
 An unframed message has no length: its end is found by walking over its fields. The walk is resumable, so that an
-incomplete message occupies no thread. It allocates almost nothing, so that a huge length prefix does no harm. A message
-that passed the walk is safe to decode.
+incomplete message occupies no thread. It allocates almost nothing, so that a huge length prefix does no harm: what it
+notes of a message takes half of its bytes at most. A message that passed the walk is safe to decode.
 """
 
+from array import array
 from collections.abc import Generator, Sequence
 from struct import Struct as Layout
 from typing import NamedTuple
@@ -32,19 +33,19 @@ Walk = Generator[None, None, int]
 class Walked(NamedTuple):
     """A struct that was walked over: where it ends, and how many values it holds.
 
-    `lists`: where structs begin within it whose first field is a list of structs, as descriptors with their columns do.
-    Those are missing that are part of what came before.
+    `noted`: where structs begin within it whose first field is a long list of structs, in their order. Descriptors with
+    their columns are such. Those are missing that are part of a list, or of an ending, that came before.
     """
 
     end: int
     values: int
-    lists: Sequence[int] = ()
+    noted: Sequence[int] = ()
 
 
 class WalkedMessage(bytes):
-    """A message that was walked over, with what `Walked` has of it. A part of it is bytes and no more."""
+    """A message that was walked over, with what `Walked` has noted. A part of it is bytes and no more."""
 
-    lists: Sequence[int] = ()
+    noted: Sequence[int] = ()
 
 
 StructWalk = Generator[None, None, Walked]
@@ -96,7 +97,7 @@ class Scanner:
         self._walk: StructWalk | None = None
         self.values = 0
         """Of the message that was found."""
-        self.lists: Sequence[int] = ()
+        self.noted: Sequence[int] = ()
         """Of the message that was found: see `Walked`."""
 
     def scan(self, data: bytes | bytearray) -> int | None:
@@ -110,7 +111,7 @@ class Scanner:
             next(self._walk)
         except StopIteration as done:
             walked: Walked = done.value
-            end, self.values, self.lists = walked
+            end, self.values, self.noted = walked
             if end > self._limits.message_bytes:
                 raise too_large(self._limits.message_bytes) from None
             return end
@@ -232,7 +233,7 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
     """
     size = len(data)
     values, most = 0, limits.memory // VALUE_BYTES
-    lists: list[int] = []
+    noted = array("Q")
     struct_at = at  # where the struct begins that began last
     # What is walked now: a struct, or a container with `left` items. A map of n has 2n, the even ones keys.
     left, even, odd = _IN_STRUCT, 0, 0
@@ -258,7 +259,7 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
                 if values > most:
                     check_values(values, most)
                 if not stack:
-                    return Walked(at, values, lists)
+                    return Walked(at, values, noted)
                 left, even, odd, begin, before = stack.pop()
                 may_end_as_before = left == _IN_STRUCT
                 continue
@@ -276,7 +277,7 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
                         endings[depth] = bytes(data[ended[0] : at]), values - ended[1]
                     string_due = -1
                 if not stack:
-                    return Walked(at, values, lists)
+                    return Walked(at, values, noted)
                 left, even, odd, begin, before = stack.pop()
                 may_end_as_before = ended is not None and left == _IN_STRUCT
                 continue
@@ -319,8 +320,14 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
             values += 1
             first, second = data[at], data[at + header - 5]
             start, at = at, at + header
-            if start == struct_at + _FIELD_HEADER and ttype == TType.LIST and first == TType.STRUCT:
-                lists.append(struct_at)
+            if (
+                start == struct_at + _FIELD_HEADER
+                and left == _IN_STRUCT
+                and ttype == TType.LIST
+                and first == TType.STRUCT
+                and count >= _LONG_LIST
+            ):
+                noted.append(struct_at)
             if ttype == TType.LIST and len(stack) == repeated_depth and data.startswith(repeated, start):
                 at = start + len(repeated)
                 values += repeated_values

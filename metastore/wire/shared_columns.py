@@ -81,7 +81,7 @@ def _decode_shared(cls: type[S], data: bytes, offset: int) -> S | None:
 def _shared(cls: type[S], between: list[bytes], common: _Common, whole: tuple[bytes, int] | None) -> S | None:
     """The message, whose columns are cut out of `between`, if all descriptors have something in common.
 
-    `whole`: the message, and where it begins; None if nothing but columns was cut out, so that the rest can be decoded.
+    `whole`: the message, and where it begins; None if what was cut out were fields, so that the rest can be decoded.
     """
     count = len(between) - 1
     if count < 2:
@@ -103,7 +103,7 @@ def _places(data: bytes, columns: bytes, offset: int) -> list[int]:
     header = len(SD_BEGIN)
     return [
         at
-        for at in data.lists
+        for at in data.noted
         if at >= offset + header and data.startswith(SD_BEGIN, at - header) and data.startswith(columns, at)
     ]
 

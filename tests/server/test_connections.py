@@ -94,6 +94,17 @@ def test_client_that_sends_no_more_still_gets_its_replies(server: StandIn) -> No
         assert server.lines("connection closed", address(connection)) == []
 
 
+def test_client_that_sends_no_more_after_its_first_reply(server: StandIn) -> None:
+    """It may stop just when a thread has sent that, and the event loop doesn't know it yet."""
+    for number in range(100):
+        with server.connect() as connection:
+            connection.sendall(call("getMetaConf", "0", sequence=number) + call("getMetaConf", "0.0", sequence=number))
+            assert read_reply(connection) == (number, "0")
+            connection.shutdown(socket.SHUT_WR)
+            assert read_reply(connection) == (number, "0.0")
+            assert connection.recv(1) == b""
+
+
 def test_oneway_call_gets_no_reply(server: StandIn) -> None:
     with server.connect() as connection:
         peer = address(connection)

@@ -15,8 +15,8 @@ from metastore.server.connection.context import WorkerContext
 class Transport(asyncio.Transport):
     """asyncio's, as far as a connection asks it for its socket."""
 
-    def __init__(self, own: socket.socket, *, encrypted: bool = False) -> None:
-        super().__init__({"socket": own, "peername": ("127.0.0.1", 1), "sslcontext": object() if encrypted else None})
+    def __init__(self, own: socket.socket) -> None:
+        super().__init__({"socket": own, "peername": ("127.0.0.1", 1)})
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         pass
@@ -43,9 +43,9 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield ours, client
 
 
-def opened(own: socket.socket, **options: Any) -> Connection:
+def opened(own: socket.socket) -> Connection:
     connection = Connection("1", cast(WorkerContext, Context()), State)
-    connection.connection_made(Transport(own, **options))
+    connection.connection_made(Transport(own))
     return connection
 
 
@@ -61,8 +61,6 @@ def test_all_that_fits_is_sent(pair: tuple[socket.socket, socket.socket]) -> Non
 
 def test_nothing_is_sent_past_a_layer(pair: tuple[socket.socket, socket.socket]) -> None:
     ours, _ = pair
-    encrypted = opened(ours, encrypted=True)
-    assert encrypted.send_from_thread(b"reply") == 0
     connection = opened(ours)
     connection.transport = cast(Any, object())
     assert connection.send_from_thread(b"reply") == 0

@@ -308,7 +308,18 @@ def test_noted_lists_are_first_fields(body: bytes, piece: int, long_list: int) -
             for at in range(0, len(message), piece or len(message)):
                 buffer += message[at : at + (piece or len(message))]
                 walker.scan(buffer)
-            assert set(walker.lists) <= set(_structs_with_lists(message, len(HEADER)))
+            assert set(walker.noted) <= set(_structs_with_lists(message, len(HEADER)))
+
+
+def test_what_is_noted_takes_less_than_the_message() -> None:
+    """The lists that are noted are long, each is noted once, and others aren't."""
+    for items, noted in ((8, 500), (7, 0), (0, 0)):
+        one = b"\x0f\x00\x01" + _list_of(TType.STRUCT, *items * [_SAME]) + b"\x00"
+        body = b"\x0f\x00\x02" + _list_of(TType.STRUCT, *500 * [one]) + b"\x00"
+        walker = BinaryScanner(LIMITS)
+        assert walker.scan(HEADER + body) == len(HEADER + body)
+        assert len(walker.noted) == noted + 1  # that around them
+        assert 8 * len(walker.noted) <= len(body) / 2
 
 
 def _structs_with_lists(data: bytes, at: int) -> list[int]:

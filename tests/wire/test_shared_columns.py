@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from thrift.Thrift import TType
 
-from metastore.wire import binary, shared_columns, splice
-from metastore.wire.hive import AddPartitionsRequest, FieldSchema, Partition
+from metastore.wire import binary, required, shared_columns, splice
+from metastore.wire.hive import AddPartitionsRequest, FieldSchema, Partition, StorageDescriptor
 from metastore.wire.scanner import BinaryScanner, Limits, WalkedMessage
 from metastore.wire.services import METHODS
 from metastore.wire.shared_columns import decode_sharing
@@ -56,7 +57,7 @@ def _walked(encoded: bytes, start: int) -> WalkedMessage:
     scanner._walk = BinaryScanner.struct(encoded, start, Limits())
     assert scanner.scan(encoded) == len(encoded)
     message = WalkedMessage(encoded)
-    message.lists = scanner.lists
+    message.noted = scanner.noted
     return message
 
 
@@ -200,10 +201,27 @@ def test_columns_of_what_is_no_descriptor_stay_where_they_are() -> None:
         assert shared == binary.decode_preserving(AddPartitionsRequest, wrong)
 
 
+def test_nothing_else_lies_where_columns_are_cut_out() -> None:
+    """What a walked message has columns cut out of is field 6 of a struct and begins with a list of structs."""
+    pending = [method.args for method in METHODS.values() if shared_columns._ways(method.args)]
+    assert len(pending) > 5
+    seen: set[type[Struct]] = set()
+    while pending:
+        cls = pending.pop()
+        if cls in seen:
+            continue
+        seen.add(cls)
+        for number, ttype, _, argument, _ in (entry for entry in cls.thrift_spec if entry is not None):
+            pending += required._classes(ttype, argument)
+            if (number, ttype) == (6, TType.STRUCT) and argument[0] is not StorageDescriptor:
+                first = argument[0].thrift_spec[1]
+                assert first is None or first[1] != TType.LIST or first[3][0] != TType.STRUCT, (cls, argument[0])
+
+
 def test_the_columns_of_a_message_are_noted_in_order() -> None:
     message = _walked(binary.encode(_request(_partitions())), 0)
     columns = _encoded_columns(_partitions()[0])
-    noted = [at for at in message.lists if message.startswith(columns, at)]
+    noted = [at for at in message.noted if message.startswith(columns, at)]
     assert len(noted) == len(_partitions()) and noted == sorted(noted)
     assert all(message.startswith(splice.SD_BEGIN, at - 3) for at in noted)
 

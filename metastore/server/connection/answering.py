@@ -53,8 +53,9 @@ class Answering(State):
     Its attributes belong to the thread until that has `_finish` called in the event loop.
     """
 
-    __slots__ = ("_key", "_last", "_may_wait", "_message", "_method", "_taken", "_wait_until", "owes_reply")
+    __slots__ = ("_key", "_last", "_may_wait", "_message", "_method", "_sent", "_taken", "_wait_until")
 
+    owes_reply = True
     uses_thread = True
 
     def __init__(
@@ -78,7 +79,7 @@ class Answering(State):
         self._method = ""  # once a request was made of the message
         self._last = b""  # of the reply: what was not handed over
         self._taken: threading.Event | None = None  # set when all that was handed over is taken
-        self.owes_reply = True
+        self._sent = False  # whether a thread has sent all of the reply, or is about to
 
     def enter(self) -> None:
         if not self._begun_in_loop():
@@ -109,8 +110,16 @@ class Answering(State):
         if self._taken is not None:
             self._taken.set()
 
+    def data_received(self, data: bytes) -> None:
+        if self._sent:
+            self.connection.inbox.add(data)  # `_finish` is due: it isn't worth while to have the client wait
+        else:
+            super().data_received(data)
+
     def lost(self) -> None:
         self.writable()  # the thread finds the connection gone; the memory is released when it is done
+        if self._sent:
+            self.connection.close_reported = True
 
     # -- in a request's thread, or in a call of the event loop --------------------------------------------------
 
@@ -180,8 +189,9 @@ class Answering(State):
 
     def _send_at_once(self) -> None:
         """Sends the reply, or as much of it as the socket takes. The event loop would have to be woken for that."""
+        self._sent = True  # before: the client may be faster than this thread
         self._last = self._last[self.connection.send_from_thread(self._last) :]
-        self.owes_reply = bool(self._last)
+        self._sent = not self._last
 
     def _hand_over(self, data: bytes) -> None:
         view = memoryview(data)
@@ -218,13 +228,16 @@ class Answering(State):
             if self._key is not None and copy is not None:
                 replies.loaded(self._key, copy.body, copy.read_set, copy.renew)
         connection.release_memory()
-        if not connection.gone:
+        try:
+            if connection.gone:
+                return
             if then is None:
                 write(connection, self._last)
             else:
                 then()
-        for each in sequencers:
-            each.wake()
+        finally:
+            for each in sequencers:
+                each.wake_at_once()
 
     def _wait_for_events(self, message: bytes, poll: NotYet, generation: int) -> None:
         connection = self.connection

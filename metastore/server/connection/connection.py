@@ -47,7 +47,7 @@ class Channel(Protocol):
 
 
 class State:
-    """What a connection does at present, with the data that it needs for that. Event loop only.
+    """What a connection does at present, with the data that it needs for that. Event loop only, unless a state says so.
 
     A connection gets a new state object each time (`Connection.become`). What a state doesn't handle is ignored,
     but for data: that is kept, and the client has to wait with more.
@@ -105,7 +105,7 @@ _ENDED = _Ended()
 
 
 class Connection(asyncio.Protocol):
-    """Answers one message at a time, in their order. Event loop only, but for `gone`.
+    """Answers one message at a time, in their order. Event loop only, but for `gone` and `send_from_thread`.
 
     What arrives while a message is answered is kept; after one read of it, the client has to wait with more.
     """
@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
         self.state = (first or receiving)(self)
         self.session: Session  # from `connection_made` on
         self.transport: Channel
-        self._plain_transport: asyncio.Transport | None = None  # None: it encrypts
+        self._below: asyncio.Transport  # from `connection_made` on, with the descriptor of its socket
         self._descriptor = -1
         self._alive = threading.Lock()  # held while `gone` changes, and by who needs it to stay as it is
         self.identity: Identity | None = None
@@ -186,11 +186,10 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         below = cast(asyncio.Transport, transport)
         below.set_write_buffer_limits(high=0)  # so `pause_writing` means: not all is sent
-        self.transport = below
+        self.transport = self._below = below
         own_socket = transport.get_extra_info("socket")
+        self._descriptor = own_socket.fileno()
         _keep_alive(own_socket)
-        if transport.get_extra_info("sslcontext") is None:
-            self._plain_transport, self._descriptor = below, own_socket.fileno()
         self.session = self._new_session(Caller(None, peer=address(transport.get_extra_info("peername"))))
         self.state.enter()
 
@@ -258,7 +257,7 @@ class Connection(asyncio.Protocol):
         Only for the end of a reply, when all before it is sent. It sends nothing where a layer lies between, nor after
         an error: the event loop meets that again when it sends the rest.
         """
-        if self.transport is not self._plain_transport or self.unsent:
+        if self.transport is not self._below or self.unsent:
             return 0
         with self._alive:  # the socket isn't closed meanwhile, nor its descriptor another connection's
             if self.gone:
