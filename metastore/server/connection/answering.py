@@ -119,7 +119,7 @@ class Answering(State):
     def lost(self) -> None:
         self.writable()  # the thread finds the connection gone; the memory is released when it is done
         if self._sent:
-            self.connection.close_reported = True
+            self.connection.close_reported = True  # the client has what it is owed
 
     # -- in a request's thread, or in a call of the event loop --------------------------------------------------
 
