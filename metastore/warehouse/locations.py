@@ -5,16 +5,14 @@ included. Nothing here touches a file system.
 """
 
 import re
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from metastore.warehouse.errors import WarehouseError
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(NamedTuple):
     """A directory's place: scheme and authority ("" where there is none) and a normalised, absolute path."""
 
     scheme: str

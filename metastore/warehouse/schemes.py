@@ -7,7 +7,7 @@ make a server do.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import fsspec
@@ -63,7 +63,7 @@ _LOCAL = LocalDirectories()
 
 def canonical(location: Location) -> Location:
     """The same place under its driver's own scheme: `s3a:` and `s3:` lead to the same bucket."""
-    return replace(location, scheme=SCHEMES[location.scheme].driver)
+    return location._replace(scheme=SCHEMES[location.scheme].driver)
 
 
 def check(location: Location) -> None:

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -143,7 +143,7 @@ class Warehouse:
             place = canonical(self._qualified(location))
             if place.scheme == "file":
                 with self._opened(place, f"look at {place}"):
-                    place = replace(place, path=true_path(place.path, known, follow_last=follow_last))
+                    place = place._replace(path=true_path(place.path, known, follow_last=follow_last))
             found[location] = str(place)
         return found
 
@@ -160,7 +160,7 @@ class Warehouse:
             return [location]
         place = self._qualified(location)
         driver = SCHEMES[place.scheme].driver
-        return [str(replace(place, scheme=scheme)) for scheme, each in SCHEMES.items() if each.driver == driver]
+        return [str(place._replace(scheme=scheme)) for scheme, each in SCHEMES.items() if each.driver == driver]
 
     def is_unused(self, location: str) -> bool:
         """Whether an empty directory is there that nothing is mounted on."""
@@ -201,7 +201,7 @@ class Warehouse:
         something can't be listed; a warning is logged then.
         """
         place = self._qualified(location)
-        directories, path = self._open(place, f"count the files of {place}")
+        directories, path = self._open(place, f"count the files of {location}")
         files = size = 0
         try:
             for bytes_of_file in directories.visible_sizes(path):
@@ -527,7 +527,7 @@ class Warehouse:
     def _completed(self, location: str) -> Location:
         place = Location.parse(location)
         if place.scheme == "hdfs":
-            place = replace(place, authority=place.authority.lower())  # a host's name, which has no case
+            place = place._replace(authority=place.authority.lower())  # a host's name, which has no case
         root = self._root
         if place.authority or place.scheme not in ("", root.scheme) or (place.scheme and not root.authority):
             return place  # it lacks nothing

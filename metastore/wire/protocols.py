@@ -13,6 +13,7 @@ Inside the server, the arguments of a request and the body of a reply are struct
 import contextlib
 import re
 from collections.abc import Generator, Iterable
+from functools import partial
 from typing import NamedTuple
 
 from metastore.wire import binary, compact, foreign
@@ -161,7 +162,7 @@ class Inbox:
             try:
                 end = self._framed(self._scanner) if self.protocol.framed else self._scanner.scan(buffer)
                 if end is not None and end > SMALL_BYTES:
-                    self.memory = memory(end, self._scanner.values)
+                    self.memory = memory(end, self._scanner.walked.values)
                     check_memory(self.memory, self._limits)
             except Exceeded as exceeded:
                 self._exceeded = exceeded
@@ -169,8 +170,8 @@ class Inbox:
             self._refuse(self._exceeded, self.protocol, self._scanner)
         if end is None:
             return None
-        noted, self._scanner = self._scanner.noted, None
-        made = WalkedMessage if len(noted) > 1 else bytes
+        noted, self._scanner = self._scanner.walked.noted, None
+        made = partial(WalkedMessage, noted=noted) if len(noted) > 1 else bytes
         if end == len(buffer):
             message = made(buffer)
             self._buffer = bytearray()
@@ -178,8 +179,6 @@ class Inbox:
             with memoryview(buffer) as view:
                 message = made(view[:end])
             del buffer[:end]
-        if isinstance(message, WalkedMessage):
-            message.noted = noted
         return message
 
     def refuse_unfinished(self, reason: str, detail: str) -> Refused:

@@ -45,7 +45,12 @@ class Walked(NamedTuple):
 class WalkedMessage(bytes):
     """A message that was walked over, with what `Walked` has noted. A part of it is bytes and no more."""
 
-    noted: Sequence[int] = ()
+    noted: Sequence[int]
+
+    def __new__(cls, data: bytes | bytearray | memoryview, noted: Sequence[int]) -> "WalkedMessage":
+        message = super().__new__(cls, data)
+        message.noted = noted
+        return message
 
 
 StructWalk = Generator[None, None, Walked]
@@ -95,10 +100,8 @@ class Scanner:
         self._limits = limits
         self._start = start
         self._walk: StructWalk | None = None
-        self.values = 0
-        """Of the message that was found."""
-        self.noted: Sequence[int] = ()
-        """Of the message that was found: see `Walked`."""
+        self.walked = Walked(0, 0)
+        """The message that was found."""
 
     def scan(self, data: bytes | bytearray) -> int | None:
         """Where the message ends, once it is complete; None while it is not.
@@ -110,11 +113,10 @@ class Scanner:
         try:
             next(self._walk)
         except StopIteration as done:
-            walked: Walked = done.value
-            end, self.values, self.noted = walked
-            if end > self._limits.message_bytes:
+            self.walked = done.value
+            if self.walked.end > self._limits.message_bytes:
                 raise too_large(self._limits.message_bytes) from None
-            return end
+            return self.walked.end
         return None
 
     @classmethod
@@ -140,6 +142,20 @@ def arrival(data: bytes | bytearray, end: int, limits: Limits) -> Walk:
     while len(data) < end:
         yield
     return len(data)
+
+
+def _follows(value: bytes, data: bytes | bytearray, start: int, limits: Limits) -> Generator[None, None, bool]:
+    """Whether a whole value is what begins at `start`. Waits for more while that is only the value's beginning.
+
+    There is more to come then: no other value begins so and ends before.
+    """
+    compared, size = start, len(data)
+    while size < start + len(value):
+        if data[compared:size] != value[compared - start : size - start]:
+            return False
+        compared = size
+        size = yield from arrival(data, size + 1, limits)
+    return data.startswith(value, start)
 
 
 def check_string(length: int, limits: Limits) -> None:
@@ -228,8 +244,9 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
 
     Partitions of one table repeat the table's columns. A list of structs whose bytes equal those of the list
     that ended last at the same depth is stepped over in one comparison. So are long lists that other messages had:
-    a table is altered again and again. Behind their columns descriptors have a location, and are the same again from
-    there to their end. So are many partitions from the end of their descriptor to their own.
+    a table is altered again and again. While no more than the beginning of such a list has arrived, the rest is
+    waited for. Behind their columns descriptors have a location, and are the same again from there to their end. So
+    are many partitions from the end of their descriptor to their own.
     """
     size = len(data)
     values, most = 0, limits.memory // VALUE_BYTES
@@ -328,20 +345,21 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
                 and count >= _LONG_LIST
             ):
                 noted.append(struct_at)
-            if ttype == TType.LIST and len(stack) == repeated_depth and data.startswith(repeated, start):
+            depth = len(stack)
+            if ttype == TType.LIST and depth == repeated_depth and (yield from _follows(repeated, data, start, limits)):
                 at = start + len(repeated)
                 values += repeated_values
                 if left == _IN_STRUCT:
-                    may_end_as_before, string_due = True, len(stack)
+                    may_end_as_before, string_due = True, depth
             elif (
                 count >= _LONG_LIST
                 and first == TType.STRUCT
                 and ttype == TType.LIST
-                and (known := _known.get((limits, len(stack), bytes(data[start : start + _BEGIN_BYTES]))))
-                and data.startswith(known[0], start)
+                and (known := _known.get((limits, depth, bytes(data[start : start + _BEGIN_BYTES]))))
+                and (yield from _follows(known[0], data, start, limits))
             ):
                 repeated, repeated_values = known
-                repeated_depth = len(stack)
+                repeated_depth = depth
                 at = start + len(repeated)
                 values += repeated_values
             elif first in FIXED and second in FIXED:

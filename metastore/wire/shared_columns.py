@@ -49,6 +49,14 @@ class _Common(NamedTuple):
     rest: bytes | None
 
 
+class _Stripped(NamedTuple):
+    """A message without some fields of its descriptors."""
+
+    encoded: bytes
+    without: tuple[str, ...]
+    descriptors: int
+
+
 _lock = threading.Lock()
 _known: dict[bytes, _Common] = {}
 """What the descriptors of earlier messages had in common, by its first bytes: to step over columns takes long."""
@@ -87,13 +95,12 @@ def _shared(cls: type[S], between: list[bytes], common: _Common, whole: tuple[by
     if count < 2:
         return None
     if common.rest is not None and (shared := _shared_descriptor(between, common.columns, common.rest)) is not None:
-        names, rest = _ALL_BUT_LOCATION, b"".join(_without_rest(between, len(common.rest)))
+        stripped = _Stripped(b"".join(_without_rest(between, len(common.rest))), _ALL_BUT_LOCATION, count)
     elif (shared := _shared_columns(common.columns)) is not None:
-        names, rest = ("cols",), b"".join(between)
+        stripped = _Stripped(b"".join(between), ("cols",), count)
     else:
         return None
-    encoded, start = (rest, 0) if whole is None else whole
-    return _decoded(cls, encoded, start, shared, names, count, rest)
+    return _decoded(cls, *(whole or (stripped.encoded, 0)), stripped, shared)
 
 
 def _places(data: bytes, columns: bytes, offset: int) -> list[int]:
@@ -114,25 +121,17 @@ def _cut(data: bytes, columns: bytes, offset: int, places: Sequence[int]) -> lis
     return [data[begin:end] for begin, end in zip(begins, [*places, len(data)], strict=True)]
 
 
-def _decoded(
-    cls: type[S],
-    encoded: bytes,
-    start: int,
-    shared: StorageDescriptor,
-    names: tuple[str, ...],
-    count: int,
-    rest: bytes,
-) -> S | None:
-    """The message, if each of its `count` descriptors has these fields of `shared`, and without them it is `rest`.
+def _decoded(cls: type[S], encoded: bytes, start: int, stripped: _Stripped, shared: StorageDescriptor) -> S | None:
+    """The message, if it is `stripped` without the fields that its descriptors have of `shared`.
 
-    `encoded`: where the message begins, at `start`; with these fields or without.
+    `encoded`: what has the message at `start`, with these fields or without.
     """
-    lean = _lean(cls, names)  # type: ignore[arg-type]  # mypy: unhashable instances
+    lean = _lean(cls, stripped.without)  # type: ignore[arg-type]  # mypy: unhashable instances
     value = decode_by(cls, lean, encoded, start)
     descriptors = _descriptors(value)
-    if len(descriptors) != count or rest != fastbinary.encode_binary(value, [cls, lean]):
+    if len(descriptors) != stripped.descriptors or stripped.encoded != fastbinary.encode_binary(value, [cls, lean]):
         return None
-    parts = [(name, part) for name in names if (part := getattr(shared, name)) is not None]
+    parts = [(name, part) for name in stripped.without if (part := getattr(shared, name)) is not None]
     for each in descriptors:
         for name, part in parts:
             setattr(each, name, part)

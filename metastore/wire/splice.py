@@ -142,7 +142,7 @@ class PartitionEncoder:
         self._descriptors = descriptors
         self._tails: dict[int, bytes] = {}
         self._tail_bytes = 0
-        self._decoded: dict[int, StorageDescriptor] = {}
+        self._decoded: dict[int, Callable[[str | None], StorageDescriptor]] = {}  # by their location
 
     def _tail(self, number: int) -> bytes:
         self._learn({number})
@@ -186,11 +186,11 @@ class PartitionEncoder:
         _, path, location, number = stored
         value.dbName, value.tableName, value.catName = self._names
         if number != NO_DESCRIPTOR:
-            shared = self._decoded.get(number)
-            if shared is None:
-                shared = self._decoded[number] = descriptor(self._tail(number)[:-2], None)
-            value.sd = shared.replace(location=self._where(path, location))
-            if hasattr(shared, "unknown") and not hasattr(value, "unknown"):
+            decoded = self._decoded.get(number)
+            if decoded is None:
+                decoded = self._decoded[number] = descriptor(self._tail(number)[:-2], None).varying("location")
+            value.sd = decoded(self._where(path, location))
+            if hasattr(value.sd, "unknown") and not hasattr(value, "unknown"):
                 value.unknown = b""  # contains such a struct, see Struct
 
     def ids_of(self, stored: Iterable[StoredPartition]) -> dict[bytes, int]:

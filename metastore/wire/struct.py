@@ -64,15 +64,29 @@ class Struct:
     def replace(self, **changes: Any) -> Self:
         """A shallow copy with some attributes changed; unknown fields are kept."""
         cls = type(self)
-        places = _places(cls)  # type: ignore[arg-type]  # mypy: unhashable instances
-        values = [*_values_of(cls)(self)]  # type: ignore[arg-type]
+        copy = cls(*_values_of(cls)(self))  # type: ignore[arg-type]  # mypy: unhashable instances
         for name, value in changes.items():
-            if name not in places:
+            if name not in _places(cls):  # type: ignore[arg-type]
                 raise TypeError(f"{cls.__name__} has no field {name}")
-            values[places[name]] = value
-        copy = cls(*values)
+            setattr(copy, name, value)
         if hasattr(self, "unknown"):
             copy.unknown = self.unknown  # type: ignore[misc]
+        return copy
+
+    def varying(self, name: str) -> Callable[[Any], Self]:
+        """What makes many copies as `replace` does, as the struct is now, each with another value of one field."""
+        cls = type(self)
+        values = _values_of(cls)(self)  # type: ignore[arg-type]
+        place = _places(cls)[name]  # type: ignore[arg-type]
+        before, after = values[:place], values[place + 1 :]
+        unknown = getattr(self, "unknown", None)
+
+        def copy(value: Any) -> Any:  # mypy takes no Self here
+            made = cls(*before, value, *after)  # type: ignore[call-arg]
+            if unknown is not None:
+                made.unknown = unknown  # type: ignore[misc]
+            return made
+
         return copy
 
 

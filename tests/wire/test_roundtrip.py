@@ -151,6 +151,21 @@ def test_generated_types_are_those_of_the_idl() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_copies_that_vary_are_those_with_another_value() -> None:
+    tree = [Field(1, TType.STRING, b"t"), Field(900, TType.I32, 5)]
+    for table in (Table(tableName="t", owner="o"), binary.decode_preserving(Table, encoded_tree(tree))):
+        copies = table.varying("owner")
+        for owner in ("p", None):
+            assert copies(owner) == table.replace(owner=owner)
+            assert binary.encode(copies(owner)) == binary.encode(table.replace(owner=owner))
+
+
+def test_only_fields_can_be_replaced() -> None:
+    for name in ("colour", "unknown", "thrift_spec"):
+        with pytest.raises(TypeError, match=f"Table has no field {name}"):
+            Table().replace(**{name: 1})
+
+
 def test_a_copy_has_all_fields() -> None:
     for cls in ALL_STRUCTS:
         names = cls.field_names()

@@ -16,7 +16,7 @@ from metastore.wire.hive import FieldSchema, Partition, SerDeInfo, StorageDescri
 from metastore.wire.scanner import VALUE_BYTES, BinaryScanner, Limits, Rejected
 from metastore.wire.services import METHODS
 from metastore.wire.struct import Struct
-from tests.wire.wire_values import Tree, any_struct, encoded_tree, filled, trees
+from tests.wire.wire_values import Field, Tree, any_struct, encoded_tree, filled, trees
 
 HEADER = binary.message_header("get_table", binary.CALL, 7)
 OLD_HEADER = binary.message_header("get_table", binary.CALL, 7, strict=False)
@@ -296,6 +296,22 @@ def test_repetitions_change_nothing(body: bytes, piece: int, long_list: int) -> 
             assert _outcome(message, cuts, limits) == _outcome_without_memory(body, limits)
 
 
+@pytest.mark.parametrize("known", [False, True], ids=["of this message", "of another message"])
+def test_a_list_that_came_before_is_compared_as_it_arrives(known: bool) -> None:
+    """It isn't walked over because its end hasn't arrived yet."""
+    columns = _list_of(TType.STRUCT, *[encoded_tree([Field(1, TType.STRING, b"%03d" % each)]) for each in range(100)])
+    one = b"\x0f\x00\x01" + columns + b"\x00"
+    message = HEADER + b"\x0f\x00\x01" + _list_of(TType.STRUCT, one, one, one) + b"\x00"
+    if known:
+        assert scan(message) == len(message)
+    for cut in range(message.rindex(columns) + 64, len(message), 7):
+        with mock.patch.object(scanner, "check_depth", wraps=scanner.check_depth) as entered:
+            if not known:
+                scanner._known.clear()
+            assert fed(message, [cut]) == len(message)
+        assert entered.call_count < 20 + (not known) * 100
+
+
 @settings(max_examples=300, deadline=None)
 @given(repetitions(), st.integers(0, 30), st.sampled_from([1, 8]))
 @example(b"".join(IN_A_LIST_OF_LISTS), 0, 1)
@@ -308,7 +324,7 @@ def test_noted_lists_are_first_fields(body: bytes, piece: int, long_list: int) -
             for at in range(0, len(message), piece or len(message)):
                 buffer += message[at : at + (piece or len(message))]
                 walker.scan(buffer)
-            assert set(walker.noted) <= set(_structs_with_lists(message, len(HEADER)))
+            assert set(walker.walked.noted) <= set(_structs_with_lists(message, len(HEADER)))
 
 
 def test_what_is_noted_takes_less_than_the_message() -> None:
@@ -318,8 +334,8 @@ def test_what_is_noted_takes_less_than_the_message() -> None:
         body = b"\x0f\x00\x02" + _list_of(TType.STRUCT, *500 * [one]) + b"\x00"
         walker = BinaryScanner(LIMITS)
         assert walker.scan(HEADER + body) == len(HEADER + body)
-        assert len(walker.noted) == noted + 1  # that around them
-        assert 8 * len(walker.noted) <= len(body) / 2
+        assert len(walker.walked.noted) == noted + 1  # that around them
+        assert 8 * len(walker.walked.noted) <= len(body) / 2
 
 
 def _structs_with_lists(data: bytes, at: int) -> list[int]:

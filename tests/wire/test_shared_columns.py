@@ -56,9 +56,7 @@ def _walked(encoded: bytes, start: int) -> WalkedMessage:
     scanner = BinaryScanner(Limits())
     scanner._walk = BinaryScanner.struct(encoded, start, Limits())
     assert scanner.scan(encoded) == len(encoded)
-    message = WalkedMessage(encoded)
-    message.noted = scanner.noted
-    return message
+    return WalkedMessage(encoded, scanner.walked.noted)
 
 
 def _rest_of_descriptor(encoded: bytes) -> bytes:

@@ -23,7 +23,7 @@ ROW_COUNT, RAW_SIZE = "numRows", "rawDataSize"
 
 def complete(parameters: Mapping[str, str]) -> bool:
     """Whether the parameters have numFiles and totalSize."""
-    return all(key in parameters for key in FAST)
+    return NUM_FILES in parameters and TOTAL_SIZE in parameters
 
 
 class ToRefresh(NamedTuple):

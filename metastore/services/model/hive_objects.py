@@ -1,6 +1,6 @@
 """Normalises Hive's objects to the form in which Hive returns them, and converts them to and from stored rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from metastore.store.catalog.databases import DatabaseRow
@@ -72,7 +72,7 @@ class SharedDescriptors:
     def __init__(self) -> None:
         self._by_body: dict[bytes, StorageDescriptor] = {}
         # Most descriptors share their parts, or at least their columns, so that only the rest must be encoded.
-        self._by_parts: dict[tuple[int, ...], StorageDescriptor] = {}
+        self._by_parts: dict[tuple[int, ...], Callable[[str | None], StorageDescriptor]] = {}  # by their location
         self._by_columns: dict[tuple[int, bytes], StorageDescriptor] = {}
         self._given: list[StorageDescriptor] = []  # keeps their parts alive, so that the ids stay unique
 
@@ -81,9 +81,9 @@ class SharedDescriptors:
         parts = splice.parts_of(sd)
         known = self._by_parts.get(parts)
         if known is None:
-            known = self._by_parts[parts] = self._of_other_parts(sd)
+            known = self._by_parts[parts] = self._of_other_parts(sd).varying("location")
             self._given.append(sd)
-        return known.replace(location=sd.location)
+        return known(sd.location)
 
     def _of_other_parts(self, sd: StorageDescriptor) -> StorageDescriptor:
         key = id(sd.cols), binary.encode(sd, without=("cols", "location"))
@@ -131,14 +131,13 @@ def partition(given: Partition, shared: SharedDescriptors) -> Partition:
 
     Raises MetaException for a column without name or type.
     """
-    return given.replace(
-        createTime=given.createTime or 0,
-        lastAccessTime=given.lastAccessTime or 0,
-        sd=given.sd and shared.descriptor(given.sd),
-        parameters=dict(given.parameters or {}),
-        privileges=None,
-        colStats=None,
-    )
+    value = given.replace()  # and not with these values, which would take twice as long for a thousand partitions
+    value.createTime = given.createTime or 0
+    value.lastAccessTime = given.lastAccessTime or 0
+    value.sd = given.sd and shared.descriptor(given.sd)
+    value.parameters = dict(given.parameters or {})
+    value.privileges = value.colStats = None
+    return value
 
 
 def key_names(value: Table) -> list[str]:

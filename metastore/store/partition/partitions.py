@@ -243,7 +243,7 @@ def rows(tx: Connection, selection: Selection, limit: int | None = None, *, lock
     found: Sequence[Any]
     if limit is None and names is not None and selection == Selection(selection.table_id, names=names):
         statement = _LOCK_NAMED if lock else _NAMED
-        found = statement.all(tx, {"table_id": selection.table_id, "names": list(names)})
+        found = statement.all(tx, {"table_id": selection.table_id, "names": bulk.array(names)})
     else:
         query = _ROW.where(selection.condition()).limit(limit)
         found = tx.execute(query.with_for_update() if lock else query).all()
