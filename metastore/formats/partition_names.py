@@ -24,8 +24,6 @@ def escape(value: str | None) -> str:
     """
     if not value:
         return DEFAULT_PARTITION
-    if _UNSAFE.search(value) is None:
-        return value
     return _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", value)
 
 
