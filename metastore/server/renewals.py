@@ -5,6 +5,7 @@ A reply is renewed if it was read since it was made: writers that nobody reads a
 
 from collections.abc import Iterable, Iterator
 
+from metastore.bounded_dict import BoundedDict
 from metastore.cache.entry import Entry, Renew
 from metastore.cache.stamp import Stamp
 from metastore.store.engine.read_set import Kind
@@ -19,7 +20,7 @@ class Renewals:
     """What is to be renewed, by table. `add` belongs to the event loop; `of_tables` may be called in any thread."""
 
     def __init__(self) -> None:
-        self._of_table: dict[int, tuple[tuple[bytes, Renew], ...]] = {}
+        self._of_table: BoundedDict[int, tuple[tuple[bytes, Renew], ...]] = BoundedDict(_TABLES)
 
     def add(self, key: bytes, entry: Entry, renew: Renew) -> None:
         """A reply was read: it is renewed with the next alteration, if it is about one table and nothing else."""
@@ -31,9 +32,7 @@ class Renewals:
         others = tuple(each for each in self._of_table.pop(table, ()) if each[0] != key)
         if len(others) < _REPLIES_OF_TABLE:
             others = (*others, (key, renew))
-        if len(self._of_table) >= _TABLES:
-            self._of_table.pop(next(iter(self._of_table)), None)
-        self._of_table[table] = others
+        self._of_table.put(table, others)
 
     def of_tables(self, altered: Iterable[LockedTable]) -> Iterator[tuple[bytes, Entry]]:
         """The replies about altered tables, by their keys. Each is renewed once, until it is read."""

@@ -6,13 +6,13 @@ the value is encoded with a mark in their stead, which no sender knows, and has 
 """
 
 import secrets
-import threading
 from functools import cache
 from typing import TypeVar
 
 from thrift.protocol import fastbinary
 from thrift.Thrift import TType
 
+from metastore.bounded_dict import BoundedDict
 from metastore.wire.binary import decode_by, decode_preserving, encode_fields, spec_without
 from metastore.wire.hive import FieldSchema, StorageDescriptor, Table
 from metastore.wire.preserving import has_unknown
@@ -30,8 +30,7 @@ _LONGEST = 16 << 10  # bytes
 _MARK = [FieldSchema(name=secrets.token_hex(16))]
 _MARK_ENCODED = encode_fields(StorageDescriptor(cols=_MARK))
 
-_known: dict[bytes, tuple[bytes, SharedList]] = {}
-_lock = threading.Lock()
+_known: BoundedDict[bytes, tuple[bytes, SharedList]] = BoundedDict(_KNOWN)
 
 
 def decode_table(cls: type[S], path: tuple[str, ...], data: bytes, offset: int = 0) -> S:
@@ -65,10 +64,7 @@ def _learn(descriptor: StorageDescriptor | None, data: bytes, at: int) -> None:
     encoded = encode_fields(StorageDescriptor(cols=descriptor.cols))
     if _BEGINNING <= len(encoded) <= _LONGEST and data.startswith(encoded, at):
         descriptor.cols = columns = SharedList(descriptor.cols)
-        with _lock:
-            if len(_known) >= _KNOWN:
-                del _known[next(iter(_known))]
-            _known[encoded[:_BEGINNING]] = encoded, columns
+        _known.put(encoded[:_BEGINNING], (encoded, columns))
 
 
 @cache

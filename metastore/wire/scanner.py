@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from thrift.Thrift import TType
 
+from metastore.bounded_dict import BoundedDict
+
 FIXED = {
     TType.BOOL: 1, TType.BYTE: 1, TType.DOUBLE: 8, TType.I16: 2, TType.I32: 4, TType.I64: 8, TType.UUID: 16,
 }  # fmt: skip
@@ -227,16 +229,9 @@ def _envelope(data: bytes | bytearray, start: int, limits: Limits) -> Walk:
     return at + 5
 
 
-_known: dict[tuple[Limits, int, bytes], tuple[bytes, int]] = {}
+_known: BoundedDict[tuple[Limits, int, bytes], tuple[bytes, int]] = BoundedDict(_REMEMBERED_LISTS)
 """Long lists of structs in earlier messages, with the values that each holds. The key has the limits that it kept, how
 deep it lay and its first bytes."""
-
-
-def _remember(limits: Limits, depth: int, encoded: bytes, values: int) -> None:
-    key = (limits, depth, encoded[:_BEGIN_BYTES])
-    if key not in _known and len(_known) >= _REMEMBERED_LISTS:
-        _known.pop(next(iter(_known)), None)
-    _known[key] = (encoded, values)
 
 
 def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
@@ -307,7 +302,7 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
                 repeated = bytes(data[begin:at])
                 repeated_values, repeated_depth = values - before, len(stack) - 1
                 if _length_at(repeated, 1)[0] >= _LONG_LIST:
-                    _remember(limits, repeated_depth, repeated, repeated_values)
+                    _known.put((limits, repeated_depth, repeated[:_BEGIN_BYTES]), (repeated, repeated_values))
             left, even, odd, begin, before = stack.pop()
             continue
 

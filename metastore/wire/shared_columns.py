@@ -9,7 +9,6 @@ accelerator the walk over them. Without its notes the message is decoded as the 
 anywhere else might be anything.
 """
 
-import threading
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from thrift.protocol import fastbinary
 from thrift.Thrift import TType
 
+from metastore.bounded_dict import BoundedDict
 from metastore.wire import splice
 from metastore.wire.binary import STOP, decode, decode_by, decode_preserving, encode_fields, spec_without
 from metastore.wire.hive import AddPartitionsRequest, AlterPartitionsRequest, Partition, StorageDescriptor
@@ -57,8 +57,7 @@ class _Stripped(NamedTuple):
     descriptors: int
 
 
-_lock = threading.Lock()
-_known: dict[bytes, _Common] = {}
+_known: BoundedDict[bytes, _Common] = BoundedDict(_KNOWN)
 """What the descriptors of earlier messages had in common, by its first bytes: to step over columns takes long."""
 
 
@@ -295,10 +294,7 @@ def _learned(decoder: Decoder, start: int) -> _Common:
     decoder.skip(TType.LIST)
     common = _Common(decoder.data[start : decoder.at], _rest(decoder))
     if len(common.columns) + len(common.rest or b"") <= _LONGEST:
-        with _lock:
-            if len(_known) >= _KNOWN:
-                del _known[next(iter(_known))]
-            _known[common.columns[:_BEGINNING]] = common
+        _known.put(common.columns[:_BEGINNING], common)
     return common
 
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, cast
 
+from metastore.bounded_dict import BoundedDict
 from metastore.cache.changes import Changes
 from metastore.cache.entry import Object
 from metastore.cache.stamp import Stamp
@@ -56,7 +57,7 @@ class KeptFacts:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._changes = Changes()
-        self._facts: dict[Hashable, Fact] = {}
+        self._facts: BoundedDict[Hashable, Fact] = BoundedDict(MAX_FACTS)
         self._lock = threading.Lock()
         self._polling = threading.Lock()
         self._begun = self._done = 0  # polls of this object's, counted
@@ -94,10 +95,7 @@ class KeptFacts:
         with recording() as read_set, self._database.read() as tx:
             value = read(tx)
         with self._lock:
-            self._facts.pop(key, None)
-            while len(self._facts) >= MAX_FACTS:
-                del self._facts[next(iter(self._facts))]  # the one that was read first
-            self._facts[key] = Fact(value, read_set)
+            self._facts.put(key, Fact(value, read_set))
         return value
 
     def peek(self, key: Hashable, holds: Callable[[Proof], bool]) -> tuple[Any, Proof]:

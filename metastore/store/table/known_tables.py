@@ -7,6 +7,7 @@ alterations between which it didn't change.
 
 import threading
 
+from metastore.bounded_dict import BoundedDict
 from metastore.store.engine.names import TableName
 from metastore.store.table.tables import LockedTable
 
@@ -20,7 +21,7 @@ class KnownTables:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._tables: dict[TableName, tuple[LockedTable, int]] = {}
+        self._tables: BoundedDict[TableName, tuple[LockedTable, int]] = BoundedDict(_TABLES)
 
     def take(self, name: TableName) -> LockedTable | None:
         """The table as it was left, if it was altered here several times in a row. It is forgotten until `learn`."""
@@ -51,6 +52,4 @@ class KnownTables:
                 alterations = _IN_A_ROW
             elif last is None or (last.row.id, last.row.version) != (row.id, before.row.version):
                 alterations = 0
-            if len(self._tables) >= _TABLES:
-                del self._tables[next(iter(self._tables))]
-            self._tables[row.name] = after, alterations + 1
+            self._tables.put(row.name, (after, alterations + 1))
