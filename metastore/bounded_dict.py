@@ -18,12 +18,12 @@ class BoundedDict(OrderedDict[K, V]):
     def __init__(self, most: int) -> None:
         """`most`: entries, one at least."""
         super().__init__()
-        self.most = most
+        self._most = most
 
     def put(self, key: K, value: V) -> None:
         """Adds an entry, or replaces that of the same key. What was put first is forgotten if there are too many."""
         self.pop(key, None)  # replaced, it would keep its place
         self[key] = value
-        if len(self) > self.most:
+        if len(self) > self._most:
             with suppress(KeyError):  # others took all meanwhile
                 self.popitem(last=False)

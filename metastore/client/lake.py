@@ -19,14 +19,14 @@ The server's exceptions are those of `metastore.wire.hive` and `metastore.wire.l
 import operator
 import threading
 import uuid
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from thrift.Thrift import TException
 
+from metastore.bounded_dict import BoundedDict
 from metastore.client.batches import reference
 from metastore.client.closing import Closing
 from metastore.client.heartbeats import Heartbeats
@@ -73,7 +73,6 @@ _ORPHANS_AT_ONCE = 10_000  # as the server takes them
 KEPT = 1_000
 """The number of instants' details, and of schemas, that a `LakeTable` caches."""
 
-Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
@@ -136,8 +135,8 @@ class LakeTable:
     def __init__(self, client: LakeClient, table: TableReference) -> None:
         self._client = client
         self.reference = table
-        self._details: _Remembered[tuple[str, str], Details] = _Remembered(KEPT)
-        self._schemas: _Remembered[int, Schema] = _Remembered(KEPT)
+        self._details: BoundedDict[tuple[str, str], Details] = BoundedDict(KEPT)
+        self._schemas: BoundedDict[int, Schema] = BoundedDict(KEPT)
 
     @property
     def client(self) -> LakeClient:
@@ -384,7 +383,7 @@ class LakeTable:
             partitions=found.partitions or [],
         )
         if details.instant.position is not None:
-            self._details.keep((timestamp, action), details)
+            self._details.put((timestamp, action), details)
         return details
 
     def schema(self, version: int | None = None) -> Schema:
@@ -399,7 +398,7 @@ class LakeTable:
             table = self.describe()
             if self.position().table_version == before:
                 schema = _schema(table, before)
-                self._schemas.keep(before, schema)
+                self._schemas.put(before, schema)
                 return schema
 
     def describe(self) -> Table:
@@ -722,22 +721,6 @@ class Snapshot:
     def _page(self, request: wire.SnapshotRequest) -> wire.SnapshotResponse:
         response: wire.SnapshotResponse = self._client.call(lambda client: client.lake_get_snapshot(request))
         return response
-
-
-class _Remembered(Generic[Key, Value]):
-    """A cache of the most recently read values."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._values: OrderedDict[Key, Value] = OrderedDict()
-
-    def get(self, key: Key) -> Value | None:
-        return self._values.get(key)
-
-    def keep(self, key: Key, value: Value) -> None:
-        self._values[key] = value
-        while len(self._values) > self._most:
-            self._values.popitem(last=False)
 
 
 _INSTANTS = "/.instants/"
