@@ -94,8 +94,8 @@ def fill(client: ThriftClient, db: str) -> None:
 
 
 def _index(db: str, name: str, index: str) -> Index:
-    """An index on a table; the data of `i` are in `data`, those of others in `k`."""
-    data = "data" if index == "i" else "k"
+    """An index on a table; the data of `i` are in `data`, those of others in `new`."""
+    data = "data" if index == "i" else "new"
     return Index(index, "handler", db, name, indexTableName=data, sd=storage("id:bigint"), deferredRebuild=True)
 
 
@@ -316,7 +316,7 @@ WRITERS = [
         lambda client, db, name: client.exchange_partitions(SPEC, db, "t", db, "u" + name.removeprefix("t")),
         how="target",
     ),
-    Writer("add_index", lambda client, db, name: client.add_index(_index(db, name, "new"), None)),
+    Writer("add_index", lambda client, db, name: client.add_index(_index(db, name, "new"), table(db, "new"))),
     Writer("alter_index", lambda client, db, name: client.alter_index(db, name, "i", _index(db, "t", "i"))),
     _call("drop_index_by_name", "i", True),
     Writer(

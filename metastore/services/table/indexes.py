@@ -4,7 +4,7 @@ from metastore.clock import now_seconds
 from metastore.services.model import hive_objects
 from metastore.services.model import names as given
 from metastore.services.table.service import DDL_TIME, TableService
-from metastore.store import Conflict, Database
+from metastore.store import Database
 from metastore.store.catalog.databases import RowLock
 from metastore.store.engine.database import Transaction
 from metastore.store.engine.names import TableName
@@ -31,10 +31,11 @@ class IndexService:
         self._tables = tables
 
     def add(self, index: Index, index_table: Table | None) -> Index:
-        """Adds an index. Also adds the table for its data if `index_table` is given; otherwise that table must exist.
+        """Adds an index and the table for its data, which is in the database of the indexed table.
 
-        Returns the index as it was given, with its creation time. Raises AlreadyExistsException, and
-        InvalidObjectException if the indexed table doesn't exist, or if the table to add does.
+        Hive also takes a table that exists. This server doesn't, because dropping the index drops the table. Returns
+        the index as it was given, with its creation time. Raises AlreadyExistsException, and InvalidObjectException if
+        the indexed table doesn't exist, if the table to add does, or if it is missing or another than the index names.
         """
         name = given.normalized(index.indexName or "")
         if not name:
@@ -47,7 +48,15 @@ class IndexService:
                 raise AlreadyExistsException(f"Index already exists:{index}")
             if table is None:
                 raise InvalidObjectException("Unable to add index because database or the orginal table do not exist")
-            if index_table is not None and tables.find(tx, data) is not None:
+            if index_table is None:
+                raise InvalidObjectException(
+                    "Unable to add index without a table for its data: the table is made with the index, so send it"
+                )
+            if data != given.table_name(index_table.dbName, index_table.tableName, index_table.catName):
+                raise InvalidObjectException(
+                    f"Unable to add index because the table sent for its data is not {data.database}.{data.table}"
+                )
+            if tables.find(tx, data) is not None:
                 raise InvalidObjectException("Unable to add index because index table already exists")
         if index.sd is None:
             raise InvalidObjectException("Storage descriptor is not defined for index.")
@@ -60,17 +69,7 @@ class IndexService:
                 raise InvalidObjectException("Original table does not exist for the given index.")
             table_indexes.add(tx, base.id, name, index_table_id, body)
 
-        if index_table is not None:
-            self._tables.create(index_table, {}, link)
-            return added
-        try:
-            with self._database.write() as tx:
-                row = tables.find(tx, data, RowLock.SHARED)
-                if row is None:
-                    raise InvalidObjectException("Underlying index table does not exist for the given index.")
-                link(tx, row.id)
-        except Conflict:
-            raise AlreadyExistsException(f"Index already exists:{index}") from None
+        self._tables.create(index_table, {}, link)
         return added
 
     def get(self, database: str | None, table: str | None, name: str | None) -> Index:
@@ -102,11 +101,12 @@ class IndexService:
             table_indexes.change(tx, row.id, _body(_index(base, row).replace(parameters=parameters)))
 
     def drop(self, database: str | None, table: str | None, name: str | None, *, delete_data: bool) -> None:
-        """Removes an index with the table of its data. Raises NoSuchObjectException."""
-        given.table_name(database, table)  # no decorated one: those are for reading
-        with self._database.read() as tx:
-            _, row = _existing(tx, database, table, name)
-        self._tables.drop(row.index_database, row.index_table, delete_data=delete_data, of_index=True)
+        """Removes an index, with the table that was made for its data. Raises NoSuchObjectException."""
+
+        def find(tx: Transaction) -> IndexRow:
+            return _existing(tx, database, table, name, RowLock.EXCLUSIVE)[1]
+
+        self._tables.drop_index(find, delete_data=delete_data)
 
 
 def _existing(
@@ -123,11 +123,16 @@ def _existing(
 
 
 def _data_table(index: Index) -> TableName:
-    """The table of an index's data; its name may bring a database along: `other.t`."""
+    """The table of an index's data, whose name may bring the database along. Raises InvalidObjectException."""
     home, dot, name = (index.indexTableName or "").rpartition(".")
     if not name:
         raise InvalidObjectException("the index names no table for its data")
-    return given.table_name(home if dot else index.dbName, name)
+    own = given.table_name(index.dbName, name)
+    if dot and given.table_name(home, name) != own:
+        raise InvalidObjectException(
+            f"Unable to add index because its table {home}.{name} is in another database than the indexed one"
+        )
+    return own
 
 
 def _body(index: Index) -> bytes:

@@ -36,6 +36,7 @@ from metastore.store.partition import partitions
 from metastore.store.statistics import statistics
 from metastore.store.table import altered_tables, constraints, descriptors, table_indexes, tables
 from metastore.store.table.known_tables import KnownTables
+from metastore.store.table.table_indexes import IndexRow
 from metastore.store.table.tables import LockedTable, TableRow
 from metastore.store.transactions import written_tables
 from metastore.warehouse import Warehouse
@@ -558,26 +559,40 @@ class TableService:
         *,
         delete_data: bool,
         catalog: str | None = None,
-        of_index: bool = False,
     ) -> None:
         """Removes a table with its partitions and indexes; a managed one's directories too, after the commit.
 
-        `of_index`: the table holds the data of an index that is dropped. Without it, such a table is refused. Raises
-        NoSuchObjectException, and MetaException for a table that an index or a materialized view needs.
+        Raises NoSuchObjectException, and MetaException for a table that an index or a materialized view needs.
         """
         with self._database.write() as tx:
             row = self.row(tx, database, table, catalog, RowLock.EXCLUSIVE)
-            if not of_index and table_indexes.holds_index(tx, row.id):
+            if table_indexes.holds_index(tx, row.id):
                 raise MetaException(f"The table {table} is an index table. Please do drop index instead.")
             view_sources.check_unused(tx, row.name.catalog, [row.name])
-            large = [row.location or ""] if partitions.has_more(tx, row.id, _MANY_PARTITIONS) else []
-            doomed = []
-            for index in table_indexes.of_table(tx, row.id):
-                data = self.row(tx, index.index_database, index.index_table, lock=RowLock.EXCLUSIVE)
-                doomed += self._remove(tx, data, delete_data=True)
-            doomed += self._remove(tx, row, delete_data=delete_data)
-            deletions = self._mover.record_deletions(tx, self._deletable.among(tx, doomed), large)
+            indexes = table_indexes.of_table(tx, row.id)
+            gone = [(each, True) for each in self._made_for(tx, indexes)]
+            deletions = self._remove_all(tx, [*gone, (row, delete_data)])
         self._mover.carry_out(deletions)
+
+    def drop_index(self, find: Callable[[Transaction], IndexRow], *, delete_data: bool) -> None:
+        """Removes an index, with the table that was made for its data. `find`: reads it, and locks its table."""
+        with self._database.write() as tx:
+            index = find(tx)
+            table_indexes.remove(tx, index.id)
+            deletions = self._remove_all(tx, [(each, delete_data) for each in self._made_for(tx, [index])])
+        self._mover.carry_out(deletions)
+
+    @staticmethod
+    def _made_for(tx: Transaction, indexes: Sequence[IndexRow]) -> list[TableRow]:
+        """The tables that were made for the data of some indexes, by id: their names may be others by now."""
+        found = (tables.find_by_id(tx, each.index_table_id, RowLock.EXCLUSIVE) for each in indexes if each.made)
+        return [each for each in found if each is not None]
+
+    def _remove_all(self, tx: Transaction, gone: Sequence[tuple[TableRow, bool]]) -> list[Move]:
+        """Removes tables, each with whether its data are deleted. Returns the deletions, which are recorded."""
+        large = [row.location or "" for row, _ in gone if partitions.has_more(tx, row.id, _MANY_PARTITIONS)]
+        doomed = [place for row, delete_data in gone for place in self._remove(tx, row, delete_data=delete_data)]
+        return self._mover.record_deletions(tx, self._deletable.among(tx, doomed), large)
 
     def _remove(self, tx: Transaction, row: TableRow, *, delete_data: bool) -> list[str]:
         """Removes one table; the directories that are to be deleted are returned."""

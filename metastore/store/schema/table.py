@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -11,6 +12,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
@@ -73,6 +75,13 @@ table_indexes = Table(
     Column("name", NAME, nullable=False),
     Column("index_table_id", ForeignKey("tables.id", ondelete="CASCADE"), nullable=False),
     Column("body", LargeBinary, nullable=False, comment="encoded Index without names"),
+    Column(
+        "made",
+        Boolean,
+        nullable=False,
+        server_default=false(),
+        comment="whether the table of the data was made with the index",
+    ),
     UniqueConstraint("table_id", "name"),
     Index(None, "index_table_id"),
     comment="indexes of Hive 2.3, whose data are tables of their own",

@@ -5,25 +5,23 @@ from typing import NamedTuple
 from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
 
 from metastore.postgres.prepared import Prepared
-from metastore.store.schema.catalog import databases
 from metastore.store.schema.table import table_indexes, tables
 
 
 class IndexRow(NamedTuple):
-    """A stored index, with the names of the table that holds its data."""
+    """A stored index, with the name of the table that holds its data. `made`: that table was made with the index."""
 
     id: int
     name: str
     index_table_id: int
-    index_database: str
     index_table: str
     body: bytes
+    made: bool
 
 
 _OF_TABLE = (
-    select(table_indexes, tables.c.name.label("index_table"), databases.c.name.label("index_database"))
+    select(table_indexes, tables.c.name.label("index_table"))
     .join(tables, tables.c.id == table_indexes.c.index_table_id)
-    .join(databases, databases.c.id == tables.c.database_id)
     .where(table_indexes.c.table_id == bindparam("table_id"))
 )
 _ALL = Prepared(_OF_TABLE.order_by(table_indexes.c.name))
@@ -34,22 +32,24 @@ def of_table(tx: Connection, table_id: int, name: str | None = None) -> list[Ind
     """A table's indexes by name, or the one of that name."""
     values = {"table_id": table_id, "name": name}
     return [
-        IndexRow(row.id, row.name, row.index_table_id, row.index_database, row.index_table, bytes(row.body))
+        IndexRow(row.id, row.name, row.index_table_id, row.index_table, bytes(row.body), row.made)
         for row in (_ALL if name is None else _NAMED).all(tx, values)
     ]
 
 
 def holds_index(tx: Connection, table_id: int) -> bool:
-    """Whether a table holds the data of another's index."""
+    """Whether a table was made for the data of another's index."""
     return bool(_HOLDS_INDEX.scalar(tx, {"table_id": table_id}))
 
 
-_HOLDS_INDEX = Prepared(select(exists().where(table_indexes.c.index_table_id == bindparam("table_id"))))
+_HOLDS_INDEX = Prepared(
+    select(exists().where(table_indexes.c.index_table_id == bindparam("table_id"), table_indexes.c.made))
+)
 
 
 def add(tx: Connection, table_id: int, name: str, index_table_id: int, body: bytes) -> None:
-    """Adds an index. Raises store.Conflict if the name is taken."""
-    values = {"table_id": table_id, "name": name, "index_table_id": index_table_id, "body": body}
+    """Adds an index whose table was made with it. Raises store.Conflict if the name is taken."""
+    values = {"table_id": table_id, "name": name, "index_table_id": index_table_id, "body": body, "made": True}
     tx.execute(insert(table_indexes), values)
 
 
