@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from metastore.api.session import Session
 from metastore.services.model.visibility import Scope
 from metastore.services.wiring import Metastore
+from metastore.store.engine.names import TableName
 from metastore.wire.services import METHODS
 from metastore.wire.struct import Struct
 
@@ -31,12 +32,14 @@ class NotYet(Exception):
 class Call:
     """One call under way: on which connection, and the services it may use.
 
-    `may_wait`: the function may raise NotYet; otherwise it has to answer now.
+    `may_wait`: the function may raise NotYet; otherwise it has to answer now. `sees`: whether the caller sees a table;
+    None where the caller sees all.
     """
 
     session: Session
     metastore: Metastore
     may_wait: bool = False
+    sees: Callable[[TableName], bool] | None = None
 
     @property
     def scope(self) -> Scope:

@@ -205,7 +205,7 @@ def _alter(
 
 @answers("drop_table")
 def drop_table(call: Call, database: str | None, table: str | None, delete_data: bool | None) -> None:
-    call.metastore.tables.drop(database, table, delete_data=bool(delete_data))
+    call.metastore.tables.drop(database, table, delete_data=bool(delete_data), shown=call.sees)
 
 
 @answers("drop_table_with_environment_context")
@@ -217,14 +217,18 @@ def drop_table_with_environment_context(
     context: EnvironmentContext | None,
 ) -> None:
     """The context may ask to bypass the trash (ifPurge); there is none here."""
-    call.metastore.tables.drop(database, table, delete_data=bool(delete_data))
+    call.metastore.tables.drop(database, table, delete_data=bool(delete_data), shown=call.sees)
 
 
 @answers("drop_table_req")
 def drop_table_req(call: Call, request: DropTableRequest) -> None:
     """The partitions go with the table, in whatever order Hive would drop them."""
     call.metastore.tables.drop(
-        request.dbName, request.tableName, delete_data=bool(request.deleteData), catalog=request.catalogName
+        request.dbName,
+        request.tableName,
+        delete_data=bool(request.deleteData),
+        catalog=request.catalogName,
+        shown=call.sees,
     )
 
 

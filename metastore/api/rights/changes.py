@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from metastore.api.rights.naming import Requirement
-from metastore.api.rights.special import Asked, locations_of
+from metastore.api.rights.special import Asked, locations_of, sources
 from metastore.services.access.rights import EVERYTHING, Action, database
 from metastore.services.model import names as given
 from metastore.wire.hive import Database, NoSuchObjectException, PrincipalType, StorageDescriptor
@@ -39,12 +39,13 @@ def database_change(asked: Asked, value: Any, arguments: Any) -> Iterator[Requir
 
 
 def new_table(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
-    """A table in another place than the usual one of its database needs the right to it."""
+    """A table in another place than the usual one of its database needs the right to it, a view that to its sources."""
     name = given.table_name(value.dbName, value.tableName, getattr(value, "catName", None))
     home = _database(asked, name.database, name.catalog) or Database()
     usual = asked.places.of_table([home.locationUri, home.managedLocationUri], name.database, name.table)
     descriptor = getattr(value, "sd", None) or StorageDescriptor(location=getattr(value, "location", None))
     yield from asked.location(database(name.of_database), locations_of(descriptor), *usual)
+    yield from sources(getattr(value, "creationMetadata", None), name.catalog)
 
 
 def new_function(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:

@@ -38,7 +38,8 @@ drop_table_req                          DROP table dropTableReq.dbName dropTable
     cat=dropTableReq.catalogName
 truncate_table                          REMOVE_ROWS table dbName tableName
 truncate_table_req                      REMOVE_ROWS table req.dbName req.tableName
-update_creation_metadata                ALTER table dbname tbl_name cat=catName
+update_creation_metadata                ALTER table dbname tbl_name cat=catName;
+    view_sources dbname tbl_name cat=catName new=creation_metadata
 cm_recycle                              ADMIN everything
 
 # -- constraints, indexes --------------------------------------------------------------------------------------------

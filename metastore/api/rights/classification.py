@@ -24,6 +24,7 @@ SPECIAL = frozenset(
     {
         "principal",
         "table_change",
+        "view_sources",
         "partition_change",
         "new_partitions",
         "grants",

@@ -1,7 +1,7 @@
 """Decides about a call before its service is entered, and filters its answer."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, cast
 
 from thrift.Thrift import TApplicationException
@@ -16,8 +16,9 @@ from metastore.api.session import Session
 from metastore.services.access.caller import Caller
 from metastore.services.access.control import AccessControl
 from metastore.services.access.kept_facts import Proof
-from metastore.services.access.rights import ANONYMOUS, Action, Decision, Kind, Securable
+from metastore.services.access.rights import ANONYMOUS, Action, Decision, Kind, Securable, table
 from metastore.services.access.sql_standard import SqlStandard
+from metastore.store.engine.names import TableName
 from metastore.wire import binary
 from metastore.wire.hive import UnknownDBException
 from metastore.wire.method import Method
@@ -61,7 +62,7 @@ class Guard:
         self._needs: dict[tuple[bytes, bytes, bool], tuple[Requirement, ...] | None] = {}
 
     def answer(
-        self, call: Call, method: Method, arguments: Struct, function: Callable[[], Any], verdict: Verdict
+        self, call: Call, method: Method, arguments: Struct, function: Callable[[Call], Any], verdict: Verdict
     ) -> Any:
         """What a method returns to its caller, from `function`, which calls its handler. Sets the verdict.
 
@@ -71,18 +72,19 @@ class Guard:
         if self._control.is_admin(caller):
             verdict.reason = _BY_ADMINISTRATOR.reason
             with self._control.making(caller):
-                return function()
+                return function(call)
         rule = self._rules[method.name]
         deciding = _Deciding(self._control, call, caller, method, verdict)
         if not deciding.by_names(rule, arguments):
             return _empty(method)
         deciding.by_values(rule, arguments)
+        call = replace(call, sees=deciding.sees_table)
         if rule.changes or rule.extra is None:
             with self._control.making(caller):
-                return function()
+                return function(call)
         view = View(caller, self._control.authorizer, rule, arguments)
         try:
-            value = function()
+            value = function(call)
         except UnknownDBException:
             if rule.extra != "requested_tables":
                 raise
@@ -186,6 +188,9 @@ class _Deciding:
 
     def _sees(self, object: Securable) -> bool:
         return self._control.authorizer.decide(self._caller, Action.SEE, object).allowed
+
+    def sees_table(self, name: TableName) -> bool:
+        return self._sees(table(name))
 
     def _each(self, wanted: Iterable[Requirement]) -> None:
         for requirement in wanted:

@@ -34,7 +34,7 @@ get_schema                              SEE described db_name table_name
 get_schema_with_environment_context     SEE described db_name table_name
 get_schema_req                          SEE described req.dbName req.tblName cat=req.catName
 translate_table_dryrun                  SEE database request.table.dbName cat=request.table.catName
-get_materialization_invalidation_info   SEE full creation_metadata.tablesUsed[] cat=creation_metadata.catName;
+get_materialization_invalidation_info   SEE full creation_metadata.tablesUsed[];
     SEE table creation_metadata.sourceTables[].table.dbName? creation_metadata.sourceTables[].table.tableName?
     cat=creation_metadata.sourceTables[].table.catName
 

@@ -12,9 +12,18 @@ from metastore.services.access.places import Places
 from metastore.services.access.rights import EVERYTHING, Action, Kind, Securable, table
 from metastore.services.access.rights import database as database_object
 from metastore.services.hudi.importer import chosen_table
+from metastore.services.model import view_sources as stored_sources
 from metastore.services.model.names import database_name
 from metastore.services.model.visibility import Scope
-from metastore.wire.hive import LockType, NoSuchObjectException, Partition, PrincipalType, StorageDescriptor, Table
+from metastore.wire.hive import (
+    CreationMetadata,
+    LockType,
+    NoSuchObjectException,
+    Partition,
+    PrincipalType,
+    StorageDescriptor,
+    Table,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +208,23 @@ def table_change(asked: Asked, need: Need, arguments: Any) -> Iterator[Requireme
         if new.owner is not None and (new.owner, new.ownerType or 1) != (old.owner, old.ownerType or 1):
             yield Action.GRANT, object._replace(granting="ALL")
         yield from asked.location(object, locations_of(new.sd), *locations_of(old.sd))
+        yield from sources(new.creationMetadata, object.catalog, old.creationMetadata)
+
+
+def view_sources(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """A materialized view may be built from other tables only by callers that may read them."""
+    for row in rows(need, arguments):
+        object = table_object(row.values[0], row.values[1], row.get("cat"))
+        old = _table(asked, object)
+        yield from sources(row.get("new"), object.catalog, None if old is None else old.creationMetadata)
+
+
+def sources(
+    metadata: CreationMetadata | None, catalog: str, before: CreationMetadata | None = None
+) -> Iterator[Requirement]:
+    """The right to read the tables that a view is built from, without those that it was built from `before`."""
+    names = stored_sources.sources(metadata, catalog) - stored_sources.sources(before, catalog)
+    yield from ((Action.SELECT, table(each)) for each in sorted(names))
 
 
 _STATISTICS = frozenset(
@@ -346,6 +372,7 @@ SPECIAL: dict[str, Special] = {
         hudi_refresh,
         jobs,
         table_change,
+        view_sources,
         new_partitions,
         partition_change,
     )

@@ -1,6 +1,6 @@
 """Hive's calls for databases: create, read, list, alter, drop."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from eventbus.log.types import EventType
 from metastore.clock import now_seconds
@@ -18,7 +18,7 @@ from metastore.store import Database as Store
 from metastore.store.catalog import catalogs, databases, functions
 from metastore.store.catalog.databases import DatabaseRow, RowLock
 from metastore.store.engine.database import Transaction
-from metastore.store.engine.names import DatabaseName
+from metastore.store.engine.names import DatabaseName, TableName
 from metastore.store.files import moves
 from metastore.store.files.moves import Move
 from metastore.store.partition import partitions
@@ -192,16 +192,19 @@ class DatabaseService:
         cascade: bool,
         if_exists: bool = False,
         catalog: str | None = None,
+        shown: view_sources.Shown | None = None,
     ) -> None:
         """Removes a database; with `cascade` all that is in it.
 
         With `delete_data` the directories of the database and of its managed tables go too, after the commit.
-        Raises NoSuchObjectException, InvalidOperationException if it isn't empty, MetaException for that of
-        `hive` called `default`, and where a materialized view elsewhere is built from one of its tables.
+        `shown`: which materialized views the caller sees; None for all. Raises NoSuchObjectException,
+        InvalidOperationException if it isn't empty, MetaException for that of `hive` called `default`, and where such a
+        view elsewhere is built from one of its tables.
         """
         name = given.database_name(database, catalog)
         if name == DatabaseName(DEFAULT_CATALOG, DEFAULT_DATABASE):
             raise MetaException("Can not drop default database")
+        hidden = self._hidden_users(name, shown) if cascade and shown is not None else frozenset()
         with self._store.write() as tx:
             row = databases.find(tx, name, RowLock.EXCLUSIVE)
             if row is None:
@@ -221,7 +224,7 @@ class DatabaseService:
                             f"Database {name.database} is not empty. One or more {what} exist."
                         )
             own = [place for place in (row.location, row.managed_location) if place]
-            inside = self._remove_contents(tx, row)
+            inside = self._remove_contents(tx, row, hidden)
             databases.remove(tx, row.id)
             self._events.database(tx, EventType.DROP_DATABASE, hive_objects.database_of(row), None)
             deletions: list[Move] = []
@@ -239,11 +242,19 @@ class DatabaseService:
         left = [place for place in inside if not any(self._warehouse.relative_to(place, each) for each in doomed)]
         return [*doomed, *self._deletable.among(tx, [place for place in left if place not in doomed])]
 
-    def _remove_contents(self, tx: Transaction, row: DatabaseRow) -> Sequence[str]:
-        """Removes tables and functions; the directories of managed tables are returned."""
+    def _hidden_users(self, name: DatabaseName, shown: view_sources.Shown) -> frozenset[TableName]:
+        with self._store.read() as tx:
+            inside = [TableName(*name, table) for table in tables.names(tx, name)]
+        return view_sources.hidden_users(self._store, name.catalog, inside, shown)
+
+    def _remove_contents(self, tx: Transaction, row: DatabaseRow, hidden: Collection[TableName]) -> Sequence[str]:
+        """Removes tables and functions; the directories of managed tables are returned.
+
+        `hidden`: the materialized views that don't keep their sources from being dropped.
+        """
         # Held, so that nobody is adding partitions to one of them.
         inside = tables.find_all(tx, row.name, RowLock.EXCLUSIVE)
-        view_sources.check_unused(tx, row.name.catalog, [table.name for table in inside])
+        view_sources.check_unused(tx, row.name.catalog, [table.name for table in inside], hidden)
         ids = [table.id for table in inside]
         managed = [table for table in inside if not hive_objects.is_true(table.parameters.get("EXTERNAL"))]
         directories = [base_of(t.location) for t in managed if t.location]

@@ -1,27 +1,70 @@
-"""The source tables of materialized views: as in Hive 4, a table can't be dropped while a view uses it."""
+"""The source tables of materialized views: as in Hive 4, a table can't be dropped while a view uses it.
 
-from collections.abc import Collection
+A view that the caller can't see is no hindrance: it stays, and its source is missing.
+"""
+
+from collections.abc import Callable, Collection, Iterator
 
 from metastore.services.model import hive_objects
 from metastore.services.model import names as given
+from metastore.store import Database
 from metastore.store.engine.database import Transaction
 from metastore.store.engine.names import TableName
 from metastore.store.table import tables
 from metastore.store.transactions import materializations
-from metastore.wire.hive import MetaException
+from metastore.wire.hive import CreationMetadata, MetaException
+
+Shown = Callable[[TableName], bool]
+"""Whether the caller sees a table or view."""
 
 
-def check_unused(tx: Transaction, catalog: str, going: Collection[TableName]) -> None:
-    """Raises MetaException if a materialized view uses one of the tables to drop, and isn't dropped with them."""
+def sources(metadata: CreationMetadata | None, catalog: str) -> set[TableName]:
+    """The tables that a view's metadata names, all in the view's catalog. A text that is no such name names none."""
+    if metadata is None:
+        return set()
+    used = [each.rpartition(".")[::2] for each in metadata.tablesUsed or ()]
+    used += [
+        (each.table.dbName or "", each.table.tableName or "")
+        for each in metadata.sourceTables or ()
+        if each.table is not None
+    ]
+    return {
+        TableName(catalog, given.normalized(database), given.plain_table(table))
+        for database, table in used
+        if database and table
+    }
+
+
+def hidden_users(store: Database, catalog: str, going: Collection[TableName], shown: Shown) -> frozenset[TableName]:
+    """The materialized views that use one of the tables to drop, and that the caller doesn't see.
+
+    It has a transaction of its own, which has ended before `shown` is called.
+    """
+    with store.read() as tx:
+        users = {view for view, _ in _users(tx, catalog, going)}
+    return frozenset(each for each in users if not shown(each))
+
+
+def check_unused(
+    tx: Transaction, catalog: str, going: Collection[TableName], hidden: Collection[TableName] = ()
+) -> None:
+    """Raises MetaException if a materialized view uses one of the tables to drop, and isn't dropped with them.
+
+    `hidden`: the views that don't count.
+    """
+    for view, table in _users(tx, catalog, going):
+        if view not in hidden:
+            raise MetaException(
+                f"Cannot drop table as it is used in the following materialized views"
+                f" [{view.database}.{view.table}]: {table.database}.{table.table}"
+            )
+
+
+def _users(tx: Transaction, catalog: str, going: Collection[TableName]) -> Iterator[tuple[TableName, TableName]]:
+    """The materialized views that use one of some tables, without those among the tables themselves."""
+    wanted = set(going)
     for each in materializations.views(tx, catalog):
         view = tables.find_by_id(tx, each)
-        metadata = hive_objects.table_of(view).creationMetadata if view is not None else None
-        if view is None or metadata is None or view.name in going:
-            continue
-        used = {given.normalized(source) for source in metadata.tablesUsed or ()}
-        for table in sorted(going):
-            if f"{table.database}.{table.table}" in used:
-                raise MetaException(
-                    f"Cannot drop table as it is used in the following materialized views"
-                    f" [{view.name.database}.{view.name.table}]: {table.database}.{table.table}"
-                )
+        if view is not None and view.name not in wanted:
+            for table in sorted(wanted & sources(hive_objects.table_of(view).creationMetadata, catalog)):
+                yield view.name, table

@@ -1,6 +1,6 @@
 """Hive's calls for tables: create, read, list, alter, drop, truncate."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -559,16 +559,22 @@ class TableService:
         *,
         delete_data: bool,
         catalog: str | None = None,
+        shown: view_sources.Shown | None = None,
     ) -> None:
         """Removes a table with its partitions and indexes; a managed one's directories too, after the commit.
 
-        Raises NoSuchObjectException, and MetaException for a table that an index or a materialized view needs.
+        `shown`: which materialized views the caller sees; None for all. Raises NoSuchObjectException, and
+        MetaException for a table that an index or such a view needs.
         """
+        hidden: Collection[TableName] = ()
+        if shown is not None:
+            name = given.table_name(database, table, catalog)
+            hidden = view_sources.hidden_users(self._database, name.catalog, [name], shown)
         with self._database.write() as tx:
             row = self.row(tx, database, table, catalog, RowLock.EXCLUSIVE)
             if table_indexes.holds_index(tx, row.id):
                 raise MetaException(f"The table {table} is an index table. Please do drop index instead.")
-            view_sources.check_unused(tx, row.name.catalog, [row.name])
+            view_sources.check_unused(tx, row.name.catalog, [row.name], hidden)
             indexes = table_indexes.of_table(tx, row.id)
             gone = [(each, True) for each in self._made_for(tx, indexes)]
             deletions = self._remove_all(tx, [*gone, (row, delete_data)])

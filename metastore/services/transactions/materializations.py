@@ -1,7 +1,7 @@
 """Materialized views: their freshness, locks for rebuilds, and the changes of their sources."""
 
 from metastore.clock import now_ms
-from metastore.services.model import hive_objects
+from metastore.services.model import hive_objects, view_sources
 from metastore.services.model import names as given
 from metastore.services.model.names import DEFAULT_CATALOG
 from metastore.services.transactions.valid_txns import parse, parse_materialization
@@ -60,7 +60,7 @@ class MaterializationService:
                 metadata = hive_objects.table_of(row).creationMetadata if row is not None else None
                 if row is None or metadata is None:
                     continue
-                if source.name in {full_name(used) for used in metadata.tablesUsed or ()}:
+                if source.name in view_sources.sources(metadata, source.name.catalog):
                     _keep(tx, row, _counted(metadata, source, request))
 
     def changes(self, metadata: CreationMetadata, valid_transactions: str) -> Materialization | None:
