@@ -296,7 +296,7 @@ def _parts(settings: Settings, pool_waited: Callable[[float], None] | None) -> _
     deletable = Deletable(warehouse)
     mover = Mover(database, warehouse, deletable)
     publisher = Publisher(database, warehouse)
-    commits = Commits(warehouse, mover, publisher, events, ReadinessChanges(events))
+    commits = Commits(warehouse, mover, publisher, deletable, events, ReadinessChanges(events))
     return _Parts(settings, database, warehouse, sequencer, events, mover, publisher, commits, deletable)
 
 
@@ -398,7 +398,7 @@ def _timeline(parts: _Parts, table: _Table, readiness: _Readiness) -> _Timeline:
     """Timelines, and the snapshots that are read from them."""
     settings, database, warehouse, sequencer, events, mover, publisher, _, deletable = parts
     tables = table["tables"]
-    files = InstantFiles(database, warehouse, mover, publisher)
+    files = InstantFiles(database, warehouse, mover, publisher, deletable)
     heartbeat_seconds = settings.instant_heartbeat_seconds
     return _Timeline(
         timeline=TimelineService(database, tables, files, heartbeat_seconds=heartbeat_seconds),

@@ -204,7 +204,10 @@ class TestPlaces:
         table, partition = root.get_table(db, "t"), root.get_partition(db, "t", ["1"])
         user.alter_table(db, "t", table.replace(retention=9))
         moved = partition.replace(sd=partition.sd.replace(location=str(tmp_path / "p")))
+        archived = {"is_archived": "true", "original_location": str(tmp_path / "p")}
         changes = [
+            lambda: user.add_partition(builders.partition(db, "t", "7", parameters=archived)),
+            lambda: user.alter_partition(db, "t", partition.replace(parameters=archived)),
             lambda: user.alter_table(db, "t", table.replace(sd=table.sd.replace(location=str(tmp_path / "t")))),
             lambda: user.alter_partition(db, "t", moved),
             lambda: user.add_partition(builders.partition(db, "t", "3", location=str(tmp_path / "3"))),

@@ -1,6 +1,6 @@
 """The needs of calls whose rights follow from more than names: what is granted, which instant, what changes."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -299,7 +299,8 @@ def partition_change(asked: Asked, need: Need, arguments: Any) -> Iterator[Requi
         old = _partition(asked, object, values)
         before = None if old is None else _location(old.sd)
         yield from asked.directories(Action.WRITE, object, [before])
-        yield from asked.location(object, [_location(new.sd)], before)
+        usual = () if old is None else _places_of(old.sd, old.parameters)
+        yield from asked.location(object, _places_of(new.sd, new.parameters), *usual)
         wanted = (new.parameters or {}).get("commit")
         if wanted is not None and old is not None and wanted.lower() != _flag(old):
             yield Action.COMMIT, object
@@ -321,7 +322,7 @@ def _partition_locations(value: Any) -> Iterable[str | None]:
     if value is None:
         return
     if isinstance(value, Partition):
-        yield _location(value.sd)
+        yield from _places_of(value.sd, value.parameters)
         return
     yield value.rootPath
     if value.sharedSDPartitionSpec is not None:
@@ -330,8 +331,14 @@ def _partition_locations(value: Any) -> Iterable[str | None]:
         yield base
         for each in shared.partitions or ():
             yield f"{base}{each.relativePath}" if base and each.relativePath else None
+            yield from _places_of(None, each.parameters)
     for each in (value.partitionList and value.partitionList.partitions) or ():
-        yield _location(each.sd)
+        yield from _places_of(each.sd, each.parameters)
+
+
+def _places_of(descriptor: StorageDescriptor | None, parameters: Mapping[str, str] | None) -> list[str | None]:
+    """The places of a partition: its location, and where it lay before Hive archived it, which goes with it too."""
+    return [_location(descriptor), (parameters or {}).get("original_location")]
 
 
 def _location(descriptor: StorageDescriptor | None) -> str | None:

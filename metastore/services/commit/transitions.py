@@ -8,6 +8,7 @@ from metastore.formats.keyed_table import PUBLISH, Publish
 from metastore.services.commit import commit_flag
 from metastore.services.commit.policy import ReadinessProperties
 from metastore.services.events.recorder import Events, PartitionChange, kept_changed
+from metastore.services.files.deletable import Deletable
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher
 from metastore.services.model import hive_objects
@@ -44,9 +45,16 @@ class Commits:
     """
 
     def __init__(
-        self, warehouse: Warehouse, mover: Mover, publisher: Publisher, events: Events, timelines: Timelines
+        self,
+        warehouse: Warehouse,
+        mover: Mover,
+        publisher: Publisher,
+        deletable: Deletable,
+        events: Events,
+        timelines: Timelines,
     ) -> None:
         self._mover = mover
+        self._deletable = deletable
         self._events = events
         self._warehouse = warehouse
         self._publisher = publisher
@@ -153,12 +161,13 @@ class Commits:
             self._warehouse.write_empty_files([f"{location}/{name}" for location in locations if location is not None])
 
     def prepare_reopening(self, tx: Transaction, row: TableRow, locations: Sequence[str | None]) -> None:
-        """Takes the success files out of partitions that are about to be opened again."""
+        """Takes the success files out of partitions that are about to be opened again. Those of others stay."""
         name = properties_of(row).success_file
         if name is not None:
             self._mover.settle_within(tx, locations)
+            own = self._deletable.exclusive(tx, [each for each in locations if each is not None], of=row.id)
             # Somebody's own file of that name isn't empty, as those are that a commit writes.
-            self._warehouse.delete_empty_files([f"{location}/{name}" for location in locations if location is not None])
+            self._warehouse.delete_empty_files([f"{location}/{name}" for location in own])
 
 
 def properties_of(row: TableRow) -> ReadinessProperties:

@@ -181,6 +181,32 @@ class Deletable:
         """Whether single files below a directory may be deleted."""
         return not self._outside(tx, self._warehouse.true_locations([place]))
 
+    def exclusive(self, tx: Transaction, places: Collection[str], *, of: int) -> list[str]:
+        """Those of some places at which no table or partition lies, nor around them, besides the table with an id.
+
+        A place in another table's directory counts if the server made it.
+        """
+        true = self._warehouse.true_locations(places)
+        taken, _ = self._inhabited(tx, true.values(), of)
+        surrounded = self._surrounded(tx, true, of)
+        return [each for each in places if true[each] not in taken and each not in surrounded]
+
+    def own(self, tx: Transaction, base: str, paths: Collection[str], *, of: int) -> set[str]:
+        """Those of some paths below a table's directory that belong to no other table or partition.
+
+        `paths`: of files; of directories with a `/` at the end. `of`: the table's id. Nothing belongs to the table if
+        another table or partition lies at its directory or around it. If one lies below, what is there is the other's.
+        """
+        if not paths or not self.exclusive(tx, [base], of=of):
+            return set()
+        folders = {path: list(_folders(base, path)) for path in paths}
+        true = self._warehouse.true_locations({each for some in folders.values() for each in some})
+        taken, _ = self._inhabited(tx, true.values(), of)
+        own = {path for path, some in folders.items() if not any(true[each] in taken for each in some)}
+        whole = {f"{base}/{path.rstrip('/')}": path for path in own if path.endswith("/")}
+        shared = self._shared(tx, self._warehouse.true_locations(whole), of) if whole else set()
+        return own - {whole[each] for each in shared}
+
     def _outside(self, tx: Transaction, true: Mapping[str, str]) -> set[str]:
         outside = self._warehouse.outside_roots(true.values())
         own = self._made(tx, outside)
@@ -201,14 +227,17 @@ class Deletable:
         for place, all_above in above.items():
             if place not in outside:
                 above[place] = [each for each in all_above if each not in outside]
-        wanted = {parent for all_above in above.values() for parent in all_above[1:]}
-        spelled = {name: parent for parent in wanted for name in {parent, *self._warehouse.spellings(parent)}}
-        found = locations.at(tx, spelled.keys(), besides=besides)
-        around, homes = ({spelled[name] for name in names} for names in found)
+        around, homes = self._inhabited(tx, {each for all_above in above.values() for each in all_above[1:]}, besides)
         if not around - homes:
             return set()
         made = directories.made(tx, {*above, *homes})
         return {each for each, place in true.items() if _is_around(above[place], around - homes, homes, made)}
+
+    def _inhabited(self, tx: Transaction, true: Iterable[str], besides: int | None) -> tuple[set[str], set[str]]:
+        """At which of some places tables or partitions lie, and at which databases do."""
+        spelled = {name: place for place in true for name in {place, *self._warehouse.spellings(place)}}
+        found = locations.at(tx, spelled.keys(), besides=besides)
+        return {spelled[name] for name in found.tables}, {spelled[name] for name in found.databases}
 
     def _shared(self, tx: Transaction, true: Mapping[str, str], besides: int | None) -> set[str]:
         names = {
@@ -224,6 +253,13 @@ def _upwards(place: str) -> Iterator[str]:
     while "/" in place and not place.endswith(":/"):
         yield place
         place = place.rpartition("/")[0]
+
+
+def _folders(base: str, path: str) -> Iterator[str]:
+    """The directories between a base and a path below it, with the base."""
+    place = f"{base}/{path.rstrip('/')}"
+    while len(place := place.rpartition("/")[0]) >= len(base):
+        yield place
 
 
 def _is_around(above: Sequence[str], around: Collection[str], homes: Collection[str], made: Collection[str]) -> bool:

@@ -58,6 +58,11 @@ def base_of(location: str) -> str:
     return before if found and _OWN.fullmatch(own) else location
 
 
+def is_of_instant(location: str) -> bool:
+    """Whether a location is an instant's directory, which `base_of` takes for one of the table around it."""
+    return base_of(location) != location
+
+
 def below(place: str, name: str) -> str:
     """Joins two paths, either of which may be empty."""
     return f"{place}/{name}" if place and name else place or name

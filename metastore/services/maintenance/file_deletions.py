@@ -54,7 +54,7 @@ class FileDeletions:
         if row is None or row.location is None:
             return {}
         known = data_files.known_paths(tx, row.id, [each.path for each in files])
-        unknown = [each for each in files if each.path not in known]
+        unknown = self._exclusive(tx, row, [each for each in files if each.path not in known])
         failed = self._delete_directories(tx, row, [each for each in unknown if each.path.endswith("/")])
         single = self._own(tx, row, [each for each in unknown if not each.path.endswith("/")])
         try:
@@ -70,6 +70,20 @@ class FileDeletions:
                 error=next(iter(failed.values())),
             )
         return failed
+
+    def _exclusive(self, tx: Transaction, row: TableRow, files: Sequence[PendingDeletion]) -> list[PendingDeletion]:
+        """What no other table or partition lies at or around. The rest stays for good, with a warning in the log."""
+        base = base_of(row.location or "")
+        own = self._deletable.own(tx, base, [each.path for each in files], of=row.id)
+        if len(own) < len({each.path for each in files}):
+            log.warning(
+                "files are kept",
+                table=str(row.name),
+                files=len({each.path for each in files} - own),
+                location=base,
+                reason="another table or partition lies there",
+            )
+        return [each for each in files if each.path in own]
 
     def _delete_directories(self, tx: Transaction, row: TableRow, some: Sequence[PendingDeletion]) -> dict[int, str]:
         """Deletes directories of instants, which belong to the server wherever the table lies. Returns errors by id."""

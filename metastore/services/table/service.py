@@ -18,7 +18,7 @@ from metastore.services.files.staged_files import Publisher
 from metastore.services.filters import table_filter
 from metastore.services.instants import hive_drops
 from metastore.services.instants.keyed_tables import check_change, definition, names_key
-from metastore.services.instants.paths import base_of
+from metastore.services.instants.paths import base_of, is_of_instant
 from metastore.services.instants.table_properties import check_timeline_properties
 from metastore.services.model import basic_statistics, hive_objects, partition_codec, patterns, view_sources
 from metastore.services.model import names as given
@@ -135,6 +135,8 @@ class TableService:
                 )
                 if self._warehouse.parent(value.sd.location) is None:
                     raise InvalidObjectException(f"{name.table} location must not be root path")
+                if is_of_instant(value.sd.location):
+                    raise InvalidObjectException(_of_instant(name))
             settled = view or self._mover.is_settled(tx, [value.sd.location])
         if not settled:
             self._mover.settle([value.sd.location])
@@ -510,6 +512,8 @@ class TableService:
         value.sd.location = self._warehouse.qualify(value.sd.location)
         if value.sd.location != row.location and self._warehouse.parent(value.sd.location) is None:
             raise InvalidOperationException(f"{row.name.table} location must not be root path")
+        if is_of_instant(value.sd.location) and base_of(value.sd.location) != base_of(row.location or ""):
+            raise InvalidOperationException(_of_instant(row.name))
         if row.location is not None and value.sd.location != row.location:
             self._deletable.hold(tx, [value.sd.location])
             self._mover.settle_within(tx, [row.location, value.sd.location])
@@ -728,6 +732,13 @@ def _check_complete(table: Table) -> None:
         raise MetaException("Invalid SerDeInfo object")
     check_columns(table.sd.cols)
     check_columns(table.partitionKeys)
+
+
+def _of_instant(name: TableName) -> str:
+    return (
+        f"{name.table} location must not be the directory of an instant, which belongs to the table around it: give"
+        " another location"
+    )
 
 
 def _not_found(database: str | None, table: str | None) -> NoSuchObjectException:

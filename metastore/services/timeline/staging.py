@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from metastore.services.files.deletable import Deletable
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher, directory
 from metastore.services.instants import states as rules
@@ -65,9 +66,12 @@ class Joined(NamedTuple):
 class InstantFiles:
     """Handles the files in instants' directories when instants complete, abort or are cleaned."""
 
-    def __init__(self, database: Database, warehouse: Warehouse, mover: Mover, publisher: Publisher) -> None:
+    def __init__(
+        self, database: Database, warehouse: Warehouse, mover: Mover, publisher: Publisher, deletable: Deletable
+    ) -> None:
         self._database = database
         self._warehouse = warehouse
+        self._deletable = deletable
         self._mover = mover
         self._publisher = publisher
 
@@ -200,9 +204,12 @@ class InstantFiles:
         return place in (row.location, *places)
 
     def clear(self, tx: Transaction, row: TableRow, timestamp: str, action: str) -> None:
-        """Deletes the directories that an aborted instant of the same name left, before a new one uses them."""
+        """Deletes the directories that an aborted instant of the same name left, before a new one uses them.
+
+        Those stay in which another table or partition lies.
+        """
         left = data_files.cancel_deletions_of_directories(tx, row.id, own_directory(timestamp, action))
-        for place in sorted(set(left)):
+        for place in sorted(self._deletable.own(tx, _base(row), left, of=row.id)):
             self._warehouse.delete_directory(f"{_base(row)}/{place.rstrip('/')}", within=_base(row))
 
     def _files(self, row: TableRow, own: str) -> set[str]:
