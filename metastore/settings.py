@@ -714,6 +714,11 @@ class Settings(BaseSettings):
         "between: a directory, `database:NAME=DIRECTORY` or `role:NAME=DIRECTORY`.",
         json_schema_extra={"default_text": "none"},
     )
+    only_allowed_locations: bool = Field(
+        default=False,
+        description="Whether callers other than `admins` may name no places but the usual ones and those below "
+        "`allowed_locations`: owners, members of the role `admin` and the privilege LOCATION are no exception.",
+    )
     audit: Literal["off", "changes", "all"] | None = Field(
         default=None,
         description="Which calls get a line in the audit log: `off`, `changes` or `all`.",

@@ -335,7 +335,7 @@ def _access_control(parts: _Parts) -> AccessControl | None:
         place = settings.authorization.removeprefix("python:")
         authorizer = PythonAuthorizer(place, settings.authorization_seconds)
     allowed = AllowedLocations([AllowedRoot.parse(each) for each in settings.allowed_locations])
-    places = Places(parts.warehouse, allowed)
+    places = Places(parts.warehouse, allowed, confined=settings.only_allowed_locations)
     return AccessControl(
         authorizer,
         places,

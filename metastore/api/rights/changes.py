@@ -16,6 +16,19 @@ from metastore.wire.hive import Database, NoSuchObjectException, PrincipalType, 
 Check = Callable[[Asked, Any, Any], Iterator[Requirement]]
 
 
+def new_catalog(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
+    """Administrators place catalogs as they like, unless places are confined: then even they need the right."""
+    if asked.places.confined:
+        yield from asked.location(EVERYTHING, [value.locationUri])
+
+
+def catalog_change(asked: Asked, value: Any, arguments: Any) -> Iterator[Requirement]:
+    """As `new_catalog`, for another place than before."""
+    if asked.places.confined:
+        old = asked.call.metastore.catalogs.get(arguments.rqst.name)
+        yield from asked.location(EVERYTHING, [value.locationUri], old.locationUri)
+
+
 def new_database(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
     """A database in another place than the usual one needs the right to it."""
     name = given.database_name(getattr(value, "name", None) or getattr(value, "databaseName", None), value.catalogName)
@@ -77,6 +90,9 @@ def _database(asked: Asked, name: str, catalog: str) -> Database | None:
         return None
 
 
-CHECKS: dict[str, Check] = {each.__name__: each for each in (new_database, database_change, new_table, new_function)}
+CHECKS: dict[str, Check] = {
+    each.__name__: each
+    for each in (new_catalog, catalog_change, new_database, database_change, new_table, new_function)
+}
 OWNED = frozenset({"new_database", "new_table", "new_function"})
 """The checks whose value is a new object, which gets the caller as its owner."""

@@ -2,8 +2,8 @@
 
 METHODS = """
 # -- databases, catalogs ---------------------------------------------------------------------------------------------
-create_catalog                          ADMIN everything
-alter_catalog                           ADMIN everything
+create_catalog                          ADMIN everything | new_catalog catalog.catalog
+alter_catalog                           ADMIN everything | catalog_change rqst.newCat
 drop_catalog                            ADMIN everything
 create_database                         CREATE everything | new_database database
 create_database_req                     CREATE everything | new_database createDatabaseRequest

@@ -41,6 +41,8 @@ PERMISSION_DENIED = "Permission denied: "
 
 _BY_ADMINISTRATOR = Decision(True, "administrator")
 
+_CONFINED = Decision(False, "only_allowed_locations")
+
 _MAX_NEEDS = 2_000
 """Calls of which it is remembered what they need; each has some hundred bytes, and four thousand at most."""
 
@@ -204,6 +206,11 @@ class _Deciding:
         if not new:
             return []
         decisions = self._control.authorizer.decide_all(self._caller, new)
+        if self._control.places.confined:
+            decisions = [
+                _CONFINED if action is Action.LOCATION else decision
+                for (action, _), decision in zip(new, decisions, strict=True)
+            ]
         found = list(zip(new, decisions, strict=True))
         self._allowed.update(each for each, decision in found if decision.allowed)
         if decisions and decisions[0].allowed:
@@ -221,6 +228,8 @@ class _Deciding:
             f"{PERMISSION_DENIED}user [{user}] does not have [{object.granting or action.privilege}] privilege"
             f" on [{object}] (authentication: {self._caller.mechanism})"
         )
+        if decision is _CONFINED:
+            text += f". The server allows {object.place} to nobody: leave the location out, or see allowed_locations"
         raise _exception(self._method, _REFUSED, text)
 
 

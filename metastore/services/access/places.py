@@ -9,11 +9,15 @@ from metastore.wire.hive import MetaException
 
 
 class Places:
-    """Says which locations need the privilege LOCATION."""
+    """Says which locations need the privilege LOCATION.
 
-    def __init__(self, warehouse: Warehouse, allowed: AllowedLocations) -> None:
+    `confined`: nobody has it but the operator's administrators, whatever an authorizer says.
+    """
+
+    def __init__(self, warehouse: Warehouse, allowed: AllowedLocations, *, confined: bool = False) -> None:
         self._warehouse = warehouse
         self._allowed = allowed
+        self.confined = confined
 
     def needs_right(
         self, location: str | None, object: Securable, roles: Collection[str], usual: Iterable[str | None]
