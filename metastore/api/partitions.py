@@ -1,6 +1,7 @@
 """Changes of partitions, and the calls about their names."""
 
 from metastore.api.registry import Call, answers
+from metastore.api.tables import about
 from metastore.formats import partition_names
 from metastore.services.model import hive_objects, partition_specs
 from metastore.wire.hive import (
@@ -47,13 +48,15 @@ def add_partitions(call: Call, new: list[Partition] | None) -> int:
         return 0
     first = new[0]
     added = call.metastore.partitions.add(first.dbName, first.tableName, new, {}, catalog=first.catName)
-    _keep_statistics(call, new)
+    _keep_statistics(call, new, first.dbName, first.tableName, first.catName)
     return len(added.new)
 
 
-def _keep_statistics(call: Call, new: list[Partition]) -> None:
+def _keep_statistics(
+    call: Call, new: list[Partition], database: str | None, table: str | None, catalog: str | None
+) -> None:
     """A client of Hive 4 may bring column statistics along; as in Hive the partitions are there before them."""
-    statistics = [partition.colStats for partition in new if partition.colStats is not None]
+    statistics = [about(each.colStats, database, table, catalog) for each in new if each.colStats is not None]
     if statistics:
         call.metastore.statistics.update_partitions(statistics)
 
@@ -80,7 +83,7 @@ def add_partitions_req(call: Call, request: AddPartitionsRequest) -> AddPartitio
         table_columns=bool(request.skipColumnSchemaForPartition),
         catalog=request.catName,
     )
-    _keep_statistics(call, request.parts)
+    _keep_statistics(call, request.parts, request.dbName, request.tblName, request.catName)
     if request.needResult is False:
         return AddPartitionsResult()
     partitions = added.partitions

@@ -14,6 +14,7 @@ from metastore.store.table.tables import TableRow
 from metastore.wire.hive import (
     AlterTableRequest,
     AlterTableResponse,
+    ColumnStatistics,
     CreateTableRequest,
     DropTableRequest,
     EnvironmentContext,
@@ -55,7 +56,17 @@ def create_table_with_environment_context(call: Call, table: Table | None, conte
 def keep_statistics(call: Call, table: Table) -> None:
     """A client of Hive 4 may bring a new table's column statistics along; as in Hive the table is there before them."""
     if table.colStats is not None:
-        call.metastore.statistics.update_table(table.colStats)
+        call.metastore.statistics.update_table(about(table.colStats, table.dbName, table.tableName, table.catName))
+
+
+def about(
+    statistics: ColumnStatistics, database: str | None, table: str | None, catalog: str | None
+) -> ColumnStatistics:
+    """Statistics that come along with a new object: they are about its table, whatever they name."""
+    described = statistics.statsDesc
+    if described is None:
+        return statistics
+    return statistics.replace(statsDesc=described.replace(dbName=database, tableName=table, catName=catalog))
 
 
 @answers("translate_table_dryrun", stores=True)

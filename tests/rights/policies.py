@@ -26,3 +26,17 @@ def only_shop() -> OnlyShop:
 
 def nothing() -> None:
     return None
+
+
+class OwnAndShown:
+    """The user `bob` may do everything in the database `owned_db`, and read one table of another."""
+
+    def decide(self, caller: Any, action: Action, object: Securable) -> Decision:
+        reading = action in (Action.SEE, Action.LIST, Action.SELECT)
+        shown = object.database == "open_db" and object.table in ("", "shown_t") and reading
+        own = object.database == "owned_db" and object.kind in (Kind.DATABASE, Kind.TABLE)
+        return Decision(caller.user == "bob" and (own or shown or action is Action.TAKE_PART), "own and shown")
+
+
+def own_and_shown() -> OwnAndShown:
+    return OwnAndShown()
