@@ -240,7 +240,7 @@ class Dispatcher:
     def _guarded(
         guard: Guard, call: Call, method: Method, handler: Handler, arguments: Struct, verdict: Verdict
     ) -> Any:
-        def answer() -> Any:  # the guard may have changed an argument
+        def answer(call: Call) -> Any:  # the guard may have changed an argument
             return handler.function(call, *[getattr(arguments, each) for each in method.argument_names])
 
         return guard.answer(call, method, arguments, answer, verdict)
