@@ -31,7 +31,7 @@ HIDDEN_EVENT = "HIDDEN"
 """The type of a notification that the reader may not see."""
 
 _AT_ONCE = 20
-"""Events that are read together for a reader who may not see all: a single one may hold a hundred thousand partitions."""
+"""Events that are read together for a reader who may not see all: a single one may hold 100,000 partitions."""
 
 
 class Notifications:
