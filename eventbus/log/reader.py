@@ -16,42 +16,57 @@ class Page(NamedTuple):
     """One page of events.
 
     `position`: read on after this number; it may be that of an event that the filter left out. `last`: the number of
-    the log's last event.
+    the log's last event. `sizes`: the bytes of the events' stored payloads, by number.
     """
 
     events: list[Event]
     position: int
     last: int
+    sizes: Mapping[int, int]
 
 
-def read(tx: Connection, after: int, wanted: Filter, *, limit: int, max_bytes: int) -> Page:
+def read(tx: Connection, after: int, wanted: Filter, *, limit: int, max_bytes: int, upto: int | None = None) -> Page:
     """The next events after a number that a filter accepts: at most `limit`, and at most `max_bytes` of stored payload.
 
-    One event is always returned, however big. `tx` must be REPEATABLE READ. Raises Trimmed if events are gone.
+    One event is always returned, however big. `upto`: only events up to this number. `tx` must be REPEATABLE READ.
+    Raises Trimmed if events are gone.
     """
-    return _read(tx, after, [events.c.number > after], wanted, limit, max_bytes)
+    return _read(tx, after, [events.c.number > after], wanted, limit, max_bytes, upto)
 
 
 def read_shards(
-    tx: Connection, positions: Mapping[int, int], wanted: Filter, *, limit: int, max_bytes: int
+    tx: Connection,
+    positions: Mapping[int, int],
+    wanted: Filter,
+    *,
+    limit: int,
+    max_bytes: int,
+    upto: int | None = None,
 ) -> tuple[Page, dict[int, int]]:
     """The next events of some shards, as `read` returns them, and the new position of each shard.
 
-    `positions`: by shard, the number after which to read; not empty.
+    `positions`: by shard, the number after which to read; not empty. `upto`: as of `read`.
     """
     least = min(positions.values())
     # The condition on the least position lets Postgres use the index.
-    page = _read(tx, least, [events.c.number > least, _after(positions)], wanted, limit, max_bytes)
+    page = _read(tx, least, [events.c.number > least, _after(positions)], wanted, limit, max_bytes, upto)
     return page, {shard: max(number, page.position) for shard, number in positions.items()}
 
 
 def _read(
-    tx: Connection, after: int, where: list[ColumnElement[bool]], wanted: Filter, limit: int, max_bytes: int
+    tx: Connection,
+    after: int,
+    where: list[ColumnElement[bool]],
+    wanted: Filter,
+    limit: int,
+    max_bytes: int,
+    bound: int | None,
 ) -> Page:
     positions = log.positions(tx)
     if after < positions.trimmed:
         raise log.Trimmed(after, positions.trimmed + 1)
-    condition = and_(*where, events.c.number <= positions.last, *_conditions(wanted))
+    end = positions.last if bound is None else min(positions.last, bound)
+    condition = and_(*where, events.c.number <= end, *_conditions(wanted))
     sizes = tx.execute(
         select(events.c.number, func.octet_length(events.c.payload))
         .where(condition)
@@ -66,7 +81,7 @@ def _read(
         upto = number
     found = log.matching(tx, and_(condition, events.c.number <= upto)) if sizes else []
     complete = len(found) == len(sizes) and len(sizes) < limit
-    return Page(found, max(positions.last, after) if complete else upto, positions.last)
+    return Page(found, max(end, after) if complete else upto, positions.last, {row[0]: row[1] for row in sizes})
 
 
 def first_since(tx: Connection, time: int) -> int | None:

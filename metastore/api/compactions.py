@@ -43,7 +43,11 @@ def abort_compactions(call: Call, request: AbortCompactionRequest) -> AbortCompa
 
 @answers("show_compact")
 def show_compact(call: Call, request: ShowCompactRequest) -> ShowCompactResponse:
-    return ShowCompactResponse(call.metastore.compactions.show(request, hive4=call.session.hive4))
+    limit = request.limit if request.limit and request.limit > 0 else None
+    if call.shown is None:
+        return ShowCompactResponse(call.metastore.compactions.show(request, limit, hive4=call.session.hive4))
+    found = call.metastore.compactions.show(request, None, hive4=call.session.hive4)
+    return ShowCompactResponse(call.visible(found)[:limit])
 
 
 @answers("find_next_compact")

@@ -30,10 +30,10 @@ LONGEST_WAIT = 60.0
 def lake_read_events(call: Call, request: ReadEventsRequest) -> ReadEventsResponse:
     """A long poll: without an event it waits for one."""
     page, history = call.metastore.event_reads.read(
-        request.after or 0, request.limit, request.tables, request.types, request.history
+        request.after or 0, request.limit, request.tables, request.types, request.history, call.shown
     )
     wait = _wait(request.maxWait)
-    if not page.events and call.may_wait and wait > 0:
+    if not page.events and page.position >= page.last and call.may_wait and wait > 0:
         raise NotYet(wait, call.metastore.event_reads.predicate(page.position, request.tables, request.types))
     return ReadEventsResponse([_record(event) for event in page.events], page.position, page.last, history)
 
@@ -42,10 +42,11 @@ def lake_read_events(call: Call, request: ReadEventsRequest) -> ReadEventsRespon
 def lake_read_group_events(call: Call, request: ReadGroupEventsRequest) -> ReadGroupEventsResponse:
     """A long poll, but one that ends when the member's share changes."""
     wait = _wait(request.maxWait)
-    page = call.metastore.event_members.read(request, wait)
+    page = call.metastore.event_members.read(request, wait, call.shown)
     if page.members > 1 or request.members is None:
         wait = min(wait, LONGEST_POLL)
-    if not page.events and page.as_known and call.may_wait and wait > 0:
+    at_end = all(each.read >= page.last for each in page.held.values())
+    if not page.events and at_end and page.as_known and call.may_wait and wait > 0:
         raise NotYet(wait, call.metastore.event_reads.predicate(page.last, request.tables, request.types))
     records = [
         _record(event).replace(shard=shard_of(event.catalog, event.database, event.table)) for event in page.events

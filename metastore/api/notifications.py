@@ -44,6 +44,7 @@ def get_next_notification(call: Call, request: NotificationEventRequest) -> Noti
         catalog=request.catName,
         database=request.dbName,
         tables=request.tableNames,
+        shown=call.shown,
     )
     return NotificationEventResponse(found)
 
@@ -65,6 +66,7 @@ def get_notification_events_count(
         catalog=request.catName,
         database=request.dbName,
         tables=request.tableNames,
+        shown=call.shown,
     )
     return NotificationEventsCountResponse(found)
 

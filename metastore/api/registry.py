@@ -1,6 +1,6 @@
 """The registry of handlers: which function answers which Thrift method."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from metastore.wire.services import METHODS
 from metastore.wire.struct import Struct
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 class NotYet(Exception):
@@ -33,13 +34,22 @@ class Call:
     """One call under way: on which connection, and the services it may use.
 
     `may_wait`: the function may raise NotYet; otherwise it has to answer now. `sees`: whether the caller sees a table;
-    None where the caller sees all.
+    None where the caller sees all. `shown`: says for each of several items whether the caller sees it, see
+    `metastore.api.rights.filters`; None if the caller sees all of them. A function whose method has a limit leaves
+    hidden items out before it counts, otherwise the limit would tell of them. It calls `shown` outside of transactions.
     """
 
     session: Session
     metastore: Metastore
     may_wait: bool = False
     sees: Callable[[TableName], bool] | None = None
+    shown: Callable[[Sequence[Any]], list[bool]] | None = None
+
+    def visible(self, items: list[T]) -> list[T]:
+        """The items that the caller sees."""
+        if self.shown is None:
+            return items
+        return [item for item, sees in zip(items, self.shown(items), strict=True) if sees]
 
     @property
     def scope(self) -> Scope:

@@ -149,7 +149,7 @@ def get_table_meta(
 @answers("get_tables_ext")
 def get_tables_ext(call: Call, request: GetTablesExtRequest) -> list[ExtendedTableInfo]:
     names = call.metastore.tables.names(f"@{request.catalog}#{request.database}", None)
-    found = list(filter(matcher(request.tableNamePattern), names))
+    found = call.visible(list(filter(matcher(request.tableNamePattern), names)))
     some = found if request.limit is None or request.limit < 0 else found[: request.limit]
     tables = call.metastore.tables.get_many(request.database, some, request.catalog)
     return [
@@ -160,7 +160,10 @@ def get_tables_ext(call: Call, request: GetTablesExtRequest) -> list[ExtendedTab
 
 @answers("get_table_names_by_filter")
 def get_table_names_by_filter(call: Call, database: str | None, text: str | None, limit: int | None) -> list[str]:
-    return call.metastore.tables.names_by_filter(database, text, -1 if limit is None else limit)
+    most = None if limit is None or limit < 0 else limit
+    if call.shown is None:
+        return call.metastore.tables.names_by_filter(database, text, most)
+    return call.visible(call.metastore.tables.names_by_filter(database, text, None))[:most]
 
 
 @answers("alter_table", stores=True)

@@ -151,6 +151,8 @@ class Dispatcher:
                 sent = write(answer.kind, body)
             complete = True
         finally:
+            if (close := getattr(answer.body, "close", None)) is not None:
+                close()  # a reply that nobody wants, or that broke off, may have a transaction
             seconds = time.perf_counter() - started
             outcome = answer.outcome if complete else "reply not delivered"
             known = name if name in self._handlers else "unknown"  # else clients could fill the memory with names

@@ -50,6 +50,8 @@ def get_database(call: Call, name: str) -> Database | None:
             raise NoSuchObjectException(message="no such database")
         case "undeclared":
             raise AlreadyExistsException(message="is there already")
+        case "exit":
+            raise SystemExit("no thread of the server's may end by this")
         case "bug":
             raise RuntimeError("a secret of the server")
         case "away":

@@ -230,6 +230,16 @@ def test_reply_that_fails_in_the_middle_ends_the_connection(server: StandIn) -> 
         assert client.getVersion() == "stand-in"
 
 
+def test_whatever_a_call_raises_its_client_does_not_wait_for_ever(server: StandIn) -> None:
+    """Also what no handler expects, as of a listener in Python that ends its process."""
+    for _ in range(3):
+        with server.client() as client, pytest.raises((TTransportException, EOFError, ConnectionError)):
+            client.get_database("exit")
+    assert wait_until(lambda: server.lines("connection closed"))[-1]["reason"] == "internal_error"
+    with server.client() as client:
+        assert client.getVersion() == "stand-in"
+
+
 def test_client_that_leaves_in_the_middle_of_its_reply_frees_the_thread(tmp_path: Path) -> None:
     with StandIn(tmp_path / "data", threads=1) as server:
         for _ in range(3):

@@ -1,10 +1,14 @@
-"""What of an answer a caller gets to see: each filter takes what is hidden from the caller out of it."""
+"""What of an answer a caller gets to see: each filter takes what is hidden from the caller out of it.
 
-import json
+Where a method has a limit, hidden items must be left out before it counts. Its filter says of items whether they are
+shown (`_before_limits`), and the function that answers the method asks it (`Call.shown`).
+"""
+
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from eventbus.log.types import Event, EventType
 from metastore.api.rights.classification import Rule, value_at
 from metastore.api.rights.naming import of_ref
 from metastore.services.access.caller import Caller
@@ -19,14 +23,11 @@ from metastore.services.access.rights import (
 )
 from metastore.services.model import names as given
 from metastore.store.engine.names import DatabaseName, TableName
-from metastore.wire.hive import NotificationEvent, PrincipalType, SQLForeignKey
+from metastore.wire.hive import PrincipalType, ShowCompactResponseElement, SQLForeignKey
 
 T = TypeVar("T")
 Names = tuple[str | None, str | None, str | None]
 """Catalog, database and table of something; None where it has none."""
-
-HIDDEN_EVENT = "HIDDEN"
-"""The type of a notification that a caller may not read. Hive's clients stop at a gap in the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,14 @@ class View:
 
         Where there are none, it is decided about another: the time must not tell that there was nothing to decide.
         """
-        if not items:
+        return [item for item, sees in zip(items, self.visible(objects, action), strict=True) if sees]
+
+    def visible(self, objects: Sequence[Securable], action: Action = Action.SEE) -> list[bool]:
+        """For each of the objects whether the caller may see it. Where there are none, as in `seen`."""
+        if not objects:
             self.authorizer.visible(self.caller, [_NOTHING], action)
             return []
-        visible = self.authorizer.visible(self.caller, objects, action)
-        return [item for item, sees in zip(items, visible, strict=True) if sees]
+        return self.authorizer.visible(self.caller, objects, action)
 
     def may(self, action: Action, object: Securable) -> bool:
         return self.authorizer.decide(self.caller, action, object).allowed
@@ -61,6 +65,8 @@ class View:
 _NOTHING = table(TableName(given.DEFAULT_CATALOG, "", ""))
 Filter = Callable[[View, Any], Any]
 _FILTERS: dict[str, Filter] = {}
+Shown = Callable[[View, Sequence[Any]], list[bool]]
+_BEFORE_LIMITS: dict[str, Shown] = {}
 
 
 def filter_named(name: str) -> Filter:
@@ -70,6 +76,21 @@ def filter_named(name: str) -> Filter:
 
 def _filter(function: Filter) -> Filter:
     _FILTERS[function.__name__] = function
+    return function
+
+
+def is_before_limits(name: str) -> bool:
+    """Whether a filter is one for methods with a limit: see `shown_named`."""
+    return name in _BEFORE_LIMITS
+
+
+def shown_named(name: str) -> Shown:
+    """The filter of that name that says of items whether they are shown. Raises KeyError."""
+    return _BEFORE_LIMITS[name]
+
+
+def _before_limits(function: Shown) -> Shown:
+    _BEFORE_LIMITS[function.__name__] = function
     return function
 
 
@@ -139,10 +160,12 @@ def _of_names(view: View, where: DatabaseName, sent: Iterable[str], found: list[
     return [each for each in found if given.plain_table(each.tableName) in seen]
 
 
-@_filter
-def extended_tables(view: View, found: list[Any]) -> list[Any]:
-    request = view.arguments.req
-    return view.seen(found, [_object(request.catalog, request.database, each.tblName) for each in found])
+@_before_limits
+def limited_tables(view: View, names: Sequence[str]) -> list[bool]:
+    """Names of a database's tables. The catalog may be an argument of its own."""
+    catalog = view.argument(1) if len(view.rule.extra_paths) > 1 else None
+    where = given.database_name(view.argument(), catalog)
+    return view.visible([table(TableName(where.catalog, where.database, name)) for name in names])
 
 
 @_filter
@@ -213,51 +236,32 @@ def locks(view: View, found: Any) -> Any:
     return found
 
 
-@_filter
-def compactions(view: View, found: Any) -> Any:
-    values = found.compacts or []
-    found.compacts = view.seen(values, [_object(None, each.dbname, each.tablename) for each in values])
-    return found
+@_before_limits
+def compactions(view: View, found: Sequence[ShowCompactResponseElement]) -> list[bool]:
+    return view.visible([_object(None, each.dbname or "", each.tablename) for each in found])
 
 
 # -- events ----------------------------------------------------------------------------------------------------
 
 
-@_filter
-def events(view: View, found: Any) -> Any:
+@_before_limits
+def events(view: View, found: Sequence[Event]) -> list[bool]:
     """Events about objects that the caller may read or subscribe to."""
-    records = found.events or []
-    shown = _subscribed(view, [(each.catalog, each.database, each.table) for each in records])
-    kept = [each for each, sees in zip(records, shown, strict=True) if sees]
-    found.events = [each for each in kept if not _names_another(view, each)]
-    return found
+    shown = _subscribed(view, [(each.catalog, each.database, each.table) for each in found])
+    return [sees and not _names_another(view, each) for each, sees in zip(found, shown, strict=True)]
 
 
-@_filter
-def notifications(view: View, found: Any) -> Any:
-    """Hive's notifications: of those that the caller may not read only numbers and times are left."""
-    values: list[NotificationEvent] = found.events or []
-    shown = _subscribed(view, [(each.catName, each.dbName, each.tableName) for each in values])
-    found.events = [
-        each
-        if sees and not _names_another(view, each)
-        else NotificationEvent(
-            eventId=each.eventId,
-            eventTime=each.eventTime,
-            eventType=HIDDEN_EVENT,
-            message="{}",
-            messageFormat=each.messageFormat,
-        )
-        for each, sees in zip(values, shown, strict=True)
-    ]
-    return found
+@_before_limits
+def counted_events(view: View, found: Sequence[Names]) -> list[bool]:
+    """Catalogs, databases and tables, whose events are counted."""
+    return _subscribed(view, found)
 
 
 def _subscribed(view: View, names: Sequence[Names]) -> list[bool]:
     """Whether the caller may read events about each of these."""
     objects = list(dict.fromkeys(map(_event_object, names)))
-    decided = view.authorizer.decide_all(view.caller, [(Action.SUBSCRIBE, each) for each in objects])
-    allowed = {each for each, made in zip(objects, decided, strict=True) if made.allowed}
+    decided = view.authorizer.decide_all(view.caller, [(Action.SUBSCRIBE, each) for each in objects or [_NOTHING]])
+    allowed = {each for each, made in zip(objects, decided, strict=False) if made.allowed}
     return [_event_object(each) in allowed for each in names]
 
 
@@ -269,48 +273,26 @@ def _event_object(names: Names) -> Securable:
     return _object(catalog, where, name or None)
 
 
-_RENAMES = ("ALTER_TABLE", "ALTER_FUNCTION")
-_KEYS = ("ADD_CONSTRAINTS", "ADD_FOREIGNKEY")
+_RENAMES = (EventType.ALTER_TABLE, EventType.ALTER_FUNCTION)
 
 
-def _names_another(view: View, event: Any) -> bool:
+def _names_another(view: View, event: Event) -> bool:
     """Whether an event names a table that the caller doesn't see: a rename, or a foreign key, names two.
 
     The earlier name of a table in its own database is not one of another.
     """
-    kind = getattr(event, "type", None) or getattr(event, "eventType", "")
-    if kind not in _RENAMES and kind not in _KEYS:
+    if event.type not in _RENAMES and event.type is not EventType.ADD_CONSTRAINTS:
         return False
-    payload = json.loads(getattr(event, "payload", None) or getattr(event, "message", None) or "{}")
-    named = _of_payload(payload) | _of_message(payload)
-    if kind in _RENAMES:
-        own = getattr(event, "database", None) or getattr(event, "dbName", None)
-        named = {(where, name) for where, name in named if where != own}
-    catalog = getattr(event, "catalog", None) or getattr(event, "catName", None)
-    objects = [_object(catalog, where, name) for where, name in named]
+    named = _of_payload(event.payload)
+    if event.type in _RENAMES:
+        named = {(where, name) for where, name in named if where != event.database}
+    objects = [_object(event.catalog, where, name) for where, name in named]
     return not all(view.authorizer.visible(view.caller, objects, Action.SUBSCRIBE))
 
 
 def _of_payload(payload: Any) -> set[tuple[str, str]]:
-    """The tables, as database and name, that an event of ours names beside its own."""
+    """The tables, as database and name, that an event names beside its own."""
     keys = payload.get("constraints", {}).get("foreignKeys", ())
     values = [(payload[each], "dbName", "tableName") for each in ("before", "after") if each in payload]
     values += [(each, f"{side}table_db", f"{side}table_name") for each in keys for side in ("pk", "fk")]
     return {(each[where], each.get(name) or "") for each, where, name in values if each.get(where)}
-
-
-# Hive's messages have structs as texts, in which numbers stand for fields: where the names of tables are.
-_TABLES = ("tableObjBeforeJson", "tableObjAfterJson")
-_FIELDS = {"table": (("2", "1"),), "key": (("1", "2"), ("4", "5"))}
-
-
-def _of_message(message: Any) -> set[tuple[str, str]]:
-    """The tables, as database and name, that a message of Hive's names."""
-    values = [(json.loads(message[each]), "table") for each in _TABLES if each in message]
-    values += [(json.loads(each), "key") for each in message.get("foreignKeyListJson", ())]
-    return {
-        (each[where]["str"], each[name]["str"])
-        for each, kind in values
-        for where, name in _FIELDS[kind]
-        if where in each and name in each
-    }

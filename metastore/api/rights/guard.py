@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NoReturn, cast
 
 from thrift.Thrift import TApplicationException
@@ -9,7 +10,7 @@ from thrift.Thrift import TApplicationException
 from metastore.api.registry import Call, Encoded
 from metastore.api.rights import changes, naming, special
 from metastore.api.rights.classification import Rule, rules, value_at
-from metastore.api.rights.filters import View, filter_named
+from metastore.api.rights.filters import View, filter_named, is_before_limits, shown_named
 from metastore.api.rights.naming import Requirement
 from metastore.api.rights.special import Asked
 from metastore.api.session import Session
@@ -66,7 +67,7 @@ class Guard:
     def answer(
         self, call: Call, method: Method, arguments: Struct, function: Callable[[Call], Any], verdict: Verdict
     ) -> Any:
-        """What a method returns to its caller, from `function`, which calls its handler. Sets the verdict.
+        """What a method returns to its caller, from `function`, which passes a call to its handler. Sets the verdict.
 
         Raises the exception for a hidden object or a refused action, and whatever `function` raises.
         """
@@ -85,6 +86,8 @@ class Guard:
             with self._control.making(caller):
                 return function(call)
         view = View(caller, self._control.authorizer, rule, arguments)
+        if is_before_limits(rule.extra):
+            return function(replace(call, shown=partial(shown_named(rule.extra), view)))
         try:
             value = function(call)
         except UnknownDBException:

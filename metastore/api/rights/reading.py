@@ -25,8 +25,9 @@ get_tables_by_type                      ~SEE database db_name | tables db_name
 get_materialized_views_for_rewriting    ~SEE database db_name | tables db_name
 get_all_materialized_view_objects_for_rewriting  - | table_structs
 get_table_meta                          - | table_structs
-get_tables_ext                          ~SEE database req.database cat=req.catalog | extended_tables
-get_table_names_by_filter               ~SEE database dbname | tables dbname
+get_tables_ext                          ~SEE database req.database cat=req.catalog
+    | limited_tables req.database req.catalog
+get_table_names_by_filter               ~SEE database dbname | limited_tables dbname
 get_fields                              SEE described db_name table_name
 get_fields_with_environment_context     SEE described db_name table_name
 get_fields_req                          SEE described req.dbName req.tblName cat=req.catName
@@ -136,9 +137,9 @@ show_compact                            - | compactions
 find_columns_with_stats                 SEE table cr.dbname cr.tablename
 
 # -- events ----------------------------------------------------------------------------------------------------------
-get_next_notification                   - | notifications
+get_next_notification                   - | events
 get_current_notificationEventId         -
-get_notification_events_count           ~SUBSCRIBE events rqst.dbName cat=rqst.catName
+get_notification_events_count           - | counted_events
 lake_read_events                        - | events
 lake_read_group_events                  GROUPS everything | events
 lake_event_positions                    -

@@ -167,7 +167,9 @@ class Answering(State):
             return partial(connection.close_for, rejected.reason, str(rejected))
         except ReplyBroken as broken:
             return partial(connection.close_for, "reply_broken", str(broken))
-        except Exception as error:
+        except NeedsThread:
+            raise
+        except BaseException as error:  # whatever it is, or the client would wait for ever
             log.exception("internal error", peer=connection.session.peer)
             return partial(connection.close_for, "internal_error", f"{type(error).__name__}: {error}")
 

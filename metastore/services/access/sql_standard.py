@@ -182,13 +182,14 @@ class SqlStandard:
         self._facts.refresh()
         everywhere = self._everywhere(self._facts.get)
         acting = _acting(caller, everywhere)
-        held = acting.held.privileges & action.mask
-        if ADMIN in acting.roles or held & _COVERING:
+        if ADMIN in acting.roles:
             return [True] * len(objects)
-        if held:  # on databases alone
-            return [each.kind is Kind.DATABASE or self.visible(caller, [each], action)[0] for each in objects]
+        held = acting.held.privileges & action.mask
         of_table, of_database = Kind.TABLE, Kind.DATABASE
-        entered = self._entered(acting, [each.of_database for each in objects if each[0] is of_database])
+        entered: frozenset[DatabaseName] = frozenset()
+        if action is Action.SEE and not held:
+            entered = self._entered(acting, [each.of_database for each in objects if each[0] is of_database])
+        sees_tables = bool(held & _COVERING)
         seen: dict[tuple[str, ...], frozenset[str] | None] = {}
         place: tuple[str, ...] = ()
         tables: frozenset[str] | None = None
@@ -196,6 +197,9 @@ class SqlStandard:
         for each in objects:
             if each[0] is not of_table:
                 visible.append(self._is_visible(acting, action, each, entered))
+                continue
+            if sees_tables:
+                visible.append(True)
                 continue
             if each[1:3] != place:  # lists mostly go through one database after another
                 place = each[1:3]
@@ -310,12 +314,17 @@ class SqlStandard:
         if held.privileges & action.mask:
             return None
         seen: Mapping[str, int] = self._facts.get(*self._seen_key(acting, name))
-        return frozenset(table for table, privileges in seen.items() if privileges & action.mask)
+        if action is Action.SEE:
+            return frozenset(seen)
+        return frozenset(table for table, whole in seen.items() if whole & action.mask)
 
     def _seen_key(
         self, acting: _Acting, name: DatabaseName
     ) -> tuple[Hashable, Callable[[Transaction], dict[str, int]]]:
-        """What is held on the tables of a database, by their names, as the arguments of `KeptFacts.get`."""
+        """The tables of a database that somebody sees, with what is held on all of each, for `KeptFacts.get`.
+
+        Who holds something on a partition or column alone sees the table, too.
+        """
 
         def read(tx: Transaction) -> dict[str, int]:
             seen: dict[str, int] = {}
@@ -324,7 +333,8 @@ class SqlStandard:
                     seen[owned.name] = _ALL
             for grant in store.granted_tables(tx, name, acting.principals):
                 if grant.table is not None and (privilege := _number_of(grant.privilege)):
-                    seen[grant.table] = seen.get(grant.table, 0) | privilege
+                    is_whole = (grant.partition_values, grant.column) == _WHOLE
+                    seen[grant.table] = seen.get(grant.table, 0) | (privilege if is_whole else 0)
             return seen
 
         return ("seen", name, acting.principals), read
@@ -345,15 +355,16 @@ class SqlStandard:
         object: Securable,
         entered: frozenset[DatabaseName],
     ) -> bool:
+        held = acting.held.privileges & action.mask
         if object.kind is Kind.DATABASE:
-            if self._held_on_database(self._facts.get, acting, object.of_database).privileges & action.mask:
+            if held or self._held_on_database(self._facts.get, acting, object.of_database).privileges & action.mask:
                 return True
             facts = self._database_facts(self._facts.get, object.of_database)
             is_public = facts is not None and facts.owner == _PUBLIC
             return action is Action.SEE and (is_public or object.of_database in entered)
         if object.kind is Kind.ROLE:
-            return object.database in acting.roles
-        return object.kind is Kind.CATALOG and action is Action.SEE
+            return action is Action.SEE and object.database in acting.roles
+        return bool(held) or (object.kind is Kind.CATALOG and action is Action.SEE)
 
     # -- facts ------------------------------------------------------------------------------------------------
 

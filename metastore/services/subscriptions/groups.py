@@ -8,16 +8,11 @@ from eventbus.groups import assignment, members
 from eventbus.groups.assignment import Held, Plan, State
 from eventbus.log import epochs, log, reader
 from eventbus.log.filters import Filter
+from eventbus.log.reader import Page
 from eventbus.log.sequencer import Sequencer
 from eventbus.log.types import Event
-from metastore.services.subscriptions.log_reader import (
-    MAX_BYTES,
-    check_history,
-    filter_of,
-    group_name,
-    limit_of,
-    restored,
-)
+from metastore.services.subscriptions.log_reader import check_history, filter_of, group_name, limit_of, restored
+from metastore.services.subscriptions.shown_pages import MAX_BYTES, MAX_EVENTS, Shown, gather
 from metastore.store import Database
 from metastore.store.engine.database import Transaction
 from metastore.wire.hive import InvalidOperationException
@@ -53,12 +48,13 @@ class EventMembers:
         self._database = database
         self._sequencer = sequencer
 
-    def read(self, request: ReadGroupEventsRequest, wait: float) -> GroupPage:
+    def read(self, request: ReadGroupEventsRequest, wait: float, shown: Shown | None = None) -> GroupPage:
         """The next events of a member's shards, after it has been assigned its share of them.
 
-        `wait`: how long the member waits if there are none, in seconds. Raises EventsGone if events were trimmed, and
-        after a restore of the log, until the whole group is acknowledged. Raises InvalidOperationException for an
-        invalid filter, a number that doesn't exist yet, and too many members.
+        `wait`: how long the member waits if there are none, in seconds. `shown`: says which events the member sees;
+        None if it sees all. Raises EventsGone if events were trimmed, and after a restore of the log, until the whole
+        group is acknowledged. Raises InvalidOperationException for an invalid filter, a number that doesn't exist yet,
+        and too many members.
         """
         group, member = _group(request.group), _member(request.member)
         wanted, limit = filter_of(request.tables, request.types), limit_of(request.limit)
@@ -71,16 +67,38 @@ class EventMembers:
             state = members.load(tx, group)
             if epochs.first_unknown(tx, group) is not None:
                 raise restored(tx, min((each.position for each in state.shards), default=0) if state else 0)
-            if state is not None:
-                plan = assignment.plan(state, member, said, wait)
-                if plan.changes_nothing:
-                    return _page(tx, state, member, plan.members, known, wanted, limit)
-        with self._database.write() as tx:
-            plan = self._share_out(tx, group, member, said, request.start or 0, wait)
+            plan = None if state is None else assignment.plan(state, member, said, wait)
+            if state is not None and plan is not None and plan.changes_nothing:
+                share = _share_of(tx, state, member, plan.members, known)
+                if shown is None:
+                    return _page(tx, share, wanted, limit)
+            else:
+                share = None
+        if share is None:
+            with self._database.write() as tx:
+                plan = self._share_out(tx, group, member, said, request.start or 0, wait)
+            with self._database.read() as tx:
+                state = members.load(tx, group)
+                assert state is not None
+                share = _share_of(tx, state, member, plan.members, known)
+                if shown is None:
+                    return _page(tx, share, wanted, limit)
+        return self._shown_page(share, wanted, limit, shown)
+
+    def _shown_page(self, share: GroupPage, wanted: Filter, limit: int, shown: Shown | None) -> GroupPage:
+        """As `_page`, for a member that may not see all events."""
+        assert shown is not None
+        if not share.held:
+            return share
+
+        def read(position: int, upto: int) -> Page:
+            after = {shard: max(each.read, position) for shard, each in share.held.items()}
+            with self._database.read() as tx:
+                return _events(tx, after, wanted, MAX_EVENTS, upto)
+
+        page = gather(read, min(each.read for each in share.held.values()), limit, shown)
         with self._database.read() as tx:
-            state = members.load(tx, group)
-            assert state is not None
-            return _page(tx, state, member, plan.members, known, wanted, limit)
+            return _with_events(tx, share, page)
 
     def acknowledge(
         self, group: str | None, member: str | None, shards: Sequence[ShardPosition] | None, history: str | None = None
@@ -127,15 +145,10 @@ class EventMembers:
         return plan
 
 
-def _page(
-    tx: Transaction,
-    state: State,
-    member: str,
-    count: int,
-    known: tuple[Mapping[int, Held], int | None],
-    wanted: Filter,
-    limit: int,
+def _share_of(
+    tx: Transaction, state: State, member: str, count: int, known: tuple[Mapping[int, Held], int | None]
 ) -> GroupPage:
+    """What a member holds, without events. `known`: what the member says that it holds, and how many members."""
     said, members_said = known
     held = {}
     for each in state.shards:
@@ -147,23 +160,31 @@ def _page(
     as_known = members_said in (None, count) and {(shard, each.generation) for shard, each in said.items()} == {
         (shard, each.generation) for shard, each in held.items()
     }
-    if not held:
-        return GroupPage([], {}, count, last := log.positions(tx).last, as_known, epochs.text_of(tx, last))
+    last = log.positions(tx).last
+    _check(max((each.read for each in held.values()), default=0), last)
+    return GroupPage([], held, count, last, as_known, epochs.text_of(tx, last))
+
+
+def _page(tx: Transaction, share: GroupPage, wanted: Filter, limit: int) -> GroupPage:
+    """The next events of a member's shards. Raises EventsGone if events were trimmed."""
+    if not share.held:
+        return share
+    page = _events(tx, {shard: each.read for shard, each in share.held.items()}, wanted, limit)
+    return _with_events(tx, share, page)
+
+
+def _events(tx: Transaction, positions: Mapping[int, int], wanted: Filter, limit: int, upto: int | None = None) -> Page:
+    """Raises EventsGone if events were trimmed."""
     try:
-        page, upto = reader.read_shards(
-            tx, {shard: each.read for shard, each in held.items()}, wanted, limit=limit, max_bytes=MAX_BYTES
-        )
+        return reader.read_shards(tx, positions, wanted, limit=limit, max_bytes=MAX_BYTES, upto=upto)[0]
     except log.Trimmed as gone:
         raise EventsGone(str(gone), gone.oldest) from None
-    _check(max(each.read for each in held.values()), page.last)
-    return GroupPage(
-        page.events,
-        {shard: each._replace(read=upto[shard]) for shard, each in held.items()},
-        count,
-        page.last,
-        as_known,
-        epochs.text_of(tx, page.last),
-    )
+
+
+def _with_events(tx: Transaction, share: GroupPage, page: Page) -> GroupPage:
+    """A member's share, with the events of a page of its shards."""
+    held = {shard: each._replace(read=max(each.read, page.position)) for shard, each in share.held.items()}
+    return share._replace(events=page.events, held=held, last=page.last, history=epochs.text_of(tx, page.last))
 
 
 def _acknowledge(tx: Transaction, group: str, member: str, said: Mapping[int, Held]) -> dict[int, Held]:

@@ -1,11 +1,15 @@
 """Hive's notification log: a view of the event log for Hive's clients, and the events that Hive's writers report."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
 
 from thrift.Thrift import TApplicationException
 
 from eventbus.log import log
 from eventbus.log.sequencer import Sequencer
+from eventbus.log.types import Event, EventType
 from eventbus.outlets import hive_messages
 from metastore.formats import partition_names
 from metastore.services.events.recorder import Events, Insert
@@ -22,6 +26,12 @@ from metastore.wire.hive import InsertEventRequestData, MetaException, NoSuchObj
 
 MAX_BYTES = 16 << 20
 """Size limit of the messages in one reply. A single bigger message is returned all the same."""
+
+HIDDEN_EVENT = "HIDDEN"
+"""The type of a notification that the reader may not see."""
+
+_AT_ONCE = 20
+"""Events that are read together for a reader who may not see all: a single one may hold 100,000 partitions."""
 
 
 class Notifications:
@@ -43,6 +53,7 @@ class Notifications:
         catalog: str | None = None,
         database: str | None = None,
         tables: Sequence[str] | None = None,
+        shown: Callable[[Sequence[Event]], list[bool]] | None = None,
     ) -> list[NotificationEvent]:
         """The notifications with numbers greater than `after`, as many as fit into one reply.
 
@@ -50,6 +61,10 @@ class Notifications:
         to return. `catalog`, `database`, `tables`: restrict to these names. If some notifications were trimmed, a
         client without filters receives the rest, and sees the gap in the numbers, as with Hive. A client that could
         not see the gap gets a TApplicationException.
+
+        `shown`: says of events whether the reader may see them; None if it may see all. Of those that it may not, only
+        numbers and times are left, because Hive's clients stop at a gap in the numbers. Where types, a database or
+        tables are chosen, even that would tell what the event is about: then they are left out.
         """
         skipped, wanted = set(skip or ()), set(only or ())
         silent = [
@@ -57,32 +72,58 @@ class Notifications:
             for type, names in hive_messages.HIVE_TYPES.items()
             if skipped.issuperset(names) or (wanted and wanted.isdisjoint(names))
         ]
-        filtered = bool(skipped or wanted) or catalog is not None or database is not None or bool(tables)
+        chosen = bool(skipped or wanted) or database is not None or bool(tables)
+        conditions = _Conditions(
+            silent,
+            given.normalized(catalog) if catalog is not None else None,
+            given.normalized(database) if database is not None else None,
+            [given.normalized(each) for each in tables or ()],
+        )
         self._sequencer.catch_up()
         found: list[NotificationEvent] = []
         size = 0
-        with self._database.read() as tx:
-            now = log.positions(tx)
-            if after < now.trimmed_notification and (filtered or now.last_notification == now.trimmed_notification):
-                raise _gone(after, now.trimmed_notification)
-            for event in log.read_notifications(
-                tx,
-                after,
-                skip=silent,
-                catalog=given.normalized(catalog) if catalog is not None else None,
-                database=given.normalized(database) if database is not None else None,
-                tables=[given.normalized(each) for each in tables or ()],
-            ):
+        events = self._events_after(after, conditions, filtered=chosen or catalog is not None, shown=shown)
+        with contextlib.closing(events):
+            for event, sees in events:
+                if not sees and chosen:
+                    continue
                 for each in hive_messages.notifications(event, after):
                     if each.eventType in skipped or (wanted and each.eventType not in wanted):
                         continue
-                    size += len(each.message or "")
+                    new = each if sees else _without_content(each)
+                    size += len(new.message or "")
                     if found and size > MAX_BYTES:
                         return found
-                    found.append(each)
+                    found.append(new)
                     if len(found) == limit:
                         return found
         return found
+
+    def _events_after(
+        self,
+        after: int,
+        conditions: "_Conditions",
+        *,
+        filtered: bool,
+        shown: Callable[[Sequence[Event]], list[bool]] | None,
+    ) -> Iterator[tuple[Event, bool]]:
+        """The events behind the notifications after a number, and whether the reader may see each of them."""
+        if shown is None:
+            with self._database.read() as tx:
+                _check_kept(tx, after, filtered=filtered)
+                for event in log.read_notifications(tx, after, **conditions._asdict()):
+                    yield event, True
+            return
+        while True:
+            with self._database.read() as tx:  # `shown` has transactions of its own
+                _check_kept(tx, after, filtered=filtered)
+                rows = log.read_notifications(tx, after, **conditions._asdict())
+                with contextlib.closing(rows):
+                    some = list(islice(rows, _AT_ONCE))
+            yield from zip(some, shown(some), strict=True)
+            if len(some) < _AT_ONCE:
+                return
+            after = some[-1].first_notification + some[-1].notifications - 1
 
     def last(self) -> int:
         """The number of the last notification; 0 if there has been none."""
@@ -99,15 +140,17 @@ class Notifications:
         catalog: str | None,
         database: str | None,
         tables: Sequence[str] | None = None,
+        shown: Callable[[Sequence[tuple[str | None, str | None, str | None]]], list[bool]] | None = None,
     ) -> int:
         """Counts the notifications about a database (`*`: all), or tables of it, after a number, up to another.
 
-        Returns at most `limit`. Raises MetaException without a database.
+        `shown`: says of catalogs, databases and tables whether the reader may read their events; None if it may read
+        all. Returns at most `limit`. Raises MetaException without a database.
         """
         name = given.database_name(database, catalog)
         self._sequencer.catch_up()
         with self._database.read() as tx:
-            found = log.count_notifications(
+            counts = log.count_notifications(
                 tx,
                 after,
                 upto,
@@ -115,6 +158,8 @@ class Notifications:
                 database=None if name.database == "*" else name.database,
                 tables=[given.normalized(each) for each in tables or ()],
             )
+        seen = shown(list(counts)) if shown is not None else [True] * len(counts)
+        found = sum(count for count, sees in zip(counts.values(), seen, strict=True) if sees)
         return found if limit is None else min(found, max(limit, 0))
 
     def insert(
@@ -172,6 +217,33 @@ def _files(inserted: InsertEventRequestData) -> list[str]:
     if len(checksums) != len(files):
         raise MetaException(f"{len(files)} files and {len(checksums)} checksums of an insert don't match")
     return [f"{file}#{checksum}" for file, checksum in zip(files, checksums, strict=True)]
+
+
+class _Conditions(NamedTuple):
+    """Which events are read; the arguments of `log.read_notifications`."""
+
+    skip: Sequence[EventType]
+    catalog: str | None
+    database: str | None
+    tables: Sequence[str]
+
+
+def _check_kept(tx: Transaction, after: int, *, filtered: bool) -> None:
+    """Raises TApplicationException if notifications were trimmed and the client could not see the gap."""
+    now = log.positions(tx)
+    if after < now.trimmed_notification and (filtered or now.last_notification == now.trimmed_notification):
+        raise _gone(after, now.trimmed_notification)
+
+
+def _without_content(event: NotificationEvent) -> NotificationEvent:
+    """What is left of a notification that the reader may not see."""
+    return NotificationEvent(
+        eventId=event.eventId,
+        eventTime=event.eventTime,
+        eventType=HIDDEN_EVENT,
+        message="{}",
+        messageFormat=event.messageFormat,
+    )
 
 
 def _gone(after: int, upto: int) -> TApplicationException:

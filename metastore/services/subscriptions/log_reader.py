@@ -10,16 +10,12 @@ from eventbus.log.reader import Page
 from eventbus.log.sequencer import Sequencer
 from eventbus.outlets import dead_letters
 from metastore.clock import now_ms
+from metastore.services.subscriptions.shown_pages import MAX_BYTES, MAX_EVENTS, Shown, gather
 from metastore.services.subscriptions.wakeups import EventWaits
 from metastore.store import Database
 from metastore.store.engine.database import Transaction
 from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
 from metastore.wire.lake import DeadEvent, EventGroup, EventPositions, EventsGone
-
-MAX_EVENTS = 1_000
-"""Events in one reply."""
-MAX_BYTES = 8 << 20
-"""Size limit of the compressed payloads in one reply. A single bigger one is returned all the same."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 
@@ -39,25 +35,33 @@ class EventReads:
         tables: Sequence[str] | None,
         types: Sequence[str] | None,
         history: str | None = None,
+        shown: Shown | None = None,
     ) -> tuple[Page, str]:
         """The next events after a number, and the history text of their position (see `epochs.text_of`).
 
-        Sees everything that was committed before the call. `history`: the text that came with `after`. Raises
-        EventsGone if events were trimmed, or if events that the reader has received are undone. Raises
-        InvalidOperationException for an invalid filter, or a number that doesn't exist yet.
+        Sees everything that was committed before the call. `history`: the text that came with `after`. `shown`: says
+        which events the reader sees; None if it sees all. Raises EventsGone if events were trimmed, or if events that
+        the reader has received are undone. Raises InvalidOperationException for an invalid filter, or a number that
+        doesn't exist yet.
         """
-        wanted = filter_of(tables, types)
+        wanted, most = filter_of(tables, types), limit_of(limit)
         self._sequencer.catch_up()
         with self._database.read() as tx:
             check_history(tx, history, after)
             last = log.positions(tx).last
             if not 0 <= after <= last:
                 raise InvalidOperationException(f"there is no event {after}: the last one is {last}")
-            try:
-                page = reader.read(tx, after, wanted, limit=limit_of(limit), max_bytes=MAX_BYTES)
+            if shown is None:
+                page = _page(tx, after, wanted, most)
                 return page, epochs.text_of(tx, page.position)
-            except log.Trimmed as gone:
-                raise EventsGone(str(gone), gone.oldest) from None
+
+        def read(position: int, upto: int) -> Page:
+            with self._database.read() as tx:
+                return _page(tx, position, wanted, MAX_EVENTS, upto)
+
+        page = gather(read, after, most, shown)
+        with self._database.read() as tx:
+            return page, epochs.text_of(tx, page.position)
 
     def predicate(self, after: int, tables: Sequence[str] | None, types: Sequence[str] | None) -> Callable[[int], bool]:
         """A function that says whether there is an event that a waiting reader wants; see `EventWaits.predicate`."""
@@ -152,6 +156,14 @@ class EventReads:
             if missing := sorted(set(numbers or ()) - set(found)):
                 raise InvalidOperationException(f"{outlet} has no dead letter {missing[0]}")
         return found
+
+
+def _page(tx: Transaction, after: int, wanted: Filter, limit: int, upto: int | None = None) -> Page:
+    """Raises EventsGone if events were trimmed."""
+    try:
+        return reader.read(tx, after, wanted, limit=limit, max_bytes=MAX_BYTES, upto=upto)
+    except log.Trimmed as gone:
+        raise EventsGone(str(gone), gone.oldest) from None
 
 
 def check_history(tx: Transaction, history: str | None, reached: int) -> None:

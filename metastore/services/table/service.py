@@ -267,8 +267,8 @@ class TableService:
                 table_type=table_type,
             )
 
-    def names_by_filter(self, database: str | None, text: str | None, limit: int) -> list[str]:
-        """Names of the tables that a filter selects (see `filters.table_filter`). A negative `limit` means all.
+    def names_by_filter(self, database: str | None, text: str | None, limit: int | None) -> list[str]:
+        """Names of the tables that a filter selects (see `filters.table_filter`), the first `limit` of them.
 
         Raises UnknownDBException, InvalidOperationException for an invalid filter.
         """
@@ -277,7 +277,7 @@ class TableService:
         name = given.database_name(database)
         with self._database.read() as tx:
             condition = table_filter.parse(text)
-            return tables.names(tx, name, condition=condition, limit=limit if limit >= 0 else None)
+            return tables.names(tx, name, condition=condition, limit=limit)
 
     def summaries(
         self, database_pattern: str | None, table_pattern: str | None, types: Sequence[str] | None

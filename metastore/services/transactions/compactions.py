@@ -128,8 +128,8 @@ class CompactionService:
 
     # --- looking ----------------------------------------------------------------------------------------------
 
-    def show(self, request: ShowCompactRequest, *, hive4: bool) -> list[ShowCompactResponseElement]:
-        """The compactions that satisfy all given conditions, the latest first.
+    def show(self, request: ShowCompactRequest, limit: int | None, *, hive4: bool) -> list[ShowCompactResponseElement]:
+        """The compactions that satisfy all conditions of a request, the latest first, at most `limit`.
 
         Clients before Hive 4 know only MINOR and MAJOR. For them every other type is shown as MAJOR.
         """
@@ -142,7 +142,6 @@ class CompactionService:
             "state": request.state,
             "pool": request.poolName,
         }
-        limit = request.limit if request.limit and request.limit > 0 else None
         with self._database.read() as tx:
             rows = compactions.find_all(tx, {column: value for column, value in conditions.items() if value}, limit)
         return [_shown(row, hive4=hive4) for row in rows]

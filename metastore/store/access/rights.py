@@ -4,7 +4,7 @@ Each function records what it reads, so that a decision can be kept until one of
 """
 
 from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, and_, bindparam, func, literal, or_, select, tuple_, union_all
 
@@ -124,11 +124,11 @@ def table_access(tx: Connection, name: TableName) -> TableAccess | None:
             each.privilege,
             each.grant_option,
             row.name,
-            None if each.values is None else tuple(each.values),
+            _values(each),
             each.column_name,
         )
         for each in _ON_TABLE.all(tx, {"table_id": row.id})
-        if each.partition_id is None or each.values is not None  # else of a partition that is gone
+        if not _is_gone(each)
     ]
     return TableAccess(Owned(row.id, row.name, row.owner, bytes(row.body)), grants)
 
@@ -150,7 +150,8 @@ def granted_tables(tx: Connection, name: DatabaseName, principals: Collection[Pr
     """The privileges that principals have on the tables of a database, and on what is in these."""
     _record_list(tx, name)
     query = (
-        select(*_GRANTED, tables.c.name, privileges.c.partition_id, privileges.c.column_name)
+        select(*_WITH_PLACE, tables.c.name)
+        .outerjoin(partitions, partitions.c.id == privileges.c.partition_id)
         .join(tables, tables.c.id == privileges.c.table_id)
         .join(databases, databases.c.id == tables.c.database_id)
         .join(catalogs, catalogs.c.id == databases.c.catalog_id)
@@ -158,8 +159,16 @@ def granted_tables(tx: Connection, name: DatabaseName, principals: Collection[Pr
         .where(tuple_(privileges.c.principal_type, privileges.c.principal_name).in_([tuple(p) for p in principals]))
     )
     return [
-        Granted(Principal(row.principal_type, row.principal_name), row.privilege, row.grant_option, row.name)
+        Granted(
+            Principal(row.principal_type, row.principal_name),
+            row.privilege,
+            row.grant_option,
+            row.name,
+            _values(row),
+            row.column_name,
+        )
         for row in tx.execute(query)
+        if not _is_gone(row)
     ]
 
 
@@ -222,6 +231,15 @@ def _record_list(tx: Connection, name: DatabaseName) -> None:
         return
     for kind in (Kind.DATABASE, Kind.TABLES, Kind.ACCESS):
         record_read(kind, row.id)
+
+
+def _values(row: Any) -> tuple[str, ...] | None:
+    return None if row.values is None else tuple(row.values)
+
+
+def _is_gone(row: Any) -> bool:
+    """Whether a privilege is on a partition that is gone."""
+    return row.partition_id is not None and row.values is None
 
 
 def _granted(row: NamedTuple) -> Granted:

@@ -1,23 +1,25 @@
 """The pool of connections, transactions, and the translation of database errors."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
 import psycopg2.errors
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import DBAPIError, DisconnectionError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from metastore import in_loop
 from metastore.postgres.joined_messages import JoiningConnection
 from metastore.store.engine import binary_rows, local_peer, read_set
 
 _RESTED_SECONDS = 1.0
+_WAIT_SECONDS = 30.0  # for a connection, if all are in use
+_FRAMES = 250  # that the pool, the driver and this module may need on a thread's stack
 _AFTER_COMMIT = "after commit"
 _NUL = "a text must not contain the NUL character"
 
@@ -75,15 +77,16 @@ class Database:
         waited because all connections of the pool were in use, also if it got none in the end.
         """
         self.url = make_url(url)
-        self._pool_size = pool_size
         self._waited = waited
+        # Connections in use are counted here: after an exception in the middle of SQLAlchemy's pool its own count
+        # would stay wrong. So its overflow has no limit.
+        self._places = threading.BoundedSemaphore(pool_size)
         milliseconds = int(statement_timeout * 1000)
         self._engine = create_engine(
             self.url,
             pool_size=pool_size,
-            max_overflow=0,
+            max_overflow=-1,
             pool_use_lifo=True,  # the caches of the last used connection are the warmest
-            pool_timeout=30,
             connect_args={
                 "application_name": application_name,
                 "client_encoding": "utf8",  # whatever the database's default: stored bytes are sent as they are
@@ -147,12 +150,14 @@ class Database:
             with tx.begin(), _discarded_if_broken(tx):
                 driver.begin()
                 yield tx
-        for action in actions:
-            action()
+        with ExitStack() as following:  # all of them, also if one fails
+            for action in reversed(actions):
+                following.callback(action)
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
-        with self._alone(), self._translated(), self._connect() as tx:
+        _check_stack()
+        with self._alone(), self._place(), self._translated(), self._connect() as tx:
             yield tx
 
     def close(self) -> None:
@@ -160,24 +165,38 @@ class Database:
         self._engine.dispose()
 
     def _connect(self) -> Connection:
-        pool = cast(QueuePool, self._engine.pool)
         if not self._next_needs_no_test():
             in_loop.before_waiting(once=True)
-        if self._waited is None or pool.checkedout() < self._pool_size:
-            return self._engine.connect()
-        since = time.monotonic()
+        return self._engine.connect()
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """Waits until fewer than `pool_size` calls have a connection. Raises DatabaseUnavailable if that takes long."""
+        taken = False
         try:
-            return self._engine.connect()
+            taken = self._places.acquire(blocking=False)
+            if not taken:
+                in_loop.before_waiting(once=True)
+                since = time.monotonic()
+                try:
+                    taken = self._places.acquire(timeout=_WAIT_SECONDS)
+                finally:
+                    if self._waited is not None:
+                        self._waited(time.monotonic() - since)
+            if not taken:
+                raise DatabaseUnavailable("all connections to the database are busy; try again later")
+            yield
         finally:
-            self._waited(time.monotonic() - since)
+            if taken:
+                self._places.release()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
         holder = in_loop.current() or threading.get_ident()
         if holder in self._holders:
             raise NestedTransaction("a transaction begins within another one: pass the first one on instead")
-        self._holders.add(holder)
         try:
+            self._holders.add(holder)
             yield
         finally:
             self._holders.discard(holder)  # not the current thread's id: another thread may close a generator
@@ -215,8 +234,6 @@ class Database:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except PoolTimeout as error:
-            raise DatabaseUnavailable("all connections to the database are busy; try again later") from error
         except (DBAPIError, psycopg2.Error) as error:  # some statements bypass SQLAlchemy
             translated = _translate(error.orig if isinstance(error, DBAPIError) else error, error)
             if isinstance(translated, _Unreachable):
@@ -231,7 +248,7 @@ class Database:
 
 
 def after_commit(tx: Transaction, action: Callable[[], None]) -> None:
-    """Calls a function after a transaction of `Database.write` has committed. The function must not raise."""
+    """Calls a function after a transaction of `Database.write` has committed. The function should not raise."""
     tx.info[_AFTER_COMMIT].append(action)
 
 
@@ -244,14 +261,40 @@ def _in_own_transactions(tx: Transaction) -> JoiningConnection:
     return driver
 
 
+def _check_stack() -> None:
+    """Raises RecursionError if there may not be room for the calls of a transaction.
+
+    An exception in the middle of the pool's or the driver's own code leaves them in a state that nobody knows.
+    """
+    try:
+        sys._getframe(max(sys.getrecursionlimit() - _FRAMES, 1))
+    except ValueError:  # the stack is not that deep
+        return
+    raise RecursionError("too many calls within another for a transaction")
+
+
 @contextmanager
 def _discarded_if_broken(tx: Transaction) -> Iterator[None]:
-    """Invalidates a broken connection, as SQLAlchemy does, for statements that bypass it."""
+    """Invalidates a connection that is broken, or whose state nobody knows.
+
+    SQLAlchemy does that for its own statements. What is no ordinary exception may come in the middle of the driver's
+    code, or between a statement and what this side notes about it.
+    """
     try:
         yield
     except psycopg2.Error as error:
         if tx.connection.closed:
             tx.invalidate(error)
+        raise
+    except (GeneratorExit, in_loop.NeedsThread):  # raised where nothing is under way
+        raise
+    except (MemoryError, RecursionError) as error:
+        tx.invalidate(error)
+        raise
+    except Exception:
+        raise
+    except BaseException as error:
+        tx.invalidate(error)
         raise
 
 
