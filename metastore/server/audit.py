@@ -77,6 +77,27 @@ class AuditLog:
             self._later(_GATHER_SECONDS, self.write_gathered)
         self._waiting.append(line)
 
+    def record_login(
+        self,
+        user: str | None,
+        real_user: str | None,
+        mechanism: str,
+        peer: str,
+        outcome: str,
+        reason: str | None = None,
+        details: Mapping[str, object] | None = None,
+    ) -> None:
+        """Records a login. `reason`: why it was refused. `details`: what it was proven with."""
+        who = _members(user=user, real_user=real_user, mechanism=mechanism, peer=peer)
+        ending = _ending(outcome == "ok", reason, outcome)
+        self._write([_line(_LOGIN, who, ending, details and _members(details=details))])
+
+    def record_refused_logins(self, others: int, addresses: Sequence[str]) -> None:
+        """Records how many refused logins got no record of their own."""
+        who = _members(user=None, real_user=None, mechanism=None, peer=None)
+        more = _members(others=others, details={"addresses": addresses})
+        self._write([_line(_LOGIN, who, _ending(False, "too many for a record each", "refused"), more)])
+
     def write_gathered(self) -> None:
         """Writes what waits; see `gather`."""
         lines, self._waiting = self._waiting, []
@@ -126,8 +147,13 @@ def _members(**facts: object) -> str:
     return json.dumps(facts, separators=(",", ":"))[1:-1]
 
 
-def _line(beginning: str, caller: str, ending: str) -> str:
-    return f'{{"time":"{_moment(int(time.time() * 1000))}",{beginning},{caller},{ending}}}'
+_LOGIN = beginning("login", "")
+
+
+def _line(beginning: str, caller: str, ending: str, more: str | None = None) -> str:
+    """`more`: members that few records have."""
+    end = ending if more is None else f"{ending},{more}"
+    return f'{{"time":"{_moment(int(time.time() * 1000))}",{beginning},{caller},{end}}}'
 
 
 @lru_cache(maxsize=2)

@@ -233,7 +233,7 @@ class Worker:
             loop_calls=self._loop_calls(loop),
         )
         if logins is not None:
-            logins.start()
+            logins.start(self._dispatcher.audit_log)
             self._look_at_certificates(logins)
         audit_log = self._dispatcher.audit_log
         if audit_log is not None:
@@ -281,11 +281,16 @@ class Worker:
 
     def _look_at_certificates(self, logins: Logins) -> None:
         if logins.tls is not None:
-            logins.handshakes.submit(logins.tls.look)
+            self._context.threads.submit(logins.tls.look)
             self._loop.call_later(certificates.LOOK_SECONDS, self._look_at_certificates, logins)
 
     def _count_queued(self) -> None:
-        metrics.requests_queued(for_thread=self._context.threads.waiting, for_memory=self._context.memory.waiting)
+        logins = self._context.logins
+        metrics.requests_queued(
+            for_thread=self._context.threads.waiting,
+            for_memory=self._context.memory.waiting,
+            for_login=0 if logins is None else logins.waiting,
+        )
         self._loop.call_later(_QUEUE_LOOK_SECONDS, self._count_queued)
 
     def _show_tally(self) -> None:

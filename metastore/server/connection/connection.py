@@ -295,6 +295,12 @@ class Connection(asyncio.Protocol):
         self.report_close(reason, detail)
         self.transport.abort()
 
+    def closes_after_login(self) -> None:
+        """The connection ends because its login is refused. The log of logins says so, not always by a line."""
+        if not self.close_reported:
+            self.close_reported = True
+            metrics.message_rejected("login")
+
     def report_close(self, reason: str, detail: str) -> None:
         """Logs and counts a connection that doesn't end as it should, once."""
         if self.close_reported:

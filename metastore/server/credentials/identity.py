@@ -1,6 +1,7 @@
 """Who has logged in, and what is said to those who have not."""
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from metastore.services.access.caller import Mechanism
 from metastore.services.model.client_texts import check_identity
@@ -20,6 +21,9 @@ class Identity:
 class Denied(Exception):
     """A login is refused. The text is for the client; `cause` is for the server's log alone."""
 
+    outcome: ClassVar[Literal["denied", "unavailable", "refused"]] = "denied"
+    """The word for it in metrics and in the audit log."""
+
     def __init__(self, text: str, cause: str | None = None) -> None:
         super().__init__(text)
         self.cause = cause or text
@@ -27,6 +31,14 @@ class Denied(Exception):
 
 class Unavailable(Denied):
     """What a login is checked with doesn't answer: it isn't the client's fault."""
+
+    outcome = "unavailable"
+
+
+class TooMany(Unavailable):
+    """A login isn't checked, because too many others wait. The client may try again."""
+
+    outcome = "refused"
 
 
 def checked(identity: Identity) -> Identity:

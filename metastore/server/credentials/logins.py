@@ -3,17 +3,22 @@
 import hmac
 import importlib.util
 import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from metastore.errors import UserError
+from metastore.server import metrics
+from metastore.server.audit import AuditLog
 from metastore.server.credentials.certificates import CertificateFiles
 from metastore.server.credentials.failures import FailedLogins
-from metastore.server.credentials.identity import Identity, checked
+from metastore.server.credentials.fair_threads import FairThreads, shared_address
+from metastore.server.credentials.identity import Denied, Identity, Unavailable, checked
 from metastore.server.credentials.json_web_tokens import JsonWebTokens
+from metastore.server.credentials.login_records import LoginRecords
 from metastore.server.credentials.password_file import PasswordFile
 from metastore.server.credentials.password_hook import PasswordHook
 from metastore.server.credentials.proxying import acting_as
-from metastore.server.threads import ThreadPool
 from metastore.settings import Settings
 from metastore.wire.delegation_token import Identifier
 
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from metastore.server.credentials.kerberos import Kerberos
 
 HANDSHAKE_THREADS = 2
+PROOF_THREADS = 4
 CHECK_THREADS = 4
 """Passwords that are checked at the same time in a worker. Each takes 32 MB while its hash is computed."""
 
@@ -40,8 +46,25 @@ class Passwords(Protocol):
     def check(self, user: str, password: str, peer: str) -> Identity:
         """Who has this name and password. Raises `identity.Denied`."""
 
+    def known(self, user: str, password: str) -> Identity | None:
+        """The same if this password was right before and nothing has to be computed or asked; else None.
+
+        Raises `identity.Unavailable`.
+        """
+
     def groups(self, user: str) -> tuple[str, ...]:
         """The groups of a user who has not logged in; empty if they aren't known. Raises `identity.Unavailable`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordCheck:
+    """A password that has to be checked by work that costs much: a slow hash, or a question to another server.
+
+    `finish` does it, in a thread of `Logins.checks`. It raises `identity.Denied`.
+    """
+
+    user: str
+    finish: Callable[[], Identity]
 
 
 class Tokens(Protocol):
@@ -82,11 +105,46 @@ class Logins:
         self.passwords = self._directory if "plain" in self.allowed else None
         self.bearer = JsonWebTokens(settings) if "jwt" in self.allowed else None
         self.failures = FailedLogins()
+        """Of passwords, by address."""
 
-    def start(self) -> None:
-        """Starts the threads. Handshakes don't wait behind passwords."""
-        self.handshakes = ThreadPool(HANDSHAKE_THREADS)
-        self.checks = ThreadPool(CHECK_THREADS)
+    def start(self, audit_log: AuditLog | None = None, *, requests: bool = False) -> None:
+        """Starts the threads. Handshakes, tokens, tickets and known passwords don't wait behind passwords' hashes.
+
+        `audit_log`: where logins are recorded, too. `requests`: each request is a login of its own.
+        """
+        self.records = LoginRecords(audit_log, requests=requests)
+        self.handshakes = FairThreads("handshake", HANDSHAKE_THREADS)
+        self.proofs = FairThreads("proof", PROOF_THREADS)
+        self.checks = FairThreads("password", CHECK_THREADS, self.failures)
+
+    @property
+    def waiting(self) -> int:
+        """How many clients wait until a thread looks at what they sent."""
+        return self.handshakes.waiting + self.proofs.waiting + self.checks.waiting
+
+    def by_password(self, user: str, password: str, peer: str, acting_as: str = "") -> Identity | PasswordCheck:
+        """Who has this name and password, in the place of whom that user acts; or how that is found out.
+
+        `acting_as`: empty if the user acts for itself. `peer`: the client's address. Raises `identity.Denied`.
+        """
+        passwords = self.passwords
+        if passwords is None:
+            raise Unavailable("passwords can't be checked", "there is nothing to check them with")
+        known = passwords.known(user, password)
+        if known is not None:
+            metrics.login_checked("password", "known")
+            return self.acting_as(known, acting_as, peer)
+
+        def finish() -> Identity:
+            try:
+                return self.acting_as(passwords.check(user, password, peer), acting_as, peer)
+            except Unavailable:
+                raise
+            except Denied:
+                self.failures.failed(shared_address(peer))
+                raise
+
+        return PasswordCheck(user, finish)
 
     @property
     def speaks_http(self) -> bool:

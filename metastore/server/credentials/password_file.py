@@ -56,12 +56,23 @@ class PasswordFile:
             raise Denied("wrong user or password", "wrong password" if known else "no such user")
         return checked(Identity(known.name, "plain", known.groups))
 
-    def _matches(self, password: str, text: str) -> bool:
-        """Whether a hash was made of the password. One that was right once is told at once the next time."""
+    def known(self, user: str, password: str) -> Identity | None:
+        """Who has this name and password, if the password was right before; else None. Raises Unavailable."""
+        known = self._current().get(user)
+        if known is None or not self._was_right(password, known.hash):
+            return None
+        return checked(Identity(known.name, "plain", known.groups))
+
+    def _was_right(self, password: str, text: str) -> bool:
         digest = hmac.digest(self._key, password.encode(), "sha256")
         with self._lock:
-            if hmac.compare_digest(self._verified.get(digest, ""), text):
-                return True
+            return hmac.compare_digest(self._verified.get(digest, ""), text)
+
+    def _matches(self, password: str, text: str) -> bool:
+        """Whether a hash was made of the password. One that was right once is told at once the next time."""
+        if self._was_right(password, text):
+            return True
+        digest = hmac.digest(self._key, password.encode(), "sha256")
         fits = passwords.matches(password, text)
         if fits:
             with self._lock:
