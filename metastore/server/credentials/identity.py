@@ -10,12 +10,16 @@ from metastore.wire.hive import MetaException
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A user whose name was proven, and how. `real_user` is who logged in to act as `user`, else None."""
+    """A user whose name was proven, and how. `real_user` is who logged in to act as `user`, else None.
+
+    `token`: the number of the delegation token that proved it.
+    """
 
     user: str
     mechanism: Mechanism
     groups: tuple[str, ...] = ()
     real_user: str | None = None
+    token: int | None = None
 
 
 class Denied(Exception):

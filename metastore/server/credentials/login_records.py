@@ -47,7 +47,8 @@ class LoginRecords:
         tell("login", peer=peer, real_user=identity.real_user, **facts)
         audit = self._audit_log
         if audit is not None and not of_server and (audit.reads or not self._requests):
-            audit.record_login(identity.user, identity.real_user, identity.mechanism, peer, "ok")
+            details = [] if identity.token is None else [{"token": identity.token}]
+            audit.record_login(identity.user, identity.real_user, identity.mechanism, peer, "ok", details=details)
 
     def refused(self, mechanism: str, denied: Denied, peer: str, user: str | None) -> None:
         """Somebody was refused, who perhaps said to be a user."""

@@ -157,7 +157,7 @@ class Logins:
     def owner(self, identifier: Identifier) -> Identity:
         """Who has proven a delegation token. Raises `identity.Denied`."""
         groups = self.groups(identifier.owner)
-        return checked(Identity(identifier.owner, "token", groups, identifier.real_user or None))
+        return checked(Identity(identifier.owner, "token", groups, identifier.real_user or None, identifier.sequence))
 
     def acting_as(self, identity: Identity, user: str, peer: str) -> Identity:
         """The identity of a user for whom somebody logged in; "" is oneself. Raises `identity.Denied`."""
