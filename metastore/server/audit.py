@@ -38,7 +38,7 @@ log = structlog.get_logger("audit")
 class About(NamedTuple):
     """What a call was about. `details`: what it gives to whom, one item for each; most calls have none."""
 
-    object: str
+    objects: str
     details: Sequence[Mapping[str, object]] = ()
 
 
@@ -76,7 +76,7 @@ class AuditLog:
             return
         allowed, reason = (None, None) if verdict is None else (verdict.allowed, verdict.reason)
         found = about()
-        parts = (beginning(method, found.object), _of_caller(caller), _ending(allowed, reason, outcome))
+        parts = (beginning(method, found.objects), _of_caller(caller), _ending(allowed, reason, outcome))
         pieces = [found.details[at : at + _MOST_DETAILS] for at in range(0, len(found.details), _MOST_DETAILS)]
         self._write([_line(*parts, _members(details=piece)) for piece in pieces] or [_line(*parts)])
 

@@ -229,7 +229,7 @@ class Dispatcher:
             raise
         except Exception as error:
             return _raised(method, error, session)._replace(arguments=arguments, verdict=verdict)
-        kept = value if isinstance(value, str | Struct) else None
+        kept = value if isinstance(value, str | Struct) or name == "lake_cancel_tokens" else None
         return _Answer(REPLY, body, outcome, "ok", arguments, verdict, kept)
 
     def _renewal(self, name: str, arguments: Struct | None) -> Renew | None:

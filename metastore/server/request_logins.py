@@ -15,6 +15,7 @@ from metastore.server.credentials import certificates, http_credentials, logins
 from metastore.server.credentials.http_credentials import Given
 from metastore.server.credentials.identity import Denied, Identity, TooMany, Unavailable
 from metastore.server.credentials.logins import Logins, PasswordCheck, Tokens
+from metastore.server.credentials.password_file import password_version
 from metastore.server.login.progress import TRY_AGAIN_SECONDS
 from metastore.services.access.issued_tokens import IssuedTokenService
 from metastore.settings import Settings
@@ -128,4 +129,5 @@ def _tokens(settings: Settings) -> Tokens | None:
         return None
     assert settings.database_url is not None
     database = Database(settings.database_url, pool_size=1, application_name="metastore-http")
-    return IssuedTokenService(database, settings.proxy_users, enabled=True)
+    version = password_version(settings.password_file)
+    return IssuedTokenService(database, settings.proxy_users, enabled=True, password_version=version)

@@ -128,6 +128,12 @@ def _details(method: str, arguments: Any, value: Any) -> Iterator[dict[str, Any]
         grantee = _principal(request.principalName, request.principalType)
         found = {"role": request.roleName, "grantee": grantee, "grant_option": bool(request.grantOption)}
         yield found | _action(request)
+    elif method in ("lake_list_tokens", "lake_cancel_tokens"):
+        request = arguments.request
+        ids = (value if isinstance(value, list) else getattr(request, "tokens", None)) or ()
+        of = {"everybody": True} if request.everybody else {"owner": request.owner}
+        for each in ids or (None,):
+            yield ({} if each is None else {"token": each}) | of
     elif method in _OF_TOKENS:
         yield from _token(method, arguments, value)
     elif method == "lake_refresh_hudi":
@@ -182,7 +188,7 @@ def _principal(name: str | None, kind: int | None) -> str | None:
     """A principal as the command line names it: `user:ann`."""
     if name is None:
         return None
-    word = {PrincipalType.ROLE: "role", PrincipalType.GROUP: "group"}.get(kind or PrincipalType.USER, "user")
+    word = {int(PrincipalType.ROLE): "role", int(PrincipalType.GROUP): "group"}.get(kind or 0, "user")
     return f"{word}:{name}"
 
 

@@ -20,7 +20,7 @@ _ADDRESSES = 10_000
 
 
 class _Failures(NamedTuple):
-    count: int
+    number: int
     until: float
     """When the pause after the last one ends, by the monotonic clock."""
 
@@ -36,7 +36,7 @@ class FailedLogins:
         """Counts a failed login of an address."""
         with self._lock:
             known = self._found.get(address)
-            count = 1 if known is None else known.count + 1
+            count = 1 if known is None else known.number + 1
             pause = 0.0 if count <= FREE else min(LONGEST_SECONDS, _FIRST_SECONDS * 2.0 ** (min(count, 30) - FREE - 1))
             self._found[address] = _Failures(count, time.monotonic() + pause)
 
@@ -44,7 +44,7 @@ class FailedLogins:
         """Whether an address had more failed logins than anybody's typing explains."""
         with self._lock:
             known = self._found.get(address)
-        return known is not None and known.count > FREE
+        return known is not None and known.number > FREE
 
     def pause(self, address: str) -> float:
         """The seconds for which the next login of an address has to wait; 0 if it needn't."""

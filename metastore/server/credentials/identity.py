@@ -7,12 +7,15 @@ from metastore.services.access.caller import Mechanism
 from metastore.services.model.client_texts import check_identity
 from metastore.wire.hive import MetaException
 
+Outcome = Literal["denied", "unavailable", "refused"]
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
     """A user whose name was proven, and how. `real_user` is who logged in to act as `user`, else None.
 
-    `token`: the number of the delegation token that proved it.
+    `token`: the number of the delegation token that proved it. `passwords`: users whose passwords the login depends on,
+    with the versions that these have in the server's file.
     """
 
     user: str
@@ -20,12 +23,13 @@ class Identity:
     groups: tuple[str, ...] = ()
     real_user: str | None = None
     token: int | None = None
+    passwords: tuple[tuple[str, str], ...] = ()
 
 
 class Denied(Exception):
     """A login is refused. The text is for the client; `cause` is for the server's log alone."""
 
-    outcome: ClassVar[Literal["denied", "unavailable", "refused"]] = "denied"
+    outcome: ClassVar[Outcome] = "denied"
     """The word for it in metrics and in the audit log."""
 
     def __init__(self, text: str, cause: str | None = None) -> None:
@@ -36,13 +40,13 @@ class Denied(Exception):
 class Unavailable(Denied):
     """What a login is checked with doesn't answer: it isn't the client's fault."""
 
-    outcome = "unavailable"
+    outcome: ClassVar[Outcome] = "unavailable"
 
 
 class TooMany(Unavailable):
     """A login isn't checked, because too many others wait. The client may try again."""
 
-    outcome = "refused"
+    outcome: ClassVar[Outcome] = "refused"
 
 
 def checked(identity: Identity) -> Identity:

@@ -1,10 +1,11 @@
 """What a worker checks logins with: made of the settings when it starts."""
 
+import contextlib
 import hmac
 import importlib.util
 import secrets
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from metastore.errors import UserError
@@ -20,6 +21,7 @@ from metastore.server.credentials.password_file import PasswordFile
 from metastore.server.credentials.password_hook import PasswordHook
 from metastore.server.credentials.proxying import acting_as
 from metastore.settings import Settings
+from metastore.store import DatabaseUnavailable
 from metastore.wire.delegation_token import Identifier
 
 if TYPE_CHECKING:
@@ -72,6 +74,9 @@ class Tokens(Protocol):
 
     def password(self, data: bytes) -> tuple[Identifier, bytes]:
         """What a client must know to log in with the token of an identifier. Raises TokenRefused."""
+
+    def holding(self, sequences: Collection[int]) -> set[int]:
+        """Which tokens, by their numbers, were not cancelled, and belong to users with the password of then."""
 
 
 def needed(settings: Settings) -> bool:
@@ -161,7 +166,32 @@ class Logins:
 
     def acting_as(self, identity: Identity, user: str, peer: str) -> Identity:
         """The identity of a user for whom somebody logged in; "" is oneself. Raises `identity.Denied`."""
-        return acting_as(identity, user, peer, self.settings.proxy_users, self.groups)
+        found = acting_as(identity, user, peer, self.settings.proxy_users, self.groups)
+        if found is identity or not isinstance(self._directory, PasswordFile):
+            return found
+        version = self._directory.version(found.user)
+        return found if version is None else replace(found, passwords=(*found.passwords, (found.user, version)))
+
+    def revoked(self, identities: Collection[Identity]) -> dict[Identity, str]:
+        """Which of these may not come in any more, and why, because of changed passwords and cancelled tokens.
+
+        While that can't be found out, nobody is named.
+        """
+        found: dict[Identity, str] = {}
+        if isinstance(self._directory, PasswordFile):
+            with contextlib.suppress(Unavailable):
+                for identity in identities:
+                    for user, version in identity.passwords:
+                        if self._directory.version(user) != version:
+                            found[identity] = f"{user} was removed from the password file, or has another password"
+        tokens = {identity.token for identity in identities if identity.token is not None}
+        if tokens and self.tokens is not None:
+            with contextlib.suppress(DatabaseUnavailable):
+                holding = self.tokens.holding(tokens)
+                for identity in identities:
+                    if identity.token is not None and identity.token not in holding:
+                        found[identity] = f"the delegation token {identity.token} was cancelled, or its user removed"
+        return found
 
 
 def server_secret() -> bytes:
