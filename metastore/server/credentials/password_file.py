@@ -166,7 +166,10 @@ def add(path: Path, name: str, password: str, groups: tuple[str, ...]) -> bool:
     for text in (name, *groups):
         if not text or not text.isprintable() or text.startswith("#") or any(each in text for each in _SEPARATORS):
             raise ValueError(f"{text!r} can't be the name of a user or group: it is empty or has one of | , # in it")
-    user = User(name, passwords.hashed(password), groups)
+    known = read(path).get(name) if path.exists() else None
+    same = known is not None and passwords.matches(password, known.hash)
+    # The same password keeps its hash: logins end with another one, not with other groups.
+    user = User(name, known.hash if same and known else passwords.hashed(password), groups)
     with _changing(path) as lines:
         kept = [line for line in lines if not line.startswith(f"{name}|")]
         new = len(kept) == len(lines)

@@ -29,7 +29,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer
     for name in USERS:
         password_file.add(directory / "users", name, f"pw-{name}", ())
     options = (
-        *("--authentication", "plain,token", "--password-file", str(directory / "users"), "--credentials-without-tls"),
+        *(
+            "--authentication",
+            "plain,token,header",
+            "--password-file",
+            str(directory / "users"),
+            "--credentials-without-tls",
+        ),
         *("--http-port", "0", "--no-metrics-anonymous", "--workers", "2", "--audit", "all"),
         *("--audit-log", str(directory / "audit.log")),
     )
@@ -58,8 +64,11 @@ def plain_login(server: MetastoreServer, user: str, password: str, source: str) 
 
 
 @contextlib.contextmanager
-def flood(server: MetastoreServer, source: str = "127.0.0.1", *, over_http: bool = False) -> Iterator[Counter[str]]:
-    """Clients of one address that try passwords while the block runs. Yields the answers that they have got."""
+def flood(server: MetastoreServer, source: str = "127.0.0.1", *, url: str | None = None) -> Iterator[Counter[str]]:
+    """Clients of one address that try passwords while the block runs: by SASL, or over HTTP at a URL.
+
+    Yields the answers that they have got.
+    """
     stop = threading.Event()
     answers: Counter[str] = Counter()
 
@@ -68,10 +77,9 @@ def flood(server: MetastoreServer, source: str = "127.0.0.1", *, over_http: bool
         while not stop.is_set():
             tries += 1
             try:
-                if over_http:
+                if url is not None:
                     headers = urllib3.make_headers(basic_auth=f"ann:wrong{number}.{tries}")
-                    url = f"{http_url(server)}/metrics"
-                    answers[str(urllib3.request("GET", url, headers=headers, retries=False).status)] += 1
+                    answers[str(urllib3.request("POST", url, headers=headers, retries=False).status)] += 1
                 else:
                     answers[plain_login(server, "ann", f"wrong{number}.{tries}", source).payload.decode()] += 1
             except (OSError, urllib3.exceptions.HTTPError) as error:
@@ -119,7 +127,7 @@ def test_another_user_of_the_same_address_waits_for_a_moment_only(server: Metast
 
 def test_the_http_port_answers_during_a_flood_of_its_own(server: MetastoreServer) -> None:
     url = http_url(server)
-    with flood(server, over_http=True) as answers:
+    with flood(server, url=f"{url}/hudi/commits") as answers:
         wait_until(lambda: answers["429"] > 0, 20, "some are refused at once")
         assert urllib3.request("GET", f"{url}/ready", timeout=10).status == 200
         assert plain_login(server, "carl", "pw-carl", "127.0.0.2").status is Status.COMPLETE
@@ -130,6 +138,14 @@ def test_the_http_port_answers_during_a_flood_of_its_own(server: MetastoreServer
         10,
         "who knows the password gets in",
     )
+
+
+def test_others_get_in_during_a_flood_of_thrift_over_http(server: MetastoreServer) -> None:
+    with flood(server, url=f"http://{server.host}:{server.port}/metastore") as answers:
+        wait_until(lambda: answers["429"] > 0, 20, "some are refused at once")
+        assert urllib3.request("GET", f"{http_url(server)}/ready", timeout=10).status == 200
+        assert plain_login(server, "dora", "pw-dora", "127.0.0.5").status is Status.COMPLETE
+        assert set(answers) <= {"401", "429"}
 
 
 def test_metrics_and_logs_of_a_flood(server: MetastoreServer) -> None:
