@@ -746,6 +746,30 @@ struct FinishJobRequest {
   7: optional double cost               // what it took
 }
 
+// A delegation token that this metastore has issued. Times are milliseconds since 1970.
+struct DelegationToken {
+  1: required i64 id
+  2: required string owner
+  3: optional string renewer
+  4: optional string realUser           // who fetched it for the owner
+  5: optional i64 issuedAt              // unset: an older server issued it
+  6: required i64 validUntil
+  7: required i64 renewableUntil
+  8: required bool valid                // whether it has not expired, and its users have the passwords of then
+}
+
+// Whose tokens: those of an owner, or of everybody; without either the caller's own.
+struct ListTokensRequest {
+  1: optional string owner
+  2: optional bool everybody
+}
+
+struct CancelTokensRequest {
+  1: optional list<i64> tokens          // their ids; unset: all
+  2: optional string owner
+  3: optional bool everybody
+}
+
 service LakeMetastore {
   ListPartitionsResponse lake_list_partitions(1: ListPartitionsRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.MetaException o2)
@@ -921,4 +945,9 @@ service LakeMetastore {
   void lake_pause_table_services(1: TableReference table, 2: string reason)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3)
+
+  // Delegation tokens. Those of others are for administrators.
+  list<DelegationToken> lake_list_tokens(1: ListTokensRequest request) throws (1: hive_metastore.MetaException o1)
+  // Ends tokens, and the connections that logged in with them; answers which.
+  list<i64> lake_cancel_tokens(1: CancelTokensRequest request) throws (1: hive_metastore.MetaException o1)
 }

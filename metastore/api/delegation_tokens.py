@@ -3,6 +3,7 @@
 from metastore.api.registry import Call, answers
 from metastore.services.access.issued_tokens import IssuedTokenService
 from metastore.wire.hive import MetaException
+from metastore.wire.lake import CancelTokensRequest, DelegationToken, ListTokensRequest
 
 _NOT_ISSUED = "delegation tokens are issued where `authentication` lists `token`, which it doesn't here"
 
@@ -20,6 +21,17 @@ def renew_delegation_token(call: Call, token: str | None) -> int:
 @answers("cancel_delegation_token")
 def cancel_delegation_token(call: Call, token: str | None) -> None:
     _tokens(call).cancel(call.session.caller, token)
+
+
+@answers("lake_list_tokens")
+def lake_list_tokens(call: Call, request: ListTokensRequest) -> list[DelegationToken]:
+    return _tokens(call).find(call.session.caller, request.owner, everybody=bool(request.everybody))
+
+
+@answers("lake_cancel_tokens")
+def lake_cancel_tokens(call: Call, request: CancelTokensRequest) -> list[int]:
+    everybody = bool(request.everybody)
+    return _tokens(call).cancel_all(call.session.caller, request.tokens, request.owner, everybody=everybody)
 
 
 def _tokens(call: Call) -> IssuedTokenService:

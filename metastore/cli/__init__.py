@@ -37,6 +37,7 @@ _SUBCOMMANDS = {
     "hudi": _Subcommand("metastore.cli.hudi:hudi", "Import Hudi tables."),
     "spark-conf": _Subcommand("metastore.cli.spark:spark_conf", "Print Spark's settings as in spark-defaults.conf."),
     "users": _Subcommand("metastore.cli.users:users", "Add, remove and list users with passwords."),
+    "tokens": _Subcommand("metastore.cli.tokens:tokens", "List and cancel delegation tokens."),
     "tls": _Subcommand("metastore.cli.tls:tls", "Make a certificate for a first try of TLS."),
     "db": _Subcommand("metastore.cli.db:db", "Upgrade the database's schema; declare a restore."),
     "settings": _Subcommand("metastore.cli.settings:settings", "Show the settings, and where each comes from."),

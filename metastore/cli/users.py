@@ -29,6 +29,8 @@ def users() -> None:
 def add(file: Path, name: str, groups: tuple[str, ...], password_file: Path | None) -> None:
     """Add a user, or change password and groups.
 
+    Another password ends the user's open connections and delegation tokens.
+
     The password comes from --password-file, from METASTORE_PASSWORD, or is asked for.
 
     \b
@@ -49,7 +51,9 @@ def add(file: Path, name: str, groups: tuple[str, ...], password_file: Path | No
 @_FILE
 @click.argument("name")
 def remove(file: Path, name: str) -> None:
-    """Remove a user: new logins are refused at once.
+    """Remove a user: new logins and the user's delegation tokens are refused at once.
+
+    Open connections of the user end within seconds.
 
     \b
     Example:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Literal, NamedTuple
 
 import structlog
 
@@ -29,9 +29,17 @@ STREAM = "metastore:audit"
 
 _LOOK_SECONDS = 1.0  # between looks whether the file was moved away
 _MAX_TEXT = 1_000
+_MOST_DETAILS = 100  # in one record
 _GATHER_SECONDS = 0.01
 
 log = structlog.get_logger("audit")
+
+
+class About(NamedTuple):
+    """What a call was about. `details`: what it gives to whom, one item for each; most calls have none."""
+
+    objects: str
+    details: Sequence[Mapping[str, object]] = ()
 
 
 class AuditLog:
@@ -58,13 +66,19 @@ class AuditLog:
         self._later = later
 
     def record(
-        self, method: str, caller: Caller, about: Callable[[], str], outcome: str, verdict: Verdict | None
+        self, method: str, caller: Caller, about: Callable[[], About], outcome: str, verdict: Verdict | None
     ) -> None:
-        """Records a call, if it is one of those. `about` names its object, and is called for these alone."""
+        """Records a call, if it is one of those. `about` says what it was about, and is called for these alone.
+
+        A call with many details has several records.
+        """
         if not self.reads and method not in self._changing:
             return
         allowed, reason = (None, None) if verdict is None else (verdict.allowed, verdict.reason)
-        self._write([_line(beginning(method, about()), _of_caller(caller), _ending(allowed, reason, outcome))])
+        found = about()
+        parts = (beginning(method, found.objects), _of_caller(caller), _ending(allowed, reason, outcome))
+        pieces = [found.details[at : at + _MOST_DETAILS] for at in range(0, len(found.details), _MOST_DETAILS)]
+        self._write([_line(*parts, _members(details=piece)) for piece in pieces] or [_line(*parts)])
 
     def record_cached(self, beginning: str, caller: Caller, decision: Decision | None) -> None:
         """Records a call that was answered from the cache. `beginning`: as the function of this name returns it."""
@@ -76,6 +90,27 @@ class AuditLog:
         if not self._waiting:
             self._later(_GATHER_SECONDS, self.write_gathered)
         self._waiting.append(line)
+
+    def record_login(
+        self,
+        user: str | None,
+        real_user: str | None,
+        mechanism: str,
+        peer: str,
+        outcome: str,
+        reason: str | None = None,
+        details: Sequence[Mapping[str, object]] = (),
+    ) -> None:
+        """Records a login. `reason`: why it was refused. `details`: what it was proven with."""
+        who = _members(user=user, real_user=real_user, mechanism=mechanism, peer=peer)
+        ending = _ending(outcome == "ok", reason, outcome)
+        self._write([_line(_LOGIN, who, ending, _members(details=details) if details else None)])
+
+    def record_refused_logins(self, others: int, addresses: Sequence[str]) -> None:
+        """Records how many refused logins got no record of their own."""
+        who = _members(user=None, real_user=None, mechanism=None, peer=None)
+        more = _members(others=others, details=[{"address": each} for each in addresses])
+        self._write([_line(_LOGIN, who, _ending(False, "too many for a record each", "refused"), more)])
 
     def write_gathered(self) -> None:
         """Writes what waits; see `gather`."""
@@ -126,8 +161,13 @@ def _members(**facts: object) -> str:
     return json.dumps(facts, separators=(",", ":"))[1:-1]
 
 
-def _line(beginning: str, caller: str, ending: str) -> str:
-    return f'{{"time":"{_moment(int(time.time() * 1000))}",{beginning},{caller},{ending}}}'
+_LOGIN = beginning("login", "")
+
+
+def _line(beginning: str, caller: str, ending: str, more: str | None = None) -> str:
+    """`more`: members that few records have."""
+    end = ending if more is None else f"{ending},{more}"
+    return f'{{"time":"{_moment(int(time.time() * 1000))}",{beginning},{caller},{end}}}'
 
 
 @lru_cache(maxsize=2)

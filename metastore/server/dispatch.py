@@ -14,11 +14,12 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException
 
 from metastore.api.registry import Call, Encoded, Handler, NotYet
+from metastore.api.rights import audited
 from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
 from metastore.cache.entry import Renew
 from metastore.server import audit, metrics
-from metastore.server.audit import AuditLog
+from metastore.server.audit import About, AuditLog
 from metastore.server.replies import CacheableCall
 from metastore.services.access.rights import Decision
 from metastore.services.events.recorder import acting
@@ -50,7 +51,7 @@ _RANKS = {
         (
             ("catname", "catalogname"),
             ("dbname", "database", "databasename", "metadbname", "db"),
-            ("tblname", "tablename", "metatblname", "tb"),
+            ("tblname", "tablename", "metatblname", "tb", "table"),
             ("partname", "partitionname", "funcname", "functionname", "name", "pattern"),
         )
     )
@@ -104,6 +105,8 @@ class _Answer(NamedTuple):
     label: metrics.Outcome
     arguments: Struct | None = None
     verdict: Verdict | None = None
+    value: Any = None
+    """What the method returned, unless that is encoded already."""
 
 
 class Dispatcher:
@@ -158,9 +161,7 @@ class Dispatcher:
             known = name if name in self._handlers else "unknown"  # else clients could fill the memory with names
             metrics.request_finished(known, answer.label if complete else "failure", seconds)
             if self.audit_log is not None:
-                self.audit_log.record(
-                    name, session.caller, partial(described, answer.arguments), outcome, answer.verdict
-                )
+                self.audit_log.record(name, session.caller, partial(_about, name, answer), outcome, answer.verdict)
             (log.warning if seconds > SLOW_SECONDS else log.info)(
                 "call",
                 method=name,
@@ -230,7 +231,8 @@ class Dispatcher:
             raise
         except Exception as error:
             return _raised(method, error, session)._replace(arguments=arguments, verdict=verdict)
-        return _Answer(REPLY, body, outcome, "ok", arguments, verdict)
+        kept = value if isinstance(value, str | Struct) or name == "lake_cancel_tokens" else None
+        return _Answer(REPLY, body, outcome, "ok", arguments, verdict, kept)
 
     def _renewal(self, name: str, arguments: Struct | None) -> Renew | None:
         of_table = self._handlers[name].of_table
@@ -251,9 +253,20 @@ class Dispatcher:
 def _object_of(name: str, message: bytes, arguments: int) -> str:
     """The object of a call whose reply was kept; the same arguments were decoded when that was made."""
     try:
-        return described(binary.decode(METHODS[name].args, message, arguments))
+        decoded = binary.decode(METHODS[name].args, message, arguments)
+        return audited.objects(name, decoded, described(decoded))
     except _UNDECODABLE:  # the arguments of Hive 2.3 have other types here and there
         return ""
+
+
+def _about(name: str, answer: _Answer) -> About:
+    """What the audit log says a call was about."""
+    if answer.arguments is None:
+        return About("")
+    found = audited.objects(name, answer.arguments, described(answer.arguments))
+    if not found and isinstance(answer.value, Struct):  # of a job that was named by its number
+        found = described(answer.value)
+    return About(found, audited.details(name, answer.arguments, answer.value))
 
 
 def wants_answer(request: Request) -> bool:

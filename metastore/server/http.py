@@ -21,6 +21,7 @@ import socket
 import ssl
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -30,8 +31,10 @@ from thrift.Thrift import TException
 
 from metastore.server import hudi_callback, metrics
 from metastore.server.connection.connection import address
+from metastore.server.credentials.fair_threads import shared_address
 from metastore.server.credentials.http_credentials import ACTOR_HEADER, Ambiguous
-from metastore.server.credentials.identity import Denied, Identity, Unavailable
+from metastore.server.credentials.identity import Denied, Identity, TooMany, Unavailable
+from metastore.server.login.http import RETRY_AFTER
 from metastore.server.login.passing_on import PassedOn
 from metastore.server.request_logins import RequestLogins, request_logins
 from metastore.server.worker_client import worker_client
@@ -41,6 +44,9 @@ from metastore.wire.lake import EventGroup
 
 MOST_CONNECTIONS = 1_000
 """Connections at the same time, each with a thread. Further ones are closed at once."""
+
+MOST_OF_ADDRESS = 250
+"""The same of one address: probes come from others."""
 
 _PROBE_SECONDS = 5.0
 _GROUPS_SECONDS = 2.0  # how long a worker may take to list the groups, and how long its answer is used
@@ -65,11 +71,14 @@ def run(listener: socket.socket, settings: Settings, *, parent_alive: int, on_re
     for end in (signal_read, signal_write):
         os.set_blocking(end, False)
     signal.set_wakeup_fd(signal_write, warn_on_full_buffer=False)
-    server = _Server(listener, settings, request_logins(settings), draining)
+    logins = request_logins(settings)
+    server = _Server(listener, settings, logins, draining)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     on_ready()
     while parent_alive not in select.select([parent_alive, signal_read], [], [])[0]:
         os.read(signal_read, 4096)
+    if logins is not None and logins.audit_log is not None:
+        logins.audit_log.close()
     return 0
 
 
@@ -85,10 +94,16 @@ class _Server(http.server.ThreadingHTTPServer):
         self.socket = listener
         self._tls = None if logins is None else logins.tls
         self._seconds = settings.login_timeout_seconds
-        self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._open: Counter[str] = Counter()  # connections by address
+        self._lock = threading.Lock()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if self._places.acquire(blocking=False):
+        place = shared_address(address(client_address))
+        with self._lock:
+            free = self._open.total() < MOST_CONNECTIONS and self._open[place] < MOST_OF_ADDRESS
+            if free:
+                self._open[place] += 1
+        if free:
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
@@ -97,7 +112,11 @@ class _Server(http.server.ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._places.release()
+            place = shared_address(address(client_address))
+            with self._lock:
+                self._open[place] -= 1
+                if not self._open[place]:
+                    del self._open[place]
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         request.settimeout(self._seconds)
@@ -236,13 +255,22 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 certificate,
                 encrypted=encrypted,
                 peer=peer,
+                half_closed=self._is_half_closed,
             )
         except Ambiguous as denied:
             raise _Refused(400, str(denied)) from None
+        except TooMany as denied:
+            raise _Refused(429, str(denied)) from None
         except Unavailable as denied:
             raise _Refused(503, str(denied)) from None
         except Denied as denied:
             raise _Refused(401, str(denied)) from None
+
+    def _is_half_closed(self) -> bool:
+        """Whether the client has closed the connection, or its side of it."""
+        looked = select.poll()
+        looked.register(self.connection, select.POLLRDHUP)
+        return bool(looked.poll(0))
 
     # -- bytes ------------------------------------------------------------------------------------------------
 
@@ -304,6 +332,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.send_response(status)
             self.send_header("Content-Type", media_type)
             self.send_header("Content-Length", str(len(body)))
+            if status == 429:
+                for name, value in RETRY_AFTER.items():
+                    self.send_header(name.title(), value)
             if status == 401 and self._logins is not None:
                 for challenge in self._logins.challenges:
                     self.send_header("WWW-Authenticate", challenge)

@@ -98,8 +98,15 @@ class _Metrics:
         )
         self.logins = Counter(
             "metastore_logins",
-            "Logins by mechanism and outcome. unavailable: what they are checked with didn't answer.",
+            "Logins by mechanism and outcome. unavailable: what they are checked with didn't answer. refused: too many "
+            "wait.",
             ["mechanism", "outcome"],
+            registry=self.registry,
+        )
+        self.login_checks = Counter(
+            "metastore_login_checks",
+            "Steps of logins that have a queue, by kind and outcome.",
+            ["kind", "outcome"],
             registry=self.registry,
         )
         self.connections = Gauge(
@@ -135,7 +142,8 @@ class _Metrics:
         )
         self.queued = Gauge(
             "metastore_queued_requests",
-            "Requests that wait for a thread, or for memory to be read into. Looked at once a second.",
+            "Requests that wait for a thread or for memory to be read into, and clients that wait for the check of "
+            "their login. Looked at once a second.",
             ["waiting_for"],
             multiprocess_mode="livesum",
             registry=self.registry,
@@ -209,9 +217,19 @@ def message_rejected(reason: str) -> None:
     _metrics().rejected.labels(reason).inc()
 
 
-def login(mechanism: str, outcome: Literal["ok", "denied", "unavailable"]) -> None:
+def login(mechanism: str, outcome: Literal["ok", "denied", "unavailable", "refused"]) -> None:
     """Count a login, successful or not."""
     _metrics().logins.labels(mechanism, outcome).inc()
+
+
+def login_checked(
+    kind: Literal["password", "proof", "handshake"], outcome: Literal["checked", "known", "refused", "dropped"]
+) -> None:
+    """Count a step of a login that has a queue of its own.
+
+    known: the password was right before, so nothing was computed. refused: too many waited. dropped: the client left.
+    """
+    _metrics().login_checks.labels(kind, outcome).inc()
 
 
 def connection_opened() -> None:
@@ -312,10 +330,11 @@ def readiness_backlog(watermark_age: float, overdue: int) -> None:
     _metrics().of_leader["metastore_overdue_partitions"].set(overdue)
 
 
-def requests_queued(*, for_thread: int, for_memory: int) -> None:
-    """Set how many requests of this process wait now."""
+def requests_queued(*, for_thread: int, for_memory: int, for_login: int) -> None:
+    """Set how many requests of this process wait now, and how many clients for the check of their login."""
     _metrics().queued.labels("thread").set(for_thread)
     _metrics().queued.labels("memory").set(for_memory)
+    _metrics().queued.labels("login").set(for_login)
 
 
 def audit_records_lost(count: int) -> None:

@@ -5,21 +5,21 @@ Each request has a thread of its own here, which waits for the answer.
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import structlog
 
-from metastore.server import metrics
+from metastore.server import audit
 from metastore.server.credentials import certificates, http_credentials, logins
 from metastore.server.credentials.http_credentials import Given
-from metastore.server.credentials.identity import Denied, Identity, Unavailable
-from metastore.server.credentials.logins import Logins, Tokens
+from metastore.server.credentials.identity import Denied, Identity, TooMany, Unavailable
+from metastore.server.credentials.logins import Logins, PasswordCheck, Tokens
+from metastore.server.credentials.password_file import password_version
+from metastore.server.login.progress import TRY_AGAIN_SECONDS
 from metastore.services.access.issued_tokens import IssuedTokenService
 from metastore.settings import Settings
 from metastore.store import Database, DatabaseUnavailable
-
-_PLACE_SECONDS = 2.0  # how long a request waits until others' logins are checked
 
 _ENCRYPT = "this server takes encrypted connections only (tls_required): use https"
 
@@ -30,11 +30,11 @@ class RequestLogins:
     """What requests are checked with. Thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raises UserError for files and functions that can't be used."""
+        """Raises UserError, OSError for files and functions that can't be used."""
         self._settings = settings
         self._logins = Logins(settings, _tokens(settings))
-        self._places = threading.BoundedSemaphore(logins.CHECK_THREADS)
-        self._failures_lock = threading.Lock()
+        self.audit_log = audit.audit_log(settings)
+        self._logins.start(self.audit_log, requests=True)
         self.tls = self._logins.tls
         if self.tls is not None:
             threading.Thread(target=self._look_at_certificates, name="certificates", daemon=True).start()
@@ -52,25 +52,27 @@ class RequestLogins:
         *,
         encrypted: bool,
         peer: str,
+        half_closed: Callable[[], bool],
     ) -> Identity | None:
         """Who sends a request; None for who proves nothing, if that is allowed.
 
         `authorizations` and `actors`: the values of its headers. `certificate`: the client's, as `ssl` has it.
-        A wrong login is answered the later, the more there were. Raises Denied, Unavailable, Ambiguous.
+        `half_closed`: whether the client sends no more. Logins from an address where some failed wait. Raises Denied,
+        TooMany, Unavailable, Ambiguous.
         """
         taken = self._logins
         if self._settings.tls_required and not encrypted:
             raise Denied(_ENCRYPT)
         sent = http_credentials.given(authorizations, actors, taken, encrypted=encrypted)
         if sent is not None:
-            return self._checked(sent, encrypted, peer)
+            return self._checked(sent, encrypted, peer, half_closed)
         if certificate and "certificate" in taken.allowed:
             try:
                 return self._succeeded(
                     certificates.user_of(certificate, self._settings.certificate_user), encrypted, peer
                 )
             except Denied as denied:
-                self._failed("certificate", denied, peer)
+                self._logins.records.refused("certificate", denied, peer, None)
                 raise
         if "none" in taken.allowed:
             return None
@@ -81,19 +83,23 @@ class RequestLogins:
             )
         raise Denied(f"the request doesn't say who sends it: this server wants {wanted}")
 
-    def _checked(self, sent: Given, encrypted: bool, peer: str) -> Identity:
+    def _checked(self, sent: Given, encrypted: bool, peer: str, half_closed: Callable[[], bool]) -> Identity:
         try:
-            identity = self._check(sent, peer)
+            identity = self._check(sent, peer, half_closed)
         except Denied as denied:
-            time.sleep(self._failed(sent.mechanism, denied, peer, sent.user))
+            self._logins.records.refused(sent.mechanism, denied, peer, sent.user)
+            if isinstance(denied, TooMany):
+                time.sleep(TRY_AGAIN_SECONDS)
             raise
         return self._succeeded(identity, encrypted, peer)
 
-    def _check(self, sent: Given, peer: str) -> Identity:
-        if not self._places.acquire(timeout=_PLACE_SECONDS):
-            raise Unavailable("too many logins are being checked: try again later")
+    def _check(self, sent: Given, peer: str, half_closed: Callable[[], bool]) -> Identity:
+        taken = self._logins
         try:
-            return http_credentials.check(sent, self._logins, peer).identity
+            found = taken.proofs.call(peer, "", lambda: http_credentials.check(sent, taken, peer), half_closed)
+            if isinstance(found, PasswordCheck):
+                return taken.checks.call(peer, found.user, found.finish, half_closed)
+            return found.identity
         except Denied:
             raise
         except DatabaseUnavailable as error:
@@ -101,25 +107,10 @@ class RequestLogins:
         except Exception as error:
             log.exception("a request's login can't be checked", mechanism=sent.mechanism)
             raise Unavailable("who sends the request can't be checked", type(error).__name__) from None
-        finally:
-            self._places.release()
 
     def _succeeded(self, identity: Identity, encrypted: bool, peer: str) -> Identity:
-        metrics.login(identity.mechanism, "ok")
-        facts = {"user": identity.user, "mechanism": identity.mechanism, "encrypted": encrypted}
-        log.debug("login", peer=peer, real_user=identity.real_user, **facts)  # scrapes come every few seconds
+        self._logins.records.succeeded(identity, peer, encrypted=encrypted)
         return identity
-
-    def _failed(self, mechanism: str, denied: Denied, peer: str, user: str | None = None) -> float:
-        """Counts and logs a refused login. Returns the seconds for which the answer waits."""
-        unavailable = isinstance(denied, Unavailable)
-        metrics.login(mechanism, "unavailable" if unavailable else "denied")
-        named = None if user is None else user[:60]
-        log.warning("login refused", peer=peer, mechanism=mechanism, user=named, cause=denied.cause)
-        if unavailable:
-            return 0.0
-        with self._failures_lock:
-            return self._logins.failures.failed(peer)
 
     def _look_at_certificates(self) -> None:
         while self.tls is not None:
@@ -138,4 +129,5 @@ def _tokens(settings: Settings) -> Tokens | None:
         return None
     assert settings.database_url is not None
     database = Database(settings.database_url, pool_size=1, application_name="metastore-http")
-    return IssuedTokenService(database, settings.proxy_users, enabled=True)
+    version = password_version(settings.password_file)
+    return IssuedTokenService(database, settings.proxy_users, enabled=True, password_version=version)

@@ -30,7 +30,9 @@ from metastore.server.connection.event_notifier import EventNotifier
 from metastore.server.connection.open_connections import Connections
 from metastore.server.credentials import certificates
 from metastore.server.credentials import logins as credentials
+from metastore.server.credentials.identity import Identity
 from metastore.server.credentials.logins import Logins, Tokens
+from metastore.server.credentials.password_file import password_version
 from metastore.server.dispatch import Dispatcher
 from metastore.server.foreign_clients import ForeignClients
 from metastore.server.leader_tasks import LeaderTask, LeaderTasks
@@ -59,6 +61,7 @@ _REFUSAL_LOG_SECONDS = 10.0
 _COUNT_SECONDS = 5.0  # between counts of pending work
 _QUEUE_LOOK_SECONDS = 1.0
 _AUTHORIZATION_LOOK_SECONDS = 1.0
+_REVOKED_LOOK_SECONDS = 2.0
 _TALLY_SECONDS = 0.5
 _DRAIN_LOOK_SECONDS = 0.05
 
@@ -76,7 +79,10 @@ def run(
     """Runs a worker until it is stopped; see `supervisor.WorkerFunction`."""
     api.load()
     metastore = Metastore.open(
-        settings, open_connections=metrics.open_connections, pool_waited=metrics.database_pool_waited
+        settings,
+        open_connections=metrics.open_connections,
+        pool_waited=metrics.database_pool_waited,
+        password_version=password_version(settings.password_file),
     )
     leader_tasks = _leader_tasks(metastore, settings) if worker_id == 0 else None  # one candidate of each server
     if leader_tasks is not None:
@@ -233,8 +239,9 @@ class Worker:
             loop_calls=self._loop_calls(loop),
         )
         if logins is not None:
-            logins.start()
+            logins.start(self._dispatcher.audit_log)
             self._look_at_certificates(logins)
+            self._look_at_revoked(logins)
         audit_log = self._dispatcher.audit_log
         if audit_log is not None:
             audit_log.gather(loop.call_later)
@@ -281,11 +288,41 @@ class Worker:
 
     def _look_at_certificates(self, logins: Logins) -> None:
         if logins.tls is not None:
-            logins.handshakes.submit(logins.tls.look)
+            self._context.threads.submit(logins.tls.look)
             self._loop.call_later(certificates.LOOK_SECONDS, self._look_at_certificates, logins)
 
+    def _look_at_revoked(self, logins: Logins) -> None:
+        """Ends the connections of those who may not come in any more, every few seconds."""
+        identities = {each.identity for each in self._connections if each.identity is not None}
+        depending = [each for each in identities if each.passwords or each.token is not None]
+        if depending:
+            self._context.threads.submit(partial(self._find_revoked, logins, depending))
+        else:
+            self._loop.call_later(_REVOKED_LOOK_SECONDS, self._look_at_revoked, logins)
+
+    def _find_revoked(self, logins: Logins, identities: list[Identity]) -> None:
+        """In a thread."""
+        found: dict[Identity, str] = {}
+        try:
+            found = logins.revoked(identities)
+        except Exception:
+            log.exception("it can't be found out who may not come in any more")
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._end_revoked, logins, found)
+
+    def _end_revoked(self, logins: Logins, found: dict[Identity, str]) -> None:
+        for connection in self._connections:
+            if connection.identity is not None and (detail := found.get(connection.identity)):
+                connection.revoke(detail)
+        self._loop.call_later(_REVOKED_LOOK_SECONDS, self._look_at_revoked, logins)
+
     def _count_queued(self) -> None:
-        metrics.requests_queued(for_thread=self._context.threads.waiting, for_memory=self._context.memory.waiting)
+        logins = self._context.logins
+        metrics.requests_queued(
+            for_thread=self._context.threads.waiting,
+            for_memory=self._context.memory.waiting,
+            for_login=0 if logins is None else logins.waiting,
+        )
         self._loop.call_later(_QUEUE_LOOK_SECONDS, self._count_queued)
 
     def _show_tally(self) -> None:

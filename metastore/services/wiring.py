@@ -10,7 +10,7 @@ from eventbus.outlets.pre_events import PreEvents
 from metastore.services.access.cedar_policy import CedarPolicy
 from metastore.services.access.control import AccessControl
 from metastore.services.access.delegation_tokens import DelegationTokenService
-from metastore.services.access.issued_tokens import IssuedTokenService
+from metastore.services.access.issued_tokens import IssuedTokenService, PasswordVersion
 from metastore.services.access.locations import AllowedLocations, AllowedRoot
 from metastore.services.access.places import Places
 from metastore.services.access.privileges import PrivilegeService
@@ -220,14 +220,16 @@ class Metastore:
         *,
         open_connections: Callable[[], int] = lambda: 0,
         pool_waited: Callable[[float], None] | None = None,
+        password_version: PasswordVersion = lambda user: None,
     ) -> Self:
         """Creates all services, and the default catalog and database if they don't exist.
 
         `settings.database_url` must be set, also for the embedded database. `open_connections`: returns how many
         clients are connected. `pool_waited`: called with the seconds that a transaction waited for a connection.
+        `password_version`: which version of a password a user has now; issued tokens end with it.
         """
         parts = _parts(settings, pool_waited)
-        access = _access(parts)
+        access = _access(parts, password_version)
         catalog = _catalog(parts)
         table = _table(parts)
         partition = _partition(parts, table)
@@ -300,7 +302,7 @@ def _parts(settings: Settings, pool_waited: Callable[[float], None] | None) -> _
     return _Parts(settings, database, warehouse, sequencer, events, mover, publisher, commits, deletable)
 
 
-def _access(parts: _Parts) -> _Access:
+def _access(parts: _Parts, password_version: PasswordVersion) -> _Access:
     return _Access(
         access_control=_access_control(parts),
         privileges=PrivilegeService(parts.database),
@@ -310,6 +312,7 @@ def _access(parts: _Parts) -> _Access:
             parts.database,
             parts.settings.proxy_users,
             enabled="token" in parts.settings.authentication,
+            password_version=password_version,
         ),
     )
 

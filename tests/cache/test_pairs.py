@@ -41,6 +41,7 @@ WITHOUT_EFFECT = {
         "lake_list_decisions",
         "lake_due_tables",
         "lake_list_jobs",
+        "lake_list_tokens",
     ),
     *("partition_name_to_vals", "partition_name_to_spec", "partition_name_has_valid_characters"),
     *("isPartitionMarkedForEvent", "show_locks", "show_compact", "find_columns_with_stats", "find_package"),
@@ -56,6 +57,7 @@ ELSEWHERE = {
     "lake_delete_event_group": "tests/eventbus",  # of a group that has read
     "renew_delegation_token": "refused without Kerberos",
     "cancel_delegation_token": "refused without Kerberos",
+    "lake_cancel_tokens": "refused where tokens are not issued",
     "set_properties": "refused: nobody declares any",
     "repl_tbl_writeid_state": "tests/client_suite/test_transactions.py",  # only while nothing has been written
 }

@@ -12,7 +12,7 @@ import pytest
 from metastore.api.rights.guard import Verdict
 from metastore.client.thrift_client import ThriftClient
 from metastore.errors import UserError
-from metastore.server.audit import STREAM, AuditLog, audit_log, beginning
+from metastore.server.audit import STREAM, About, AuditLog, audit_log, beginning
 from metastore.services.access.caller import Caller
 from metastore.services.access.rights import Decision
 from metastore.settings import Settings
@@ -57,9 +57,9 @@ def caller() -> Caller:
 def test_a_file_that_is_moved_away_is_opened_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("metastore.server.audit._LOOK_SECONDS", 0)
     log = AuditLog("changes", tmp_path / "audit.log")
-    log.record("drop_table", caller(), lambda: "a.b", "ok", Verdict(True, "owner"))
+    log.record("drop_table", caller(), lambda: About("a.b"), "ok", Verdict(True, "owner"))
     (tmp_path / "audit.log").rename(tmp_path / "audit.log.1")
-    log.record("drop_table", caller(), lambda: "a.c", "ok", None)
+    log.record("drop_table", caller(), lambda: About("a.c"), "ok", None)
     assert [each["object"] for each in records(tmp_path / "audit.log.1")] == ["a.b"]
     [found] = records(tmp_path / "audit.log")
     assert (found["object"], found["real_user"], found["allowed"]) == ("a.c", "proxy", None)
@@ -68,20 +68,20 @@ def test_a_file_that_is_moved_away_is_opened_anew(tmp_path: Path, monkeypatch: p
 def test_reads_are_recorded_only_on_request(tmp_path: Path) -> None:
     for calls, expected in (("changes", 0), ("all", 1)):
         log = AuditLog(calls, tmp_path / calls)  # type: ignore[arg-type]
-        log.record("get_table", caller(), lambda: "a.b", "ok", None)
+        log.record("get_table", caller(), lambda: About("a.b"), "ok", None)
         assert len(records(tmp_path / calls)) == expected
 
 
 def test_line_ends_in_names_forge_no_record(tmp_path: Path) -> None:
     log = AuditLog("changes", tmp_path / "audit.log")
-    log.record("drop_table", caller(), lambda: 'a\n{"user":"root"}', "ok", None)
+    log.record("drop_table", caller(), lambda: About('a\n{"user":"root"}'), "ok", None)
     assert len(records(tmp_path / "audit.log")) == 1
 
 
 def test_texts_are_bounded(tmp_path: Path) -> None:
     log = AuditLog("changes", tmp_path / "audit.log")
     who = Caller("u" * 5_000, (), "none", None, "10.0.0.1:5")
-    log.record("drop_table", who, lambda: "a.b", "ok", Verdict(False, "r" * 5_000))
+    log.record("drop_table", who, lambda: About("a.b"), "ok", Verdict(False, "r" * 5_000))
     [found] = records(tmp_path / "audit.log")
     assert (found["user"], found["reason"]) == ("u" * 1_000, "r" * 1_000)
 
@@ -128,7 +128,7 @@ def test_records_of_kept_replies_are_written_together_and_in_order(tmp_path: Pat
     log.gather(lambda _, then: planned.append(then))
     for number in range(3):
         log.record_cached(beginning("get_table", f"a.t{number}"), caller(), Decision(True, "owner"))
-    log.record("drop_table", caller(), lambda: "a.b", "ok", None)
+    log.record("drop_table", caller(), lambda: About("a.b"), "ok", None)
     assert [each["object"] for each in records(tmp_path / "audit.log")] == ["a.b"]
     assert len(planned) == 1
     planned.pop()()

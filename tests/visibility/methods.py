@@ -23,6 +23,7 @@ TAKES_NO_TABLE = _names("""
     create_dataconnector create_dataconnector_req get_dataconnector_req get_dataconnectors alter_dataconnector
     alter_dataconnector_req drop_dataconnector drop_dataconnector_req
     get_delegation_token renew_delegation_token cancel_delegation_token add_token get_token remove_token
+    lake_list_tokens lake_cancel_tokens
     get_all_token_identifiers add_master_key update_master_key remove_master_key get_master_keys
     add_runtime_stats get_runtime_stats add_replication_metrics get_replication_metrics
     get_file_metadata get_file_metadata_by_expr put_file_metadata clear_file_metadata cache_file_metadata cm_recycle

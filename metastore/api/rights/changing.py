@@ -156,6 +156,7 @@ set_ugi                                 -
 get_delegation_token                    -
 renew_delegation_token                  -
 cancel_delegation_token                 -
+lake_cancel_tokens                      principal request.owner; ADMIN everything if=request.everybody
 add_token                               ADMIN everything
 remove_token                            ADMIN everything
 add_master_key                          ADMIN everything

@@ -55,7 +55,7 @@ def requirements(need: Need, arguments: Any, *, uncommitted: bool) -> Iterator[R
     """
     assert need.action is not None
     for row in rows(need, arguments):
-        for object in _objects(need.kind, row):
+        for object in objects(need.kind, row):
             yield need.action, object
             if object.kind is Kind.TABLE and _reads_uncommitted(need, row, uncommitted):
                 yield Action.READ_UNCOMMITTED, object._replace(partition=None, column=None)
@@ -67,7 +67,7 @@ def _reads_uncommitted(need: Need, row: Row, uncommitted: bool) -> bool:
     return any(isinstance(value, str) and given.normalized(value).endswith(given.UNCOMMITTED) for value in row.values)
 
 
-def _objects(kind: str, row: Row) -> Iterator[Securable]:
+def objects(kind: str, row: Row) -> Iterator[Securable]:
     values, catalog = row.values, row.get("cat")
     if kind == "everything":
         yield EVERYTHING

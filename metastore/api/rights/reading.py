@@ -158,6 +158,7 @@ get_scheduled_query                     ADMIN everything
 get_properties                          ADMIN everything
 get_file_metadata                       ADMIN everything
 get_file_metadata_by_expr               ADMIN everything
+lake_list_tokens                        principal request.owner; ADMIN everything if=request.everybody
 get_token                               ADMIN everything
 get_all_token_identifiers               ADMIN everything
 get_master_keys                         ADMIN everything

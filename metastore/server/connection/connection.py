@@ -178,7 +178,9 @@ class Connection(asyncio.Protocol):
             self.session = self._new_session(Caller(None, peer=address))
         else:
             self.session = self._new_session(
-                Caller(identity.user, identity.groups, identity.mechanism, identity.real_user, address)
+                Caller(
+                    identity.user, identity.groups, identity.mechanism, identity.real_user, address, identity.passwords
+                )
             )
 
     # -- called by asyncio ------------------------------------------------------------------------------------
@@ -235,6 +237,12 @@ class Connection(asyncio.Protocol):
         """Ends the connection: now, or after the reply that is under way."""
         self.draining = True
         self.state.drain()
+
+    def revoke(self, detail: str) -> None:
+        """Ends the connection in the same way: who has logged in may not come in any more."""
+        if not self.draining:
+            self.report_close("revoked", detail)
+            self.drain()
 
     def abort(self) -> None:
         """Ends the connection at once."""
@@ -294,6 +302,12 @@ class Connection(asyncio.Protocol):
         """Ends the connection at once, with a line in the log. `reason` is a label of metrics."""
         self.report_close(reason, detail)
         self.transport.abort()
+
+    def closes_after_login(self) -> None:
+        """The connection ends because its login is refused. The log of logins says so, not always by a line."""
+        if not self.close_reported:
+            self.close_reported = True
+            metrics.message_rejected("login")
 
     def report_close(self, reason: str, detail: str) -> None:
         """Logs and counts a connection that doesn't end as it should, once."""

@@ -4,10 +4,16 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from metastore.server import metrics
+from metastore.server.credentials.identity import Identity
 
 
 class OpenConnection(Protocol):
     """What the worker asks of a connection."""
+
+    identity: Identity | None
+
+    def revoke(self, detail: str) -> None:
+        """Ends the connection, now or after the reply that is under way: who has logged in may not come in any more."""
 
     def drain(self) -> None:
         """Ends the connection: now, or after the reply that is under way."""

@@ -13,7 +13,7 @@ from typing import Literal
 
 from metastore.server.credentials.identity import Denied, Identity, checked
 from metastore.server.credentials.json_web_tokens import MAX_TOKEN_BYTES, Verified
-from metastore.server.credentials.logins import Logins
+from metastore.server.credentials.logins import Logins, PasswordCheck
 from metastore.services.access.issued_tokens import TokenRefused
 from metastore.wire import delegation_token
 from metastore.wire.delegation_token import BadToken
@@ -69,12 +69,16 @@ def given(authorizations: Sequence[str], actors: Sequence[str], logins: Logins, 
     return None
 
 
-def check(sent: Given, logins: Logins, peer: str) -> Verified:
-    """Whom a request names, and until when. For a thread: it computes hashes, and asks other servers. Raises Denied."""
+def check(sent: Given, logins: Logins, peer: str) -> Verified | PasswordCheck:
+    """Whom a request names, and until when; or how that is found out. For a thread: it may ask others.
+
+    Raises Denied.
+    """
     if sent.mechanism == "header":
         return Verified(checked(Identity(sent.value, "header")), 0)
     if sent.mechanism == "plain":
-        return Verified(_by_password(sent.value, logins, peer), 0)
+        found = _by_password(sent.value, logins, peer)
+        return Verified(found, 0) if isinstance(found, Identity) else found
     if sent.mechanism == "token":
         return Verified(_by_issued_token(sent.value, logins), 0)
     if sent.mechanism == "kerberos":
@@ -116,12 +120,11 @@ def _taken(logins: Logins) -> list[Literal["negotiate", "basic", "bearer"]]:
     return taken
 
 
-def _by_password(value: str, logins: Logins, peer: str) -> Identity:
-    assert logins.passwords is not None
+def _by_password(value: str, logins: Logins, peer: str) -> Identity | PasswordCheck:
     user, password = _user_and_password(value)
     if not user or not password or "\0" in user + password:
         raise Denied("the authorization Basic is not a user and a password in base64")
-    return logins.passwords.check(user, password, peer)
+    return logins.by_password(user, password, peer)
 
 
 def _user_and_password(value: str) -> tuple[str | None, str | None]:

@@ -129,6 +129,8 @@ class KeySet:
         if not self._is_url:
             self._reread()
             return
+        if not missing and time.monotonic() - self._fetched <= KEPT_SECONDS:
+            return  # a fetch for somebody's unknown key may be under way: tokens with known ones don't wait for it
         with self._lock:  # others wait for the one that fetches
             now = time.monotonic()
             if (missing or now - self._fetched > KEPT_SECONDS) and now - self._tried > REFETCH_SECONDS:

@@ -78,15 +78,20 @@ class LdapDirectory:
         # An empty password is an anonymous bind, which succeeds (RFC 4513, 5.1.2).
         if not password or len(password.encode()) > MAX_PASSWORD_BYTES or not _is_name(user):
             raise Denied(_WRONG, "empty or too long a name or password")
-        digest = hmac.digest(self._key, f"{user}\0{password}".encode(), "sha256")
-        with self._lock:
-            known = self._right.get(digest)
-        if known is not None:
+        if (known := self.known(user, password)) is not None:
             return known
         found = self._ask(lambda: self._bind(user, password))
         with self._lock:
-            self._right[digest] = found
+            self._right[self._digest(user, password)] = found
         return found
+
+    def known(self, user: str, password: str) -> Identity | None:
+        """Who has this name and password, if the directory has said so a short time ago; else None."""
+        with self._lock:
+            return self._right.get(self._digest(user, password))
+
+    def _digest(self, user: str, password: str) -> bytes:
+        return hmac.digest(self._key, f"{user}\0{password}".encode(), "sha256")
 
     def groups(self, user: str) -> tuple[str, ...]:
         """The groups of a user, who needn't be in the directory. Raises Unavailable."""

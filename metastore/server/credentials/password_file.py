@@ -2,11 +2,12 @@
 
 import contextlib
 import fcntl
+import hashlib
 import hmac
 import os
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from metastore.server.credentials.identity import Denied, Identity, Unavailable,
 
 _SEPARATORS = "|,\r\n"
 _MOST_VERIFIED = 10_000
+_VERSION_DIGITS = 32
 
 
 class BadPasswordFile(UserError):
@@ -32,6 +34,11 @@ class User:
     name: str
     hash: str
     groups: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """A text that tells passwords of this user apart, and nothing about them."""
+        return hashlib.sha256(self.hash.encode()).hexdigest()[:_VERSION_DIGITS]
 
     def __str__(self) -> str:
         return f"{self.name}|{self.hash}|{','.join(self.groups)}"
@@ -54,14 +61,33 @@ class PasswordFile:
         known = self._current().get(user)
         if not self._matches(password, known.hash if known else _hash_of_nobody()) or known is None:
             raise Denied("wrong user or password", "wrong password" if known else "no such user")
-        return checked(Identity(known.name, "plain", known.groups))
+        return _identity(known)
+
+    def known(self, user: str, password: str) -> Identity | None:
+        """Who has this name and password, if the password was right before; else None. Raises Unavailable."""
+        known = self._current().get(user)
+        if known is None or not self._was_right(password, known.hash):
+            return None
+        return _identity(known)
+
+    def version(self, user: str) -> str | None:
+        """Which version of a password a user has: it is another one after each change. None for who isn't in the file.
+
+        Raises Unavailable.
+        """
+        known = self._current().get(user)
+        return None if known is None else known.version
+
+    def _was_right(self, password: str, text: str) -> bool:
+        digest = hmac.digest(self._key, password.encode(), "sha256")
+        with self._lock:
+            return hmac.compare_digest(self._verified.get(digest, ""), text)
 
     def _matches(self, password: str, text: str) -> bool:
         """Whether a hash was made of the password. One that was right once is told at once the next time."""
+        if self._was_right(password, text):
+            return True
         digest = hmac.digest(self._key, password.encode(), "sha256")
-        with self._lock:
-            if hmac.compare_digest(self._verified.get(digest, ""), text):
-                return True
         fits = passwords.matches(password, text)
         if fits:
             with self._lock:
@@ -83,6 +109,29 @@ class PasswordFile:
                 raise Unavailable("passwords can't be checked", str(error)) from None
             self._seen = state
         return self._users
+
+
+def _identity(user: User) -> Identity:
+    """Raises Denied."""
+    return checked(Identity(user.name, "plain", user.groups, passwords=((user.name, user.version),)))
+
+
+def password_version(path: Path | None) -> Callable[[str], str | None]:
+    """A function that tells which version of a password a user has in a file; see `PasswordFile.version`.
+
+    While the file can't be read it tells a version that nobody has. Raises BadPasswordFile.
+    """
+    if path is None:
+        return lambda user: None
+    file = PasswordFile(path)
+
+    def version(user: str) -> str | None:
+        try:
+            return file.version(user)
+        except Unavailable:
+            return ""
+
+    return version
 
 
 def read(path: Path) -> dict[str, User]:
@@ -117,7 +166,10 @@ def add(path: Path, name: str, password: str, groups: tuple[str, ...]) -> bool:
     for text in (name, *groups):
         if not text or not text.isprintable() or text.startswith("#") or any(each in text for each in _SEPARATORS):
             raise ValueError(f"{text!r} can't be the name of a user or group: it is empty or has one of | , # in it")
-    user = User(name, passwords.hashed(password), groups)
+    known = read(path).get(name) if path.exists() else None
+    same = known is not None and passwords.matches(password, known.hash)
+    # The same password keeps its hash: logins end with another one, not with other groups.
+    user = User(name, known.hash if same and known else passwords.hashed(password), groups)
     with _changing(path) as lines:
         kept = [line for line in lines if not line.startswith(f"{name}|")]
         new = len(kept) == len(lines)

@@ -36,6 +36,10 @@ class PasswordHook:
             raise Unavailable("passwords can't be checked", f"{self._place} returned {type(answer).__name__}")
         return checked(Identity(user, "plain", tuple(groups)))
 
+    def known(self, user: str, password: str) -> Identity | None:
+        """None: the function is asked each time."""
+        return None
+
     def groups(self, user: str) -> tuple[str, ...]:
         """None are known of a user who doesn't log in."""
         return ()

@@ -7,7 +7,8 @@ from functools import partial
 
 from metastore.server.connection.connection import Connection, State
 from metastore.server.credentials import certificates
-from metastore.server.credentials.identity import Denied
+from metastore.server.credentials.fair_threads import Job
+from metastore.server.credentials.identity import Denied, TooMany
 from metastore.server.login.layer import Layer
 from metastore.server.login.progress import LoginState, Progress
 
@@ -43,7 +44,15 @@ class Handshaking(LoginState):
 
     def _step(self, data: bytes) -> None:
         self._working = True
-        self.progress.logins.handshakes.submit(partial(self._shake, data))
+        connection = self.connection
+        self.progress.logins.handshakes.submit(
+            Job(
+                connection.session.peer,
+                partial(self._shake, data),
+                refuse=self._refuse,
+                gone=lambda: connection.gone,
+            )
+        )
 
     def _shake(self, data: bytes) -> None:
         """In a thread: nothing else touches the objects of TLS meanwhile."""
@@ -59,6 +68,11 @@ class Handshaking(LoginState):
             failure = getattr(error, "verify_message", None) or getattr(error, "reason", None) or str(error)
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self.connection.context.loop.call_soon_threadsafe(self._shaken, len(data), done, failure)
+
+    def _refuse(self, refusal: TooMany) -> None:
+        """In a thread."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self.connection.context.loop.call_soon_threadsafe(self.connection.close_for, "tls", str(refusal))
 
     def _shaken(self, size: int, done: bool, failure: str | None) -> None:
         """`size`: of what the step was made with. With the last one a first call may have come, of any size."""

@@ -6,6 +6,7 @@ Each request says who sends it, see `credentials.http_credentials`.
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from typing import Self
@@ -16,17 +17,22 @@ from metastore.server.connection.connection import Connection, State
 from metastore.server.connection.receiving import Receiving
 from metastore.server.connection.replying import Discarding, Writing
 from metastore.server.credentials import http_credentials
+from metastore.server.credentials.fair_threads import Job
 from metastore.server.credentials.http_credentials import Ambiguous, Given
-from metastore.server.credentials.identity import Denied, Identity, Unavailable
+from metastore.server.credentials.identity import Denied, Identity, TooMany, Unavailable
 from metastore.server.credentials.json_web_tokens import Verified
+from metastore.server.credentials.logins import PasswordCheck
 from metastore.server.login.layer import Layer
-from metastore.server.login.progress import Progress, log
+from metastore.server.login.progress import TRY_AGAIN_SECONDS, Progress, log
 
 PATH = b"/metastore"
 """Hive 4.1's clients ask for everything below it, `/metastore/*`, as their server's own pattern is."""
 MEDIA_TYPE = "application/x-thrift"
 MAX_HEAD_BYTES = 32 << 10
 """Of a request's first line and headers."""
+
+RETRY_AFTER = {"retry-after": "2"}
+"""The header of a refusal because too many logins wait (RFC 9110, 10.2.3), in seconds."""
 
 _ACTOR_HEADER = http_credentials.ACTOR_HEADER.encode()
 _MORE_THAN_ONE = "there is more than one message in the body of a request"
@@ -200,11 +206,11 @@ class HttpLayer(Layer):
             self._authenticated(self._known[1].identity)
         elif sent is not None and sent.mechanism == "header":
             self._checking = True
-            self._checked(sent, self._result(sent))
+            self._checked(sent, self._by_header(sent))
         elif sent is not None:
             self._checking = True
             self._hold_back()
-            logins.checks.submit(partial(self._check, sent))
+            logins.proofs.submit(self._job(sent, partial(self._check, sent)))
         elif self._of_connection is not None or "none" in logins.allowed:
             self._authenticated(self._of_connection)
         else:
@@ -212,18 +218,54 @@ class HttpLayer(Layer):
                 401, f"the request doesn't say who sends it: this server wants {http_credentials.wanted(logins)}"
             )
 
-    def _result(self, sent: Given) -> Verified | Denied:
+    def _by_header(self, sent: Given) -> Verified | Denied:
+        found = self._result(sent, self._begin_check)
+        assert not isinstance(found, PasswordCheck)
+        return found
+
+    def _job(self, sent: Given, run: Callable[[], None], user: str = "") -> Job:
+        connection = self.connection
+        return Job(
+            connection.session.peer,
+            run,
+            refuse=partial(self._tell, sent),
+            gone=lambda: connection.gone,
+            half_closed=lambda: connection.eof,
+            user=user,
+        )
+
+    @staticmethod
+    def _result(
+        sent: Given, function: Callable[[Given], Verified | PasswordCheck]
+    ) -> Verified | PasswordCheck | Denied:
         try:
-            return http_credentials.check(sent, self._progress.logins, self.connection.session.peer)
+            return function(sent)
         except Denied as denied:
             return denied
         except Exception as error:
             log.exception("a request's login can't be checked", mechanism=sent.mechanism)
             return Unavailable("who sends the request can't be checked", type(error).__name__)
 
+    def _begin_check(self, sent: Given) -> Verified | PasswordCheck:
+        return http_credentials.check(sent, self._progress.logins, self.connection.session.peer)
+
     def _check(self, sent: Given) -> None:
         """In a thread."""
-        result = self._result(sent)
+        result = self._result(sent, self._begin_check)
+        if isinstance(result, PasswordCheck):
+            run = partial(self._finish_check, sent, result)
+            self._progress.logins.checks.submit(self._job(sent, run, result.user))
+        else:
+            self._tell(sent, result)
+
+    def _finish_check(self, sent: Given, check: PasswordCheck) -> None:
+        """In a thread."""
+        result = self._result(sent, lambda _: Verified(check.finish(), 0))
+        assert not isinstance(result, PasswordCheck)
+        self._tell(sent, result)
+
+    def _tell(self, sent: Given, result: Verified | Denied) -> None:
+        """From any thread."""
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self.connection.context.loop.call_soon_threadsafe(self._checked, sent, result)
 
@@ -232,9 +274,13 @@ class HttpLayer(Layer):
             return
         if isinstance(result, Denied):
             self._stop_timer()
-            pause = self._progress.failed(sent.mechanism, result, sent.user)
-            status = 503 if isinstance(result, Unavailable) else 401
-            self.connection.context.loop.call_later(pause, self._refuse, status, str(result))
+            self._progress.failed(sent.mechanism, result, sent.user)
+            self.connection.closes_after_login()
+            if isinstance(result, TooMany):
+                refuse = partial(self._refuse, 429, str(result), **RETRY_AFTER)
+                self.connection.context.loop.call_later(TRY_AGAIN_SECONDS, refuse)
+            else:
+                self._refuse(503 if isinstance(result, Unavailable) else 401, str(result))
             return
         self._checking = False
         self._known = sent, result

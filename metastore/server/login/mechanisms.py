@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from metastore.server.credentials import logins as credentials
 from metastore.server.credentials.identity import Denied, Identity, Unavailable
-from metastore.server.credentials.logins import Logins
+from metastore.server.credentials.logins import Logins, PasswordCheck
 from metastore.server.login.passing_on import PassedOn
 from metastore.services.access.issued_tokens import TokenRefused
 from metastore.wire import digest_md5, sasl
@@ -31,15 +31,15 @@ class Step(NamedTuple):
 
 
 class Mechanism(Protocol):
-    """One login. Its methods run in a thread, one at a time."""
+    """One login. Its steps run in a thread, one at a time; those of a process of the server in the event loop."""
 
     name: str
     """The name for the log and the metrics."""
     user: str | None
     """Who the client says it is, once it has said so."""
 
-    def step(self, response: bytes) -> Step:
-        """Answers what the client sent. Raises Denied."""
+    def step(self, response: bytes) -> Step | PasswordCheck:
+        """Answers what the client sent, or says what has to be done before. Raises Denied."""
 
 
 class Plain:
@@ -52,7 +52,7 @@ class Plain:
         self._logins = logins
         self._peer = peer
 
-    def step(self, response: bytes) -> Step:
+    def step(self, response: bytes) -> Step | PasswordCheck:
         if not response:
             return Step(b"")  # the client waits for a challenge before it says anything
         try:
@@ -60,11 +60,8 @@ class Plain:
         except ValueError as error:
             raise Denied(str(error)) from None
         self.user = sent.user
-        passwords = self._logins.passwords
-        if passwords is None:
-            raise Unavailable("passwords can't be checked", "there is nothing to check them with")
-        identity = passwords.check(sent.user, sent.password, self._peer)
-        return Step(b"", self._logins.acting_as(identity, sent.authorization, self._peer))
+        found = self._logins.by_password(sent.user, sent.password, self._peer, sent.authorization)
+        return found if isinstance(found, PasswordCheck) else Step(b"", found)
 
 
 class DigestMd5:

@@ -1,14 +1,17 @@
 """SASL: the negotiation as a state."""
 
 import contextlib
+from collections.abc import Callable
 from functools import partial
 
 from metastore.server.connection.connection import Connection
 from metastore.server.connection.replying import Discarding
-from metastore.server.credentials.identity import Denied, Unavailable
+from metastore.server.credentials.fair_threads import Job
+from metastore.server.credentials.identity import Denied, TooMany, Unavailable
+from metastore.server.credentials.logins import PasswordCheck
 from metastore.server.login import mechanisms
-from metastore.server.login.mechanisms import Mechanism, Step
-from metastore.server.login.progress import LoginState, Progress, log
+from metastore.server.login.mechanisms import Mechanism, ServerProcess, Step
+from metastore.server.login.progress import TRY_AGAIN_SECONDS, LoginState, Progress, log
 from metastore.server.login.sasl_layer import ProtectedLayer, SaslLayer
 from metastore.wire import sasl
 from metastore.wire.sasl import Status
@@ -58,7 +61,14 @@ class Negotiating(LoginState):
             self._refuse(f"Expected OK or COMPLETE, got {message.status.name}", Status.ERROR)
         else:
             self._working = True
-            self.progress.logins.checks.submit(partial(self._step, self._mechanism, message.payload))
+            if isinstance(self._mechanism, ServerProcess):  # probes wait for nobody
+                result = self._result(self._mechanism, partial(self._mechanism.step, message.payload))
+                assert not isinstance(result, PasswordCheck)
+                self._stepped(self._mechanism, result)
+            else:
+                self.progress.logins.proofs.submit(
+                    self._job(self._mechanism, partial(self._step, self._mechanism, message.payload))
+                )
 
     def _begin(self, payload: bytes) -> None:
         name = payload[:_LONGEST_NAME].decode("ascii", errors="replace")
@@ -72,16 +82,43 @@ class Negotiating(LoginState):
         else:
             self._take()
 
+    def _job(self, mechanism: Mechanism, run: Callable[[], None], user: str = "") -> Job:
+        connection = self.connection
+        return Job(
+            connection.session.peer,
+            run,
+            refuse=partial(self._tell, mechanism),
+            gone=lambda: connection.gone,
+            user=user,
+        )
+
     def _step(self, mechanism: Mechanism, response: bytes) -> None:
         """In a thread."""
-        result: Step | Denied
+        result = self._result(mechanism, partial(mechanism.step, response))
+        if isinstance(result, PasswordCheck):
+            run = partial(self._check, mechanism, result)
+            self.progress.logins.checks.submit(self._job(mechanism, run, result.user))
+        else:
+            self._tell(mechanism, result)
+
+    def _check(self, mechanism: Mechanism, check: PasswordCheck) -> None:
+        """In a thread."""
+        result = self._result(mechanism, lambda: Step(b"", check.finish()))
+        assert not isinstance(result, PasswordCheck)
+        self._tell(mechanism, result)
+
+    @staticmethod
+    def _result(mechanism: Mechanism, function: Callable[[], Step | PasswordCheck]) -> Step | PasswordCheck | Denied:
         try:
-            result = mechanism.step(response)
+            return function()
         except Denied as denied:
-            result = denied
+            return denied
         except Exception as error:
             log.exception("a login failed with an error", mechanism=mechanism.name)
-            result = Unavailable("the login can't be checked", type(error).__name__)
+            return Unavailable("the login can't be checked", type(error).__name__)
+
+    def _tell(self, mechanism: Mechanism, result: Step | Denied) -> None:
+        """From any thread."""
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self.connection.context.loop.call_soon_threadsafe(self._stepped, mechanism, result)
 
@@ -92,8 +129,12 @@ class Negotiating(LoginState):
         self._working = False
         if isinstance(result, Denied):
             self._refused = True
-            pause = self.progress.failed(mechanism.name, result, mechanism.user)
-            connection.context.loop.call_later(pause, self._refuse, str(result))
+            self.progress.failed(mechanism.name, result, mechanism.user)
+            connection.closes_after_login()
+            if isinstance(result, TooMany):
+                connection.context.loop.call_later(TRY_AGAIN_SECONDS, self._refuse, str(result))
+            else:
+                self._refuse(str(result))
         elif result.identity is None:
             connection.transport.write(sasl.message(Status.OK, result.challenge))
             self._take()

@@ -23,5 +23,8 @@ class PassedOn:
         """Of what `encode` made: only who knows the server's secret is listened to."""
         fields = json.loads(data)
         given = fields["identity"]
-        identity = None if given is None else Identity(**{**given, "groups": tuple(given["groups"])})
+        if given is None:
+            return cls(None, fields["peer"])
+        passwords = tuple((user, version) for user, version in given["passwords"])
+        identity = Identity(**{**given, "groups": tuple(given["groups"]), "passwords": passwords})
         return cls(identity, fields["peer"])

@@ -4,10 +4,12 @@ import asyncio
 
 import structlog
 
-from metastore.server import metrics
 from metastore.server.connection.connection import Connection, State
-from metastore.server.credentials.identity import Denied, Identity, Unavailable
+from metastore.server.credentials.identity import Denied, Identity
 from metastore.server.credentials.logins import Logins
+
+TRY_AGAIN_SECONDS = 0.25
+"""Time until a client reads that too many logins wait: many try again at once, and each try costs a connection."""
 
 log = structlog.get_logger(__name__)
 
@@ -50,19 +52,11 @@ class Progress:
         """Somebody has logged in."""
         connection = self.connection
         connection.logged_in(identity)
-        metrics.login(identity.mechanism, "ok")
-        facts = {"user": identity.user, "mechanism": identity.mechanism, "encrypted": self.encrypted}
-        tell = log.debug if identity.mechanism == "server" else log.info  # probes come every few seconds
-        tell("login", peer=connection.session.peer, real_user=identity.real_user, **facts)
+        self.logins.records.succeeded(identity, connection.session.peer, encrypted=self.encrypted)
 
-    def failed(self, mechanism: str, denied: Denied, user: str | None = None) -> float:
-        """Somebody was refused, perhaps a `user`. Returns the seconds for which the answer waits."""
-        unavailable = isinstance(denied, Unavailable)
-        peer = self.connection.session.peer
-        metrics.login(mechanism, "unavailable" if unavailable else "denied")
-        named = None if user is None else user[:60]
-        log.warning("login refused", peer=peer, mechanism=mechanism, user=named, cause=denied.cause)
-        return 0.0 if unavailable else self.logins.failures.failed(peer)
+    def failed(self, mechanism: str, denied: Denied, user: str | None = None) -> None:
+        """Somebody was refused, perhaps a `user`."""
+        self.logins.records.refused(mechanism, denied, self.connection.session.peer, user)
 
 
 class LoginState(State):

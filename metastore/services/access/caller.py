@@ -1,6 +1,6 @@
 """Who makes a call: what authorisers decide about and what the audit log records."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Mechanism = Literal["none", "plain", "kerberos", "token", "certificate", "jwt", "header", "server"]
@@ -13,7 +13,7 @@ class Caller:
     """`user` is who acts; `real_user` who logged in to act as `user` (a proxy user), else None.
 
     `groups` are those that the server knows or, with the mechanism "none", those that the client claims.
-    `peer` is the client's address.
+    `peer` is the client's address. `passwords`: users whose passwords the login depends on, with the versions of then.
     """
 
     user: str | None
@@ -21,3 +21,4 @@ class Caller:
     mechanism: Mechanism = "none"
     real_user: str | None = None
     peer: str = ""
+    passwords: tuple[tuple[str, str], ...] = field(default=(), compare=False)

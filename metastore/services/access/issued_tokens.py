@@ -6,19 +6,20 @@ is an identifier signed with one of the metastore's keys (HMAC-SHA1). It is vali
 
 import hmac
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from metastore.services.access.caller import Caller
 from metastore.services.access.proxy_users import may_act_as
 from metastore.services.model.client_texts import check_identity
 from metastore.store import Database
 from metastore.store.access import issued_tokens
-from metastore.store.access.issued_tokens import TokenKey
+from metastore.store.access.issued_tokens import TokenKey, TokenRow
 from metastore.store.engine import clock
 from metastore.store.engine.database import Transaction
 from metastore.wire import delegation_token
 from metastore.wire.delegation_token import BadToken, Identifier, Token
 from metastore.wire.hive import MetaException
+from metastore.wire.lake import DelegationToken
 
 DAY = 24 * 3600 * 1000
 RENEW_MS = DAY
@@ -30,7 +31,11 @@ KEY_MS = DAY
 MOST_OF_OWNER = 10_000
 """Tokens of one owner at the same time."""
 
+PasswordVersion = Callable[[str], str | None]
+"""Tells which version of a password a user has: a text that is another one after a change. None for who has none."""
+
 _KEY_BYTES = 32
+_LARGEST_NUMBER = (1 << 31) - 1
 _UNPROVEN = ("none", "header", "server")
 
 
@@ -41,18 +46,28 @@ class TokenRefused(Exception):
 class IssuedTokenService:
     """Issues, renews, cancels and checks tokens."""
 
-    def __init__(self, database: Database, proxies: Mapping[str, Sequence[str]], *, enabled: bool) -> None:
+    def __init__(
+        self,
+        database: Database,
+        proxies: Mapping[str, Sequence[str]],
+        *,
+        enabled: bool,
+        password_version: PasswordVersion = lambda user: None,
+    ) -> None:
         """`proxies`: whom each proxy user may be; groups in it don't count for tokens.
 
-        `enabled`: whether tokens are a way to log in.
+        `enabled`: whether tokens are a way to log in. `password_version`: which version of a password a user has now.
         """
         self._database = database
         self._proxies = proxies
+        self._password_version = password_version
         self.enabled = enabled
 
     def issue(self, caller: Caller, owner: str | None, renewer: str | None) -> str:
         """A new token of `owner`, as a text. Raises MetaException for who may not have one."""
         user = self._proven(caller)
+        if any(self._password_version(name) != version for name, version in caller.passwords):
+            raise MetaException(f"{user} was removed or has another password: log in again to get a delegation token")
         owner = _short(owner or "") or user
         renewer = _short(renewer or "")
         check_identity(owner, [renewer])
@@ -63,8 +78,19 @@ class IssuedTokenService:
             if issued_tokens.count_of_owner(tx, owner) >= MOST_OF_OWNER:
                 raise MetaException(f"{owner} has {MOST_OF_OWNER} delegation tokens already; cancel those not needed")
             key = self._signing_key(tx, now)
-            sequence = issued_tokens.add(tx, owner, now + RENEW_MS, now + MAX_MS)
             real_user = caller.real_user or ("" if owner == user else user)
+            row = TokenRow(
+                sequence=0,
+                owner=owner,
+                renew_until=now + RENEW_MS,
+                max_date=now + MAX_MS,
+                renewer=renewer,
+                real_user=real_user,
+                issued=now,
+                owner_password=self._password_version(owner),
+                real_user_password=self._password_version(real_user) if real_user else None,
+            )
+            sequence = issued_tokens.add(tx, row)
             identifier = Identifier(owner, renewer, real_user, now, now + MAX_MS, sequence, key.id).encode()
         return delegation_token.to_text(Token(identifier, _sign(key.key, identifier)))
 
@@ -101,9 +127,61 @@ class IssuedTokenService:
             known = issued_tokens.find(tx, identifier.sequence, identifier.key_id)
         if known is None or known.key is None:
             raise TokenRefused("the token was cancelled, or is not from this metastore")
-        if known.renew_until < known.now:
+        if known.row.renew_until < known.now:
             raise TokenRefused("the token has expired: it was not renewed")
+        if not self._holds(known.row):
+            raise TokenRefused("the user of the token was removed, or has another password")
         return identifier, _sign(known.key, data)
+
+    def holding(self, sequences: Collection[int]) -> set[int]:
+        """Which of these tokens were not cancelled, and belong to users who still have the password of then."""
+        with self._database.read() as tx:
+            found = issued_tokens.find_all(tx, None, sequences)
+        return {row.sequence for row in found if self._holds(row)}
+
+    def find(self, caller: Caller, owner: str | None, *, everybody: bool) -> list[DelegationToken]:
+        """The tokens of an owner, or of everybody. Without either those of the caller. Raises MetaException."""
+        whose = self._whose(caller, owner, everybody=everybody)
+        with self._database.read() as tx:
+            now = clock.now_ms(tx)
+            found = issued_tokens.find_all(tx, whose)
+        return [
+            DelegationToken(
+                id=row.sequence,
+                owner=row.owner,
+                renewer=row.renewer,
+                realUser=row.real_user or None,
+                issuedAt=row.issued,
+                validUntil=row.renew_until,
+                renewableUntil=row.max_date,
+                valid=row.renew_until >= now and self._holds(row),
+            )
+            for row in found
+        ]
+
+    def cancel_all(
+        self, caller: Caller, numbers: Collection[int] | None, owner: str | None, *, everybody: bool
+    ) -> list[int]:
+        """Ends tokens by their numbers, or all; of whom `find` says. Returns the numbers of those that ended.
+
+        Raises MetaException.
+        """
+        whose = self._whose(caller, owner, everybody=everybody)
+        if numbers is not None:
+            numbers = [each for each in numbers if 0 < each <= _LARGEST_NUMBER]
+        with self._database.write() as tx:
+            return issued_tokens.remove_all(tx, whose, numbers)
+
+    @staticmethod
+    def _whose(caller: Caller, owner: str | None, *, everybody: bool) -> str | None:
+        if caller.user is None or caller.mechanism in ("none", "header"):
+            raise MetaException("delegation tokens are listed and cancelled by those who have proven who they are")
+        return None if everybody else owner or caller.user
+
+    def _holds(self, row: TokenRow) -> bool:
+        """Whether the token's users still have the passwords that they had when it was issued."""
+        users = ((row.owner, row.owner_password), (row.real_user or "", row.real_user_password))
+        return all(version is None or self._password_version(user) == version for user, version in users)
 
     def sweep(self) -> None:
         """Makes a new key in time, and forgets tokens and keys that nobody needs any more."""

@@ -1,5 +1,6 @@
 """SQL for the delegation tokens that this metastore issues, and for the keys that it signs them with."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
@@ -13,8 +14,7 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('metastore token keys', 0
 
 _FIND = Prepared(
     select(
-        issued_tokens.c.sequence,
-        issued_tokens.c.renew_until,
+        *issued_tokens.c,
         clock.NOW_MS.label("now"),
         select(token_keys.c.key).where(token_keys.c.id == bindparam("key_id")).scalar_subquery().label("key"),
     ).where(issued_tokens.c.sequence == bindparam("sequence"))
@@ -26,11 +26,27 @@ class TokenKey(NamedTuple):
     key: bytes
 
 
-class IssuedToken(NamedTuple):
-    """A token that was not cancelled. Times are in milliseconds since 1970; `now` is when it was read."""
+class TokenRow(NamedTuple):
+    """What is stored of a token that was not cancelled. Times are in milliseconds since 1970.
+
+    `owner_password`, `real_user_password`: versions of their passwords when it was issued; None: not known.
+    """
 
     sequence: int
+    owner: str
     renew_until: int
+    max_date: int
+    renewer: str | None
+    real_user: str | None
+    issued: int | None
+    owner_password: str | None
+    real_user_password: str | None
+
+
+class IssuedToken(NamedTuple):
+    """A token that was not cancelled, and the time when it was read, in milliseconds since 1970."""
+
+    row: TokenRow
     now: int
     key: bytes | None
     """The key that its identifier names; None if that is gone."""
@@ -53,10 +69,12 @@ def add_key(tx: Connection, key: bytes, made: int) -> TokenKey:
     return TokenKey(int(tx.execute(added, {"key": key, "made": made}).scalar_one()), key)
 
 
-def add(tx: Connection, owner: str, renew_until: int, max_date: int) -> int:
-    """Adds a token and returns its sequence number."""
+def add(tx: Connection, token: TokenRow) -> int:
+    """Adds a token and returns its sequence number, whatever number `token` has."""
+    values = token._asdict()
+    del values["sequence"]
     added = insert(issued_tokens).returning(issued_tokens.c.sequence)
-    return int(tx.execute(added, {"owner": owner, "renew_until": renew_until, "max_date": max_date}).scalar_one())
+    return int(tx.execute(added, values).scalar_one())
 
 
 def count_of_owner(tx: Connection, owner: str) -> int:
@@ -69,7 +87,28 @@ def find(tx: Connection, sequence: int, key_id: int) -> IssuedToken | None:
     row = _FIND.first(tx, {"sequence": sequence, "key_id": key_id})
     if row is None:
         return None
-    return IssuedToken(row.sequence, row.renew_until, row.now, None if row.key is None else bytes(row.key))
+    token = TokenRow._make(row[: len(TokenRow._fields)])
+    return IssuedToken(token, row.now, None if row.key is None else bytes(row.key))
+
+
+def find_all(tx: Connection, owner: str | None, sequences: Collection[int] | None = None) -> list[TokenRow]:
+    """Tokens by their numbers. None: those of all owners, or of all numbers."""
+    query = select(issued_tokens).order_by(issued_tokens.c.sequence)
+    if owner is not None:
+        query = query.where(issued_tokens.c.owner == owner)
+    if sequences is not None:
+        query = query.where(issued_tokens.c.sequence.in_(sequences))
+    return [TokenRow._make(row) for row in tx.execute(query)]
+
+
+def remove_all(tx: Connection, owner: str | None, sequences: Collection[int] | None) -> list[int]:
+    """Removes the tokens that `find_all` finds, and returns their numbers."""
+    query = delete(issued_tokens).returning(issued_tokens.c.sequence)
+    if owner is not None:
+        query = query.where(issued_tokens.c.owner == owner)
+    if sequences is not None:
+        query = query.where(issued_tokens.c.sequence.in_(sequences))
+    return sorted(tx.execute(query).scalars())
 
 
 def renew(tx: Connection, sequence: int, renew_until: int) -> None:

@@ -93,6 +93,11 @@ issued_tokens = Table(
     Column("owner", Text, nullable=False),
     Column("renew_until", BigInteger, nullable=False, comment="milliseconds since 1970"),
     Column("max_date", BigInteger, nullable=False, comment="milliseconds since 1970"),
+    Column("renewer", Text, comment="who may renew it; NULL: it isn't known"),
+    Column("real_user", Text, comment="who fetched it for the owner"),
+    Column("issued", BigInteger, comment="milliseconds since 1970"),
+    Column("owner_password", Text, comment="version of the owner's password; NULL: the file had none"),
+    Column("real_user_password", Text, comment="the same of who fetched it for the owner"),
     Index(None, "owner"),
     comment="delegation tokens that are neither cancelled nor too old",
 )

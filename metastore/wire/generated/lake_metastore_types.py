@@ -1003,6 +1003,41 @@ class FinishJobRequest(Struct):
         self.cost = cost
 
 
+class DelegationToken(Struct):
+    __slots__ = ('id', 'owner', 'renewer', 'realUser', 'issuedAt', 'validUntil', 'renewableUntil', 'valid', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('id', 'owner', 'validUntil', 'renewableUntil', 'valid',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, id: int | None = None, owner: str | None = None, renewer: str | None = None, realUser: str | None = None, issuedAt: int | None = None, validUntil: int | None = None, renewableUntil: int | None = None, valid: bool | None = None) -> None:
+        self.id = id
+        self.owner = owner
+        self.renewer = renewer
+        self.realUser = realUser
+        self.issuedAt = issuedAt
+        self.validUntil = validUntil
+        self.renewableUntil = renewableUntil
+        self.valid = valid
+
+
+class ListTokensRequest(Struct):
+    __slots__ = ('owner', 'everybody', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, owner: str | None = None, everybody: bool | None = None) -> None:
+        self.owner = owner
+        self.everybody = everybody
+
+
+class CancelTokensRequest(Struct):
+    __slots__ = ('tokens', 'owner', 'everybody', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, tokens: list[int] | None = None, owner: str | None = None, everybody: bool | None = None) -> None:
+        self.tokens = tokens
+        self.owner = owner
+        self.everybody = everybody
+
+
 class EventsGone(ExceptionStruct):
     __slots__ = ('message', 'oldest', 'restored', 'unknown')
     thrift_spec: ClassVar[Spec]
@@ -1103,6 +1138,9 @@ ListJobsResponse.thrift_spec = f(None, (1, 'jobs', 15, (12, [ServiceJob, None], 
 TakeJobRequest.thrift_spec = f(None, (1, 'worker', 11, 'UTF8'), (2, 'call', 11, 'UTF8'), (3, 'jobs', 15, (10, None, False)), (4, 'leaseSeconds', 8, None), (5, 'quotas', 13, (11, 'UTF8', 8, None, False)), (6, 'poolQuotas', 13, (11, 'UTF8', 8, None, False)))
 TakeJobResponse.thrift_spec = f(None, (1, 'job', 12, [ServiceJob, None]))
 FinishJobRequest.thrift_spec = f(None, (1, 'job', 10, None), (2, 'attempt', 8, None), (3, 'state', 11, 'UTF8'), (4, 'outcome', 11, 'UTF8'), (5, 'log', 11, 'UTF8'), (6, 'retrySeconds', 8, None), (7, 'cost', 4, None))
+DelegationToken.thrift_spec = f(None, (1, 'id', 10, None), (2, 'owner', 11, 'UTF8'), (3, 'renewer', 11, 'UTF8'), (4, 'realUser', 11, 'UTF8'), (5, 'issuedAt', 10, None), (6, 'validUntil', 10, None), (7, 'renewableUntil', 10, None), (8, 'valid', 2, None))
+ListTokensRequest.thrift_spec = f(None, (1, 'owner', 11, 'UTF8'), (2, 'everybody', 2, None))
+CancelTokensRequest.thrift_spec = f(None, (1, 'tokens', 15, (10, None, False)), (2, 'owner', 11, 'UTF8'), (3, 'everybody', 2, None))
 EventsGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldest', 10, None), (3, 'restored', 2, None))
 InstantConflict.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'winners', 15, (12, [Instant, None], False)), (3, 'overlap', 15, (11, 'UTF8', False)), (4, 'filesToRemove', 15, (11, 'UTF8', False)))
 SnapshotGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldestReadable', 10, None), (3, 'oldestInstant', 11, 'UTF8'))
@@ -1177,6 +1215,9 @@ for _cls in (
     TakeJobRequest,
     TakeJobResponse,
     FinishJobRequest,
+    DelegationToken,
+    ListTokensRequest,
+    CancelTokensRequest,
     EventsGone,
     InstantConflict,
     SnapshotGone,
