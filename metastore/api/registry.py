@@ -35,13 +35,15 @@ class Call:
     `may_wait`: the function may raise NotYet; otherwise it has to answer now. `shown`: says for each of several items
     whether the caller sees it, see `metastore.api.rights.filters`; None if the caller sees all of them. A function
     whose method has a limit leaves hidden items out before it counts, otherwise the limit would tell of them. It calls
-    `shown` outside of transactions.
+    `shown` outside of transactions. `owner`: the user who owns what the call makes without naming an owner; None where
+    there are no rights.
     """
 
     session: Session
     metastore: Metastore
     may_wait: bool = False
     shown: Callable[[Sequence[Any]], list[bool]] | None = None
+    owner: str | None = None
 
     def visible(self, items: list[T]) -> list[T]:
         """The items that the caller sees."""
