@@ -74,7 +74,7 @@ def run(options: Options) -> Report:
         certificate, key = authority.issue("server", "localhost", "127.0.0.1")
         mine = authority.issue("client", common_name=USER)
         for user in (USER, ADMIN):
-            password_file.add(home / "users", user, PASSWORD, ("staff",))
+            password_file.add(home / "users", user, PASSWORD, ("staff",), allow_weak=True)
         closed = (
             *("--authentication", "plain,token,certificate", "--password-file", str(home / "users")),
             *("--tls-certificate", str(certificate), "--tls-key", str(key), "--tls-client-ca", str(authority.file)),

@@ -124,7 +124,14 @@ def _http_url(value: str) -> str:
 
 
 def _url_or_file(value: str) -> str:
-    return value if re.match(r"https?://[^/\s]+", value) else str(_absolute_path(Path(value)))
+    if not re.match(r"https?://[^/\s]+", value):
+        return str(_absolute_path(Path(value)))
+    if value.startswith("http://") and not is_loopback(urlsplit(value).hostname or ""):
+        raise ValueError(
+            f"keys from {value} could be replaced by others on their way: use https://, or a file."
+            " http:// is for a loopback address alone"
+        )
+    return value
 
 
 def _proxies(value: object) -> object:
@@ -552,7 +559,8 @@ class Settings(BaseSettings):
     )
     jwt_keys: Annotated[str, AfterValidator(_url_or_file)] | None = Field(
         default=None,
-        description="URL or file of the JSON Web Key Set with which bearer tokens are checked; needs the extra `jwt`.",
+        description="URL or file of the JSON Web Key Set with which bearer tokens are checked; needs the extra `jwt`. "
+        "`http://` is for a loopback address alone.",
         json_schema_extra={"default_text": "none"},
     )
     jwt_issuer: str | None = Field(

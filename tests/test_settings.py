@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ByteSize
+from pydantic import ByteSize, ValidationError
 
 from metastore.settings import (
     Settings,
@@ -241,3 +241,25 @@ def test_every_setting_is_documented() -> None:
         assert field.description and field.description.endswith((".", ")")), name
         assert default_text(name) != "``", f"{name} needs its default in words"
     assert all(row.count("|") == 4 for row in rows)
+
+
+def jwt(keys: str) -> Settings:
+    return Settings(
+        authentication=["jwt"], jwt_keys=keys, jwt_issuer="i", jwt_audience="a", credentials_without_tls=True
+    )
+
+
+@pytest.mark.parametrize(
+    "keys", ["http://issuer.example/keys", "http://10.0.0.1/keys", "http://localhost.example/keys"]
+)
+def test_keys_of_tokens_from_a_place_that_proves_nothing(keys: str) -> None:
+    with pytest.raises(ValidationError, match=r"could be replaced by others on their way: use https://, or a file"):
+        jwt(keys)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    ["https://issuer.example/keys", "http://127.0.0.1:8080/keys", "http://localhost/keys", "http://[::1]:80/k", "/k"],
+)
+def test_keys_of_tokens_from_places_that_are_taken(keys: str) -> None:
+    assert jwt(keys).jwt_keys == keys

@@ -6,7 +6,7 @@ sequencer gives numbers to all new events, under a lock. Every reader runs the s
 own changes. If one change began after another was committed, its event has the greater id, and so the greater number.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from datetime import timedelta
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -164,7 +164,7 @@ def read_notifications(
     catalog: str | None = None,
     database: str | None = None,
     tables: Sequence[str] = (),
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     """The events behind Hive's notifications with numbers greater than `after`, in order.
 
     `skip`: types to leave out. `catalog`, `database`, `tables`: restrict the events to these names. Events are fetched

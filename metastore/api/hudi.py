@@ -22,13 +22,13 @@ _REJECTIONS = (
 @answers("createDatabase")
 def create_database(call: Call, db: str | None) -> None:
     with _as_hudi_errors():
-        call.metastore.hudi_tables.create_database(db)
+        call.metastore.hudi_tables.create_database(db, call.owner)
 
 
 @answers("createTable")
 def create_table(call: Call, table: hudi.Table) -> None:
     with _as_hudi_errors(hudi.MetaserverException):
-        call.metastore.hudi_tables.create(table)
+        call.metastore.hudi_tables.create(table, call.owner)
 
 
 @answers("getTable")

@@ -37,6 +37,7 @@ class Call:
     None where the caller sees all. `shown`: says for each of several items whether the caller sees it, see
     `metastore.api.rights.filters`; None if the caller sees all of them. A function whose method has a limit leaves
     hidden items out before it counts, otherwise the limit would tell of them. It calls `shown` outside of transactions.
+    `owner`: the user who owns what the call makes without naming an owner; None where there are no rights.
     """
 
     session: Session
@@ -44,6 +45,7 @@ class Call:
     may_wait: bool = False
     sees: Callable[[TableName], bool] | None = None
     shown: Callable[[Sequence[Any]], list[bool]] | None = None
+    owner: str | None = None
 
     def visible(self, items: list[T]) -> list[T]:
         """The items that the caller sees."""

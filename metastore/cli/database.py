@@ -104,11 +104,11 @@ def undeletable_files(url: str) -> "list[Undeletable]":
 def _explained(url: str) -> Iterator[None]:
     from sqlalchemy.exc import DBAPIError
 
-    from metastore.store.migrations import SchemaInUse, SchemaTooNew, SchemaTooOld, WrongEncoding
+    from metastore.store.migrations import ReadOnlyDatabase, SchemaInUse, SchemaTooNew, SchemaTooOld, WrongEncoding
 
     try:
         yield
-    except (SchemaInUse, SchemaTooNew, SchemaTooOld, WrongEncoding) as error:
+    except (ReadOnlyDatabase, SchemaInUse, SchemaTooNew, SchemaTooOld, WrongEncoding) as error:
         raise UserError(str(error)) from None
     except DBAPIError as error:
         # libpq says which host and port, and why, in its first line.

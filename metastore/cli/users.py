@@ -26,12 +26,14 @@ def users() -> None:
 @click.argument("name")
 @click.option("--group", "groups", multiple=True, metavar="NAME", help="A group of the user; may be given repeatedly.")
 @click.option("--password-file", type=click.Path(path_type=Path), help="Read the password from this file.")
-def add(file: Path, name: str, groups: tuple[str, ...], password_file: Path | None) -> None:
+@click.option("--allow-weak", is_flag=True, help="Take a password that is easy to guess: for tests and demos.")
+def add(file: Path, name: str, groups: tuple[str, ...], password_file: Path | None, allow_weak: bool) -> None:
     """Add a user, or change password and groups.
 
     Another password ends the user's open connections and delegation tokens.
 
-    The password comes from --password-file, from METASTORE_PASSWORD, or is asked for.
+    The password comes from --password-file, from METASTORE_PASSWORD, or is asked for. It needs 12 characters, 5
+    different ones, and more than a common word, the user's name or a row of characters.
 
     \b
     Example:
@@ -41,7 +43,7 @@ def add(file: Path, name: str, groups: tuple[str, ...], password_file: Path | No
 
     password = _password(password_file)
     try:
-        new = passwords.add(file, name, password, groups)
+        new = passwords.add(file, name, password, groups, allow_weak=allow_weak)
     except ValueError as error:
         raise UsageError(str(error)) from None
     click.echo(f"{name} {'added to' if new else 'changed in'} {file}")

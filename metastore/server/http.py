@@ -1,4 +1,4 @@
-"""The optional HTTP port: `/metrics` for Prometheus, `/health` and `/ready` for whoever runs the server, and
+"""The optional HTTP port: `/metrics` for Prometheus, `/health`, `/ready` and `/live` for whoever runs the server, and
 `/hudi/commits` for the commit callback of Hudi's writers.
 
 Probes are answered to everybody. Who sends another request is found out first, and a worker then decides about it as
@@ -27,7 +27,7 @@ from functools import partial
 from typing import Any
 
 import structlog
-from thrift.Thrift import TException
+from thrift.Thrift import TApplicationException, TException
 
 from metastore.server import hudi_callback, metrics
 from metastore.server.connection.connection import address
@@ -39,7 +39,6 @@ from metastore.server.login.passing_on import PassedOn
 from metastore.server.request_logins import RequestLogins, request_logins
 from metastore.server.worker_client import worker_client
 from metastore.settings import Settings
-from metastore.wire.generated.fb303_types import fb_status
 from metastore.wire.lake import EventGroup
 
 MOST_CONNECTIONS = 1_000
@@ -182,13 +181,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path == "/metrics":
             self._answer(self._metrics)
+        elif path == "/live":
+            self._report(_trouble(self._settings, "aliveSince"))
         elif path == "/health":
-            self._report(_trouble(self._settings, with_database=True))
+            self._report(_trouble(self._settings, "getStatus"))
         elif path == "/ready":
             draining = "the server is stopping" if self._draining.is_set() else None
-            self._report(draining or _trouble(self._settings, with_database=False))
+            self._report(draining or _trouble(self._settings, "getStatus"))
         else:
-            self._say(404, "there are /metrics, /health and /ready")
+            self._say(404, "there are /metrics, /health, /ready and /live")
 
     do_HEAD = do_GET  # noqa: N815 - http.server looks for this name
 
@@ -346,18 +347,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Probes come every few seconds: not worth a log line."""
 
 
-def _trouble(settings: Settings, *, with_database: bool) -> str | None:
-    """Why the server can't serve; None if a worker, and the database if asked for, answers."""
-    doing = "no worker answers"
+def _trouble(settings: Settings, method: str) -> str | None:
+    """Why the server can't serve; None if a worker answers a method, by which it may look at the database, too."""
     try:
         with worker_client(settings, timeout=_PROBE_SECONDS) as client:
-            if (status := client.call("getStatus")) != fb_status.ALIVE:
-                return f"the worker's status is {status}"
-            if with_database:
-                doing = "the database doesn't answer"
-                client.call("getOption", "schema.revision")
+            client.call(method)
+    except TApplicationException as error:
+        return error.message or "the worker fails"
     except (OSError, TException) as error:
-        return f"{doing}: {error}"
+        return f"no worker answers: {error}"
     return None
 
 

@@ -1,5 +1,5 @@
 """The metastore's data in Postgres: the schema, migrations, and all SQL statements."""
 
-from metastore.store.engine.database import Conflict, Database, DatabaseUnavailable, Unstorable
+from metastore.store.engine.database import Conflict, Database, DatabaseReadOnly, DatabaseUnavailable, Unstorable
 
-__all__ = ["Conflict", "Database", "DatabaseUnavailable", "Unstorable"]
+__all__ = ["Conflict", "Database", "DatabaseReadOnly", "DatabaseUnavailable", "Unstorable"]

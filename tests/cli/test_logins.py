@@ -30,7 +30,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @pytest.fixture(scope="module")
 def users(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("users") / "users"
-    output("users", "add", str(file), "ann", "--group", "dev", METASTORE_PASSWORD="secret")
+    output("users", "add", "--allow-weak", str(file), "ann", "--group", "dev", METASTORE_PASSWORD="secret")
     return file
 
 
@@ -141,13 +141,15 @@ def test_probes_reach_the_workers(server: MetastoreServer) -> None:
 def test_users_are_added_changed_listed_and_removed(tmp_path: Path) -> None:
     file = tmp_path / "users"
     for name in ("bob", "ann"):
-        added = output("users", "add", str(file), name, "--group", "a", "--group", "b", METASTORE_PASSWORD="secret")
+        added = output(
+            "users", "add", "--allow-weak", str(file), name, "--group", "a", "--group", "b", METASTORE_PASSWORD="secret"
+        )
         assert added == f"{name} added to {file}\n"
     assert file.stat().st_mode & 0o777 == 0o600
     assert "secret" not in file.read_text()
     password = tmp_path / "password"
     password.write_text("other\n")
-    assert "changed in" in output("users", "add", str(file), "ann", "--password-file", str(password))
+    assert "changed in" in output("users", "add", "--allow-weak", str(file), "ann", "--password-file", str(password))
     listed = json.loads(output("users", "list", str(file), "--json"))
     assert listed == [{"name": "ann", "groups": []}, {"name": "bob", "groups": ["a", "b"]}]
     assert "removed from" in output("users", "remove", str(file), "bob")
@@ -158,21 +160,61 @@ def test_users_are_added_changed_listed_and_removed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", "a|b", "a,b", "#a", "a\nb"])
 def test_names_that_the_file_can_not_hold(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="can't be the name"):
-        password_file.add(tmp_path / "users", name, "secret", ())
+        password_file.add(tmp_path / "users", name, "secret", (), allow_weak=True)
     with pytest.raises(ValueError, match="can't be the name"):
-        password_file.add(tmp_path / "users", "ann", "secret", (name,))
+        password_file.add(tmp_path / "users", "ann", "secret", (name,), allow_weak=True)
     assert not (tmp_path / "users").exists()
 
 
 def test_bad_names_and_passwords_are_usage_errors(tmp_path: Path) -> None:
     for name, password in (("a|b", "secret"), ("ann", "x" * 2_000)):
-        assert run("users", "add", str(tmp_path / "users"), name, METASTORE_PASSWORD=password).returncode == 2
+        assert (
+            run("users", "add", "--allow-weak", str(tmp_path / "users"), name, METASTORE_PASSWORD=password).returncode
+            == 2
+        )
+
+
+WEAK = (
+    "",
+    "short",
+    "elevenchars",
+    "password1234",
+    "Secret!!!!!!!",
+    "annabella2026",
+    "aaaaaaaaaaaaa",
+    "123456789012",
+    "abcdefgh1234",
+)
+
+
+@pytest.mark.parametrize("password", WEAK)
+def test_weak_passwords_are_refused(tmp_path: Path, password: str) -> None:
+    with pytest.raises(ValueError, match="too weak: use at least 12 characters, 5 different ones"):
+        password_file.add(tmp_path / "users", "annabella", password, ())
+    assert not (tmp_path / "users").exists()
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["nine grey geese", "Xk7-rT2-qW9z", "größe-über-alles", "日本語のとても長いパスワード", "7" + "x1y2z3" * 100],
+)
+def test_strong_passwords_are_taken(tmp_path: Path, password: str) -> None:
+    assert password_file.add(tmp_path / "users", "annabella", password, ())
+
+
+def test_a_weak_password_on_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    refused = run("users", "add", str(file), "ann", METASTORE_PASSWORD="secret")
+    assert refused.returncode == 2
+    assert "too weak" in refused.stderr
+    assert not file.exists()
+    assert "added to" in output("users", "add", "--allow-weak", str(file), "ann", METASTORE_PASSWORD="secret")
 
 
 def test_file_of_something_else_is_not_touched(tmp_path: Path) -> None:
     file = tmp_path / "notes"
     file.write_text("some notes\n")
-    assert "line 1 of" in complaint("users", "add", str(file), "ann", METASTORE_PASSWORD="secret")
+    assert "line 1 of" in complaint("users", "add", "--allow-weak", str(file), "ann", METASTORE_PASSWORD="secret")
     assert file.read_text() == "some notes\n"
 
 

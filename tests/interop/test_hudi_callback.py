@@ -21,7 +21,7 @@ def test_it_logs_in(class_path: Callable[..., list[Path]], tmp_path: Path, versi
     authority = Authority(tmp_path)
     certificate, key = authority.issue("server", "localhost")
     users = tmp_path / "users"
-    password_file.add(users, "writer", "secret", ())
+    password_file.add(users, "writer", "secret", (), allow_weak=True)
     options = (
         *("--authentication", "plain", "--password-file", str(users), "--http-port", "0", "--workers", "1"),
         *("--tls-certificate", str(certificate), "--tls-key", str(key), "--audit", "all"),

@@ -241,6 +241,34 @@ def compactions(view: View, found: Sequence[ShowCompactResponseElement]) -> list
     return view.visible([_object(None, each.dbname or "", each.tablename) for each in found])
 
 
+@_filter
+def open_transactions(view: View, found: Any) -> Any:
+    """Whose transactions are open, and on which hosts, is told to administrators. Others know their own."""
+    if not view.may(Action.ADMIN, EVERYTHING):
+        for each in found.open_txns or ():
+            if each.user != view.caller.user:
+                each.user = each.hostname = ""
+    return found
+
+
+# -- the server itself -----------------------------------------------------------------------------------------
+
+_PUBLIC_OPTIONS = ("version", "authentication", "encryption")
+"""What everybody learns who connects."""
+
+
+@_filter
+def option(view: View, found: str) -> str:
+    return found if view.argument() in _PUBLIC_OPTIONS or view.may(Action.ADMIN, EVERYTHING) else ""
+
+
+@_filter
+def options(view: View, found: dict[str, str]) -> dict[str, str]:
+    if view.may(Action.ADMIN, EVERYTHING):
+        return found
+    return {name: value for name, value in found.items() if name in _PUBLIC_OPTIONS}
+
+
 # -- events ----------------------------------------------------------------------------------------------------
 
 

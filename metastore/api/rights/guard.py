@@ -75,7 +75,7 @@ class Guard:
         if self._control.is_admin(caller):
             verdict.reason = _BY_ADMINISTRATOR.reason
             with self._control.making(caller):
-                return function(call)
+                return function(replace(call, owner=caller.user))
         rule = self._rules[method.name]
         deciding = _Deciding(self._control, call, caller, method, verdict)
         if not deciding.by_names(rule, arguments):
@@ -84,7 +84,7 @@ class Guard:
         call = replace(call, sees=deciding.sees_table)
         if rule.changes or rule.extra is None:
             with self._control.making(caller):
-                return function(call)
+                return function(replace(call, owner=caller.user))
         view = View(caller, self._control.authorizer, rule, arguments)
         if is_before_limits(rule.extra):
             return function(replace(call, shown=partial(shown_named(rule.extra), view)))

@@ -125,7 +125,7 @@ get_principals_in_role                  SEE role request.roleName
 # -- transactions, locks, compactions --------------------------------------------------------------------------------
 get_open_txns                           -
 get_open_txns_req                       -
-get_open_txns_info                      TAKE_PART everything
+get_open_txns_info                      TAKE_PART everything | open_transactions
 get_latest_txnid_in_conflict            TAKE_PART everything
 get_valid_write_ids                     SEE full rqst.fullTableNames[]
 get_max_allocated_table_write_id        SEE table rqst.dbName rqst.tableName
@@ -168,12 +168,12 @@ getMetaConf                             -
 get_config_value                        -
 get_metastore_db_uuid                   -
 aliveSince                              -
-getCounter                              -
-getCounters                             -
+getCounter                              ADMIN everything
+getCounters                             ADMIN everything
 getCpuProfile                           -
 getName                                 -
-getOption                               -
-getOptions                              -
+getOption                               - | option key
+getOptions                              - | options
 getStatus                               -
 getStatusDetails                        -
 getVersion                              -

@@ -158,11 +158,14 @@ def read(path: Path) -> dict[str, User]:
     return users
 
 
-def add(path: Path, name: str, password: str, groups: tuple[str, ...]) -> bool:
+def add(path: Path, name: str, password: str, groups: tuple[str, ...], *, allow_weak: bool = False) -> bool:
     """Adds a user, or replaces one. Returns whether there was none. Creates the file, for its owner alone.
 
-    Raises BadPasswordFile, and ValueError for a name or password that can't be used.
+    `allow_weak`: take a password that is easy to guess. Raises BadPasswordFile, and ValueError for a name or password
+    that can't be used.
     """
+    if not allow_weak:
+        passwords.check_strength(name, password)
     for text in (name, *groups):
         if not text or not text.isprintable() or text.startswith("#") or any(each in text for each in _SEPARATORS):
             raise ValueError(f"{text!r} can't be the name of a user or group: it is empty or has one of | , # in it")

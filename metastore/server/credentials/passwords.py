@@ -6,9 +6,20 @@ import hashlib
 import hmac
 import os
 import re
+from itertools import pairwise
 
 MAX_PASSWORD_BYTES = 1024
 """Longer passwords are refused unread."""
+
+MIN_CHARACTERS, MIN_DIFFERENT = 12, 5
+"""A new password has at least so many characters, and so many different ones."""
+
+_COMMON = {
+    *("password", "passwort", "passwordpassword", "secret", "secretsecret", "metastore", "metastoremetastore", "hive"),
+    *("hadoop", "spark", "admin", "administrator", "root", "adminadmin", "letmein", "welcome", "changeme", "default"),
+    *("qwerty", "qwertyuiop", "qwertyuiopasdf", "asdfghjkl", "iloveyou", "test", "testtest"),
+}
+"""Words that make a weak password, also with digits and other signs around them."""
 
 _LOG_N, _R, _P = 15, 8, 1  # 32 MB and some 80 ms for each guess
 _SALT_BYTES = _KEY_BYTES = 16
@@ -18,6 +29,19 @@ _MOST_MEMORY = 256 << 20
 
 class BadHash(ValueError):
     """A text is no hash of a password, or one that costs too much to check."""
+
+
+def check_strength(name: str, password: str) -> None:
+    """Raises ValueError for a password that is guessed too soon, with the rule in its message."""
+    word = "".join(each for each in password.lower() if each.isalpha())
+    in_a_row = sum(abs(ord(after) - ord(before)) <= 1 for before, after in pairwise(password))
+    is_row = in_a_row > 0.7 * len(password)
+    trivial = word in _COMMON or word == name.lower() or len(set(password)) < MIN_DIFFERENT or is_row
+    if len(password) < MIN_CHARACTERS or trivial:
+        raise ValueError(
+            f"the password is too weak: use at least {MIN_CHARACTERS} characters, {MIN_DIFFERENT} different ones, and"
+            " more than a common word, the user's name or a row of characters"
+        )
 
 
 def hashed(password: str) -> str:

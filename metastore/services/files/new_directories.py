@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from metastore.store import Conflict, DatabaseUnavailable
+from metastore.store import Conflict, DatabaseReadOnly, DatabaseUnavailable
 from metastore.warehouse import Warehouse
 from metastore.wire.struct import ExceptionStruct
 
@@ -20,9 +20,8 @@ def new_directories(warehouse: Warehouse, taken: ExceptionStruct) -> Iterator[se
         yield made
     except Conflict:
         raise taken from None
-    except DatabaseUnavailable:
-        raise
-    except BaseException:
-        for place in made:
-            warehouse.delete_empty_directory(place)
+    except BaseException as error:
+        if not isinstance(error, DatabaseUnavailable) or isinstance(error, DatabaseReadOnly):
+            for place in made:
+                warehouse.delete_empty_directory(place)
         raise

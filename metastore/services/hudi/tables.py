@@ -50,11 +50,15 @@ class HudiTables:
         self._databases = databases
         self._tables = tables
 
-    def create_database(self, name: str | None) -> None:
-        """Adds a database in its default place. Raises AlreadyExistsException and what `DatabaseService` does."""
-        self._databases.create(hive.Database(name=name))
+    def create_database(self, name: str | None, owner: str | None = None) -> None:
+        """Adds a database in its default place, which belongs to a user `owner`, or to nobody.
 
-    def create(self, table: hudi.Table) -> None:
+        Raises AlreadyExistsException and what `DatabaseService` does.
+        """
+        kind = None if owner is None else hive.PrincipalType.USER
+        self._databases.create(hive.Database(name=name, ownerName=owner, ownerType=kind))
+
+    def create(self, table: hudi.Table, owner: str | None = None) -> None:
         """Adds a table, and its database if there is none, as Hudi's own server does.
 
         Its columns come with its first commit. Its partition keys, unless Hudi names them, are those of Hudi's file.
@@ -64,7 +68,7 @@ class HudiTables:
             self._databases.get(table.dbName)
         except NoSuchObjectException:
             with suppress(AlreadyExistsException):  # by somebody else at the same time
-                self.create_database(table.dbName)
+                self.create_database(table.dbName, owner)
         properties = self._properties(table.location)
         kind = _type_of({**properties, **({TYPE: table.tableType} if table.tableType else {})})
         keys = [

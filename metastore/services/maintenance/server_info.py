@@ -71,7 +71,8 @@ class ServerInfo:
             return properties.get_or_set(tx, "uuid", str(uuid.uuid4()))
 
     def check(self) -> None:
-        """Checks the database. Raises store.DatabaseUnavailable if it doesn't answer."""
+        """Checks the database. Raises store.DatabaseUnavailable if it doesn't answer, or accepts no changes."""
+        self._database.check_writable()
         with self._database.at_once() as tx:
             properties.get(tx, "uuid")
 

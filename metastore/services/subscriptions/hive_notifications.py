@@ -1,7 +1,7 @@
 """Hive's notification log: a view of the event log for Hive's clients, and the events that Hive's writers report."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -106,7 +106,7 @@ class Notifications:
         *,
         filtered: bool,
         shown: Callable[[Sequence[Event]], list[bool]] | None,
-    ) -> Iterator[tuple[Event, bool]]:
+    ) -> Generator[tuple[Event, bool], None, None]:
         """The events behind the notifications after a number, and whether the reader may see each of them."""
         if shown is None:
             with self._database.read() as tx:

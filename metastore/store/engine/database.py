@@ -21,6 +21,10 @@ _RESTED_SECONDS = 1.0
 _WAIT_SECONDS = 30.0  # for a connection, if all are in use
 _FRAMES = 250  # that the pool, the driver and this module may need on a thread's stack
 _AFTER_COMMIT = "after commit"
+READ_ONLY = (
+    "the metastore's database accepts no changes now: it is a standby, or its default_transaction_read_only is on; try"
+    " again once it accepts them, or point the server's database_url at the primary"
+)
 _NUL = "a text must not contain the NUL character"
 
 # Services pass it from one function of the store to the next. They don't use it themselves.
@@ -29,6 +33,10 @@ Transaction = Connection
 
 class DatabaseUnavailable(RuntimeError):
     """The database can't answer now: it is down, overloaded, or the statement took too long. Retrying may help."""
+
+
+class DatabaseReadOnly(DatabaseUnavailable):
+    """The database accepts no changes: it is a standby, or read-only by its settings. Nothing was done."""
 
 
 class _Unreachable(DatabaseUnavailable):
@@ -118,7 +126,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A read-only REPEATABLE READ transaction. Records in the read set. Raises NestedTransaction."""
-        with self._connected() as tx, _discarded_if_broken(tx):
+        with self._connected(writes=False) as tx, _discarded_if_broken(tx):
             driver = _in_own_transactions(tx)
             driver.set_session(isolation_level="REPEATABLE READ", readonly=True)
             read_set.begin(tx)
@@ -155,10 +163,16 @@ class Database:
                 following.callback(action)
 
     @contextmanager
-    def _connected(self) -> Iterator[Connection]:
+    def _connected(self, *, writes: bool = True) -> Iterator[Connection]:
         _check_stack()
-        with self._alone(), self._place(), self._translated(), self._connect() as tx:
+        with self._alone(), self._place(), self._translated(writes), self._connect() as tx:
             yield tx
+
+    def check_writable(self) -> None:
+        """Raises DatabaseUnavailable if Postgres doesn't answer, and DatabaseReadOnly if it accepts no changes."""
+        with self.at_once() as tx:
+            if tx.exec_driver_sql("SELECT current_setting('transaction_read_only')").scalar_one() == "on":
+                raise DatabaseReadOnly(READ_ONLY)
 
     def close(self) -> None:
         """Closes all idle connections."""
@@ -231,11 +245,14 @@ class Database:
         record.info["used"] = time.monotonic()
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated(self, writes: bool) -> Iterator[None]:
         try:
             yield
         except (DBAPIError, psycopg2.Error) as error:  # some statements bypass SQLAlchemy
-            translated = _translate(error.orig if isinstance(error, DBAPIError) else error, error)
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            if writes and isinstance(cause, psycopg2.errors.ReadOnlySqlTransaction):
+                raise DatabaseReadOnly(READ_ONLY) from error
+            translated = _translate(cause, error)
             if isinstance(translated, _Unreachable):
                 self._lost_at = time.monotonic()
             raise translated from error

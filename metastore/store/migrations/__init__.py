@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 from sqlalchemy.exc import DBAPIError
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
+from metastore.store.engine.database import READ_ONLY
 from metastore.store.registry import properties
 
 STATEMENT_LOCK_SECONDS = 0.5
@@ -55,6 +56,10 @@ class SchemaTooOld(RuntimeError):
 
 class WrongEncoding(RuntimeError):
     """The database is in another encoding than UTF-8: it couldn't keep every text, or would send it otherwise."""
+
+
+class ReadOnlyDatabase(RuntimeError):
+    """The database accepts no changes: it is a standby, or read-only by its settings."""
 
 
 class SchemaInUse(RuntimeError):
@@ -119,7 +124,7 @@ def upgrade(url: str) -> None:
     """Upgrades to `head()`, in one transaction; leaves a newer schema alone with which this server can work.
 
     Raises SchemaTooNew if it can't, SchemaInUse if servers are connected which the upgrade would break, or if somebody
-    uses a table for longer than `PATIENCE`; WrongEncoding.
+    uses a table for longer than `PATIENCE`; ReadOnlyDatabase; WrongEncoding.
     """
     engine = create_engine(url, poolclass=NullPool, connect_args=_CONNECTION)
     retrying = Retrying(
@@ -131,6 +136,8 @@ def upgrade(url: str) -> None:
     try:
         retrying(_upgrade, engine)
     except DBAPIError as error:
+        if isinstance(error.orig, psycopg2.errors.ReadOnlySqlTransaction):
+            raise ReadOnlyDatabase(READ_ONLY) from error
         if not _is_busy(error):
             raise
         raise SchemaInUse(

@@ -38,9 +38,9 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
     authority = Authority(directory)
     certificate, key = authority.issue("server", "localhost", "127.0.0.1")
     users = directory / "users"
-    password_file.add(users, "ann", "secret", ("dev", "ops"))
-    password_file.add(users, "bob", "bob's", ())
-    password_file.add(users, "trino", "proxy", ())
+    password_file.add(users, "ann", "secret", ("dev", "ops"), allow_weak=True)
+    password_file.add(users, "bob", "bob's", (), allow_weak=True)
+    password_file.add(users, "trino", "proxy", (), allow_weak=True)
     return Keys(authority, certificate, key, users)
 
 

@@ -22,6 +22,9 @@ PAGE = Path(__file__).resolve().parents[3] / "docs/security.md"
 COMMAND = f"{shlex.quote(sys.executable)} -m metastore.cli"
 
 
+PASSWORD = "nine grey geese"
+
+
 def block(heading: str, language: str, replaced: Mapping[str, str]) -> str:
     """The first block of a language in a section, with other names in it."""
     section = PAGE.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
@@ -70,11 +73,11 @@ def test_encryption_and_passwords(tmp_path: Path) -> None:
     place = {"/srv/metastore": str(tmp_path)}
     make, without_logins = steps("Encryption", place | {"metastore.example": "localhost"})
     password = tmp_path / "password"
-    password.write_text("secret\n")
+    password.write_text(f"{PASSWORD}\n")
     passwords = steps("Passwords", place)
     assert any(command.startswith("metastore users add") for command in passwords)
     use = steps("What clients say", place | {"~/.metastore-password": str(password)})
-    environment = {"METASTORE_PASSWORD": "secret"}
+    environment = {"METASTORE_PASSWORD": PASSWORD}
     assert "ready" in follow([make, *passwords, *use], tmp_path, environment, {})
     trusting = f"export METASTORE_TLS_CA={tmp_path}/tls/certificate.pem"
     (tmp_path / "open").mkdir()
@@ -181,7 +184,7 @@ def test_the_http_port(keys: Keys, tmp_path: Path) -> None:
     commands = [each.replace(f"--cacert {keys.certificate}", f"--cacert {keys.authority.file}") for each in commands]
     assert sum(each.startswith("curl") for each in commands) == 2
     (tmp_path / "netrc").write_text("machine localhost login prometheus password secret\n")
-    found = follow(commands, tmp_path, {"METASTORE_PASSWORD": "secret"}, {})
+    found = follow(commands, tmp_path, {"METASTORE_PASSWORD": PASSWORD}, {})
     assert '{"status": "ok"}' in found and "metastore_requests_total" in found
     (tmp_path / "netrc").write_text("machine localhost login prometheus password guess\n")
     commands[0] = "metastore users list /dev/null"

@@ -195,12 +195,12 @@ def test_failed_logins_are_slowed(tmp_path: Path, keys: Keys) -> None:
 
 def test_changed_file_of_passwords(tmp_path: Path) -> None:
     users = tmp_path / "users"
-    password_file.add(users, "ann", "old", ())
+    password_file.add(users, "ann", "old", (), allow_weak=True)
     settings = {"authentication": "plain", "password_file": str(users), "credentials_without_tls": True}
     with StandIn(tmp_path / "data", **settings) as server:
         for password in ("old", "old"):  # the second time it is remembered
             server.client(Login(user="ann", password=password)).close()
-        password_file.add(users, "ann", "new", ("admins",))
+        password_file.add(users, "ann", "new", ("admins",), allow_weak=True)
         with pytest.raises(LoginRefused, match="wrong user or password"):
             server.client(Login(user="ann", password="old"))
         with server.client(Login(user="ann", password="new")) as client:

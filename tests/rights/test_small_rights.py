@@ -1,0 +1,53 @@
+"""What strangers learn of a server, and who owns what Hudi's clients make."""
+
+import pytest
+from thrift.Thrift import TApplicationException
+
+from metastore.client.thrift_client import ThriftClient
+from metastore.wire import hudi
+from metastore.wire.hive import OpenTxnRequest, PrincipalType
+from tests.rights.conftest import as_user
+from tests.rights.world import grant
+from tests.support import builders
+from tests.support.server import MetastoreServer
+
+
+@pytest.mark.parametrize("user", ["a_stranger", None])
+def test_strangers_learn_little_of_the_server(guarded: MetastoreServer, user: str | None) -> None:
+    with as_user(guarded, user) as stranger:
+        for call in (stranger.getCounters, lambda: stranger.getCounter("tables")):
+            with pytest.raises(TApplicationException, match="Permission denied"):
+                call()
+        assert stranger.getOptions().keys() == {"version", "authentication", "encryption"}
+        assert stranger.getOption("warehouse") == stranger.getOption("leader") == ""
+        assert stranger.getOption("version")
+    with as_user(guarded, "root") as root:
+        assert root.getOption("warehouse")
+        assert root.getOptions()["warehouse"]
+        assert root.getCounters()["databases"] == root.getCounter("databases") > 0
+
+
+def test_whose_transactions_are_open(guarded: MetastoreServer) -> None:
+    with as_user(guarded, "root") as root, as_user(guarded, "taker") as taker:
+        root.create_database(builders.database("taking"))
+        grant(root, "taker", "INSERT", "taking")
+        root.open_txns(OpenTxnRequest(1, "boss", "a_secret_host"))
+        taker.open_txns(OpenTxnRequest(1, "taker", "own_host"))
+
+        def told(client: ThriftClient) -> set[tuple[str, str]]:
+            return {(each.user, each.hostname) for each in client.get_open_txns_info().open_txns}
+
+        assert told(root) >= {("boss", "a_secret_host"), ("taker", "own_host")}
+        assert told(taker) == {("", ""), ("taker", "own_host")}
+
+
+def test_who_makes_a_database_by_hudis_protocol_owns_it(guarded: MetastoreServer) -> None:
+    with as_user(guarded, "root") as root, as_user(guarded, "maker") as maker:
+        grant(root, "maker", "CREATE")
+        maker.createDatabase("hudi_made")
+        made = root.get_database("hudi_made")
+        assert (made.ownerName, made.ownerType) == ("maker", PrincipalType.USER)
+        maker.createTable(hudi.Table(dbName="hudi_made", tableName="t", owner="maker"))
+        assert root.get_table("hudi_made", "t").owner == "maker"
+        root.createDatabase("hudi_of_root")
+        assert root.get_database("hudi_of_root").ownerName == "root"
