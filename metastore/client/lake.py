@@ -93,7 +93,8 @@ class LakeClient(Closing):
         self.connect = connect_to(connect, login=login) if isinstance(connect, str) else connect
         self.heartbeats = Heartbeats(self.connect)
         self._client = ReconnectingClient(self.connect, retry_seconds=retry_seconds)
-        self._lock = threading.Lock()
+        # Reentrant: a request that names a table may have to ask for the table's id.
+        self._lock = threading.RLock()
         # By the table's id first: neither a name nor a version of a table says which table it is.
         self._details: BoundedDict[tuple[int, str, str], Details] = BoundedDict(KEPT)
         self._schemas: BoundedDict[tuple[int, int], Schema] = BoundedDict(KEPT)
