@@ -60,7 +60,7 @@ from metastore.client.login import Login
 from metastore.client.reconnecting import Connect, ReconnectingClient, connect_to
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire import lake as wire
-from metastore.wire.hive import GetTableRequest, NoSuchObjectException, Table
+from metastore.wire.hive import GetTableRequest, InvalidOperationException, NoSuchObjectException, Table
 from metastore.wire.lake import TableReference, TableReplaced
 from metastore.wire.struct import ExceptionStruct
 
@@ -382,6 +382,20 @@ class LakeTable:
         return Position(
             found.position, found.lastCompleted, found.moment, found.oldestReadable, found.tableVersion or 0
         )
+
+    def is_own(self, position: int) -> bool:
+        """Whether a position that was kept without a table's id is of this table.
+
+        False for a position of a table that had the name before, and for one that is still to come.
+        """
+        request = wire.SnapshotRequest(self.reference.replace(id=None), asOfPosition=position, partitions=[])
+        try:
+            self._client.call(lambda client: client.lake_get_snapshot(request))
+        except wire.SnapshotGone:
+            return True
+        except InvalidOperationException:
+            return False
+        return True
 
     def instants(
         self,

@@ -20,6 +20,10 @@ LEASE_HOURS = "spark.metastore.readerLeaseHours"
 DEFAULT_LEASE_HOURS = 12.0
 
 
+class OtherTable(UserError):
+    """A query's checkpoint is of another table than the one that has its name now."""
+
+
 class NoMetastore(UserError):
     """The session doesn't say where its metastore is."""
 

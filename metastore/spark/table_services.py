@@ -75,7 +75,12 @@ def plan_clustering(
 
 
 def run_plan(
-    spark: SparkSession, table: str | TableReference, timestamp: str, *, heartbeat_seconds: float = 20.0, uri: str | None = None
+    spark: SparkSession,
+    table: str | TableReference,
+    timestamp: str,
+    *,
+    heartbeat_seconds: float = 20.0,
+    uri: str | None = None,
 ) -> Completed:
     """Runs a plan on the session's executors. A plan that was completed already is a success, and changes nothing.
 

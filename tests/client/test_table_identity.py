@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from metastore.client.batches import BatchWriter, Staged
 from metastore.client.compaction import plan_compaction, run_compaction
 from metastore.client.lake import LakeClient, LakeTable
 from metastore.client.lake_types import Completion
@@ -176,6 +177,35 @@ def test_leases_of_a_session_are_on_the_table_that_was_read(lake: LakeClient, na
         assert [(each.table.id, each.position) for each in held] == [(new.id, new.position().position)]
         with pytest.raises(TableReplaced):
             leases.keep(lake.table(old.reference), 0)
+
+
+def test_a_writer_of_batches_writes_into_one_table(metastore_server: MetastoreServer, lake: LakeClient) -> None:
+    database = f"identities{next(NUMBERS)}"
+    made = builders.table(database, "t", keys=("dt",), parameters={"partition.commit.mode": "manual"})
+    lake.call(lambda opened: opened.create_database(builders.database(database)))
+    lake.call(lambda opened: opened.create_table(made))
+    with BatchWriter(metastore_server.uri, f"{database}.t", "w") as writer:
+        first, second = writer.begin(1), writer.begin(2)
+        assert first is not None
+        assert second is not None
+        first.report({}, {})
+        lake.call(lambda opened: opened.drop_table(database, "t", True))
+        lake.call(lambda opened: opened.create_table(made))
+        for use in (
+            lambda: second.report({"s": 1}, {}),
+            lambda: second.report({}, {"dt=1": Staged(["a.parquet"], 1)}),
+            lambda: writer.begin(3),
+            writer.describe,
+            lambda: writer.route(["dt=1"]),
+            lambda: writer.add_partitions(["dt=1"]),
+        ):
+            with pytest.raises(TableReplaced):
+                use()
+    table = lake.table(f"{database}.t")
+    assert table.partitions() == []
+    assert lake.call(lambda opened: opened.lake_get_watermark(table.reference)).sources == []
+    with BatchWriter(metastore_server.uri, f"{database}.t", "w") as writer:
+        assert writer.begin(1) is not None
 
 
 def test_a_renamed_table_stays_the_same(lake: LakeClient, name: str) -> None:
