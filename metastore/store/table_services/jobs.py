@@ -128,7 +128,7 @@ def _rows(with_logs: bool) -> Select[Any]:
 
 
 def _row(row: Sequence[Any]) -> JobRow:
-    return JobRow(*row[:2], TableName(*row[2:5]), *row[5:])
+    return JobRow(row[0], row[1], TableName(*row[2:5]), *row[5:])
 
 
 _TO_BE_RUN = (
