@@ -37,12 +37,12 @@ class Read:
     table: int | None = None
 
     def position(self, source: LakeTable) -> int | None:
-        """The position of that instant now; None if the source is another table, or doesn't know the instant."""
-        if self.table is not None and source.id is not None and self.table != source.id:
-            return None
-        if self.timestamp is None or self.action is None:
-            return 0
+        """The position of that instant now; None if the source is gone, another table, or doesn't know the instant."""
         try:
+            if self.table is not None and source.id is not None and self.table != source.id:
+                return None
+            if self.timestamp is None or self.action is None:
+                return 0
             return source.details(self.timestamp, self.action).instant.position
         except NoSuchObjectException:
             return None
