@@ -3,6 +3,10 @@
 //
 // Times are milliseconds since 1970-01-01 UTC. A table is named by catalog (by default "hive"), database and table;
 // names are lower-cased. Partitions are named as in Hive: `dt=2026-01-31/hr=07`, values escaped.
+//
+// A table is its id, which is never given to another table. Replies say which table they are about. A client that read
+// a table sends the id back with later calls. If the name belongs to another table by then, the call is refused with
+// TableReplaced. Positions, versions and timestamps belong to a table, not to its name.
 
 include "hive_metastore.thrift"
 
@@ -13,6 +17,14 @@ struct TableReference {
   1: optional string catalog
   2: required string database
   3: required string table
+  4: optional i64 id              // of the table that the caller means; unset: whichever table has this name now
+}
+
+// The name that a request gives belongs to another table than the id that it gives: the table was dropped and created
+// again, or another one was renamed to its name. Read the table's schema again.
+exception TableReplaced {
+  1: string message
+  2: i64 id                       // of the table that has the name now
 }
 
 // ---- partitions and their flag -----------------------------------------------------------------------------------
@@ -94,6 +106,7 @@ struct Watermark {
   7: optional i64 delay                 // sink.partition-commit.delay
   8: optional i64 interval              // from one partition's start to the next one's
   9: optional string latePolicy
+  10: optional i64 tableId
 }
 
 // ---- streaming writers -------------------------------------------------------------------------------------------
@@ -112,6 +125,7 @@ struct BeginBatchResponse {
   2: optional string stagingLocation    // where this run of the batch puts its files; unset if accepted
   3: optional string attempt            // names this run
   4: optional i64 watermark
+  5: optional i64 tableId
 }
 
 // Where rows that belong to some partitions go.
@@ -265,7 +279,8 @@ exception EventsGone {
 // (yyyyMMddHHmmssSSS, or one that a writer brings) and its action: commit, deltacommit, compaction, logcompaction,
 // clustering, replacecommit, clean, rollback, restore, savepoint, indexing or publish. States are requested, inflight,
 // completed.
-// The completions of a table are counted: its position. All completions of all tables have a place in the order of
+// The completions of a table are counted: its position. It goes on after the last position of any table that had the
+// name before. All completions of all tables have a place in the order of
 // events: a moment.
 
 struct Instant {
@@ -276,7 +291,7 @@ struct Instant {
   5: required i64 changedAt             // when it came into its state
   6: optional i64 heartbeatAt           // when its writer last said that it lives; unset: it never did
   7: optional string completionTime     // yyyyMMddHHmmssSSS; later than that of every completion before it
-  8: optional i64 position              // of its completion among the table's, from 1
+  8: optional i64 position              // of its completion among the table's
   9: optional i64 moment                // of its completion among all tables': what a snapshot can be asked for
   10: optional string begunAs           // its action until it was completed, if that was another one
   11: optional i64 readPosition         // what its writer had read when it began
@@ -285,6 +300,7 @@ struct Instant {
   14: optional string undoneBy          // the timestamp of the rollback or restore that undid it
   15: optional string directory         // its own, where its writer may put files; in the answer to who begins it, or runs it
   16: optional i32 attempt              // how often it has become inflight; unset: never
+  17: optional i64 tableId
 }
 
 // A file group of a partition; an empty partition is the whole of a table without partition keys.
@@ -302,6 +318,7 @@ struct BeginInstantRequest {
   6: optional i64 readPosition          // by default the table's position now
   7: optional list<FileGroup> plan      // what a table service is going to rewrite: opens a slice in each
   8: optional bool heartbeat            // its writer will go on sending heartbeats: this is the first one
+  9: optional map<string, string> layout   // as in CompleteInstantRequest
 }
 
 struct TransitionInstantRequest {
@@ -402,6 +419,9 @@ struct CompleteInstantRequest {
   // Of a commit of a keyed table: files of kind changelog, in the instant's directory, with all rows that it changes. An
   // empty list says that it changes none, an unset one that nobody wrote them down.
   24: optional list<DataFile> changelog
+  // Of a keyed table: the properties by which the writer placed and merged rows, such as primary-key, bucket and
+  // merge-engine; '' for a property without a value. If the table has another value now, the completion is refused.
+  25: optional map<string, string> layout
 }
 
 struct CompletedInstant {
@@ -431,6 +451,7 @@ struct TimelinePosition {
   5: optional i64 tableVersion
   6: optional i64 changedAt             // of a keyed table without partition keys, as of a partition (PartitionState)
   7: optional i64 publishedAt
+  8: optional i64 tableId
 }
 
 struct SnapshotRequest {
@@ -454,6 +475,7 @@ struct SnapshotResponse {
   3: optional string nextPage             // there are more
   4: optional string location             // that paths are relative to
   5: optional i64 tableVersion
+  6: optional i64 tableId
 }
 
 // What changed after one position up to another; nothing that came and went between them is left out.
@@ -481,6 +503,7 @@ struct ReadChangesResponse {
   3: optional string location                // that paths are relative to
   4: optional bool changelog                 // the answer has changelog files, and no others
   5: optional i64 tableVersion
+  6: optional i64 tableId
 }
 
 // What nobody needs any more who reads the latest of `commits` completions, of `hours`, or of `versions` per group.
@@ -772,25 +795,32 @@ struct CancelTokensRequest {
 
 service LakeMetastore {
   ListPartitionsResponse lake_list_partitions(1: ListPartitionsRequest request)
-      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.MetaException o2)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.MetaException o2,
+              3: TableReplaced o3)
   CommitPartitionsResponse lake_commit_partitions(1: CommitPartitionsRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   ReopenPartitionsResponse lake_reopen_partitions(1: ReopenPartitionsRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
 
   Watermark lake_get_watermark(1: TableReference table)
-      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.MetaException o2)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.MetaException o2,
+              3: TableReplaced o3)
   BeginBatchResponse lake_begin_batch(1: BeginBatchRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   RoutePartitionsResponse lake_route_partitions(1: RoutePartitionsRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   ReportBatchResponse lake_report_batch(1: ReportBatchRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
 
   ReadEventsResponse lake_read_events(1: ReadEventsRequest request)
       throws (1: EventsGone o1, 2: hive_metastore.InvalidOperationException o2, 3: hive_metastore.MetaException o3)
@@ -827,61 +857,76 @@ service LakeMetastore {
 
   Instant lake_begin_instant(1: BeginInstantRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   // The same transition again is a success. A table service's plan is taken up by one process only: the repeated call needs
   // the same `runner`.
   Instant lake_transition_instant(1: TransitionInstantRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   // All of them in one transaction, of one table or several, or none.
   list<CompletedInstant> lake_complete_instants(1: list<CompleteInstantRequest> requests)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3,
-              4: InstantConflict o4)
+              4: InstantConflict o4,
+              5: TableReplaced o5)
   // `attempt`: as of a transition.
   void lake_heartbeat_instant(1: TableReference table, 2: string timestamp, 3: string action, 4: i32 attempt)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   // Forgets an instant that is not completed, or a savepoint; its files go.
   void lake_delete_instant(1: TableReference table, 2: string timestamp, 3: string action)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   list<Instant> lake_list_instants(1: ListInstantsRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   InstantDetails lake_get_instant(1: TableReference table, 2: string timestamp, 3: string action)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   // The latest 1,000 completions of a table that lost to others, also of instants that have been aborted since.
   list<RejectedCommit> lake_list_rejected_commits(1: TableReference table)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   TimelinePosition lake_timeline_position(1: TableReference table)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
 
   SnapshotResponse lake_get_snapshot(1: SnapshotRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3,
-              4: SnapshotGone o4)
+              4: SnapshotGone o4,
+              5: TableReplaced o5)
   ReadChangesResponse lake_read_changes(1: ReadChangesRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3,
-              4: SnapshotGone o4)
+              4: SnapshotGone o4,
+              5: TableReplaced o5)
   list<DataFile> lake_plan_clean(1: PlanCleanRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   FindOrphansResponse lake_find_orphans(1: FindOrphansRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   // Schedules their deletion; returns of how many.
   i32 lake_remove_orphans(1: RemoveOrphansRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
 
   ImportHudiResponse lake_import_hudi(1: ImportHudiRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   // Has the server itself look into the folder of the table that lies there, as its commit callback does; several tables
   // may, then the name decides.
   ImportHudiResponse lake_refresh_hudi(1: string location, 2: string name)
@@ -892,37 +937,45 @@ service LakeMetastore {
   ReaderLease lake_lease_snapshot(1: LeaseRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3,
-              4: SnapshotGone o4)
+              4: SnapshotGone o4,
+              5: TableReplaced o5)
   // One that isn't there is fine.
   void lake_release_lease(1: TableReference table, 2: string id)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   list<ReaderLease> lake_list_leases(1: TableReference table)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
 
   // All that decisions about a table's services are made from.
   ServiceFacts lake_service_facts(1: ServiceFactsRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   // Keeps decisions, and enqueues jobs: one waits per table, action and plan. Answers the waiting ones.
   list<ServiceJob> lake_record_decisions(1: RecordDecisionsRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   // The latest first.
   list<ServiceDecision> lake_list_decisions(1: TableReference table, 2: i32 limit)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   // Tables at which the service should look, since time may have changed a decision, or a commit was missed.
   list<TableReference> lake_due_tables(1: i32 limit)
       throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
   // Enqueues a job at once, whatever was decided.
   ServiceJob lake_submit_job(1: TableReference table, 2: JobRequest job)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   ListJobsResponse lake_list_jobs(1: ListJobsRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
   TakeJobResponse lake_take_job(1: TakeJobRequest request)
       throws (1: hive_metastore.InvalidOperationException o1, 2: hive_metastore.MetaException o2)
   // Says that the process runs which took the job; answers whether it shall stop. Refused if it has been taken since.
@@ -944,7 +997,8 @@ service LakeMetastore {
   // what was set aside is tried again.
   void lake_pause_table_services(1: TableReference table, 2: string reason)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3)
+               3: hive_metastore.MetaException o3,
+               4: TableReplaced o4)
 
   // Delegation tokens. Those of others are for administrators.
   list<DelegationToken> lake_list_tokens(1: ListTokensRequest request) throws (1: hive_metastore.MetaException o1)

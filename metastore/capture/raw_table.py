@@ -112,7 +112,7 @@ class RawTable:
             raise CaptureError(f"{self.lake.name} has other columns than a raw table: give another name with --into")
 
     def _create(self) -> None:
-        named = self.lake.reference
+        named = self.lake.named
         database = Database(name=named.database, catalogName=named.catalog)
         with suppress(AlreadyExistsException):
             self.client.call(lambda client: client.create_database(database))

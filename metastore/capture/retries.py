@@ -34,4 +34,8 @@ class Retries:
 def passes(error: BaseException) -> bool:
     """Whether an error may pass. Of the metastore's refusals only those do that are of one batch alone: its instant was
     aborted while nobody answered."""
-    return not isinstance(error, ExceptionStruct) or type(error).__name__ in ("NoSuchObjectException", "MetaException")
+    return not isinstance(error, ExceptionStruct) or type(error).__name__ in (
+        "NoSuchObjectException",
+        "MetaException",
+        "TableReplaced",  # the raw table was made again: another session reads the source again for it
+    )

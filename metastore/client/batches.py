@@ -27,6 +27,7 @@ from metastore.wire.lake import (
     RoutePartitionsRequest,
     StagedFile,
     TableReference,
+    TableReplaced,
 )
 
 #: How often a report may be refused because further partitions turned ready, before the batch fails.
@@ -99,7 +100,7 @@ def reference(table: str | TableReference) -> TableReference:
 
 
 class BatchWriter(Closing):
-    """One writer of one table. Not thread-safe.
+    """One writer of one table, that which has the name when the first batch begins. Not thread-safe.
 
     Calls are repeated while the server or its database is away, for a while.
     """
@@ -134,16 +135,24 @@ class BatchWriter(Closing):
         """The table as the metastore has it. Raises NoSuchObjectException if it isn't there."""
         request = GetTableRequest(dbName=self.table.database, tblName=self.table.table, catName=self.table.catalog)
         table: Table = self._client.call(lambda client: client.get_table_req(request)).table
+        if self.table.id is not None and table.id != self.table.id:
+            raise TableReplaced(
+                f"{self.table.database}.{self.table.table} is another table (id {table.id}) than the one that batches"
+                f" were written into (id {self.table.id}): that one was dropped or renamed",
+                table.id,
+            )
         return table
 
     def begin(self, batch: int) -> "Batch | None":
         """Begins a run of a batch; None if an earlier run was accepted, so that nothing is to be done.
 
         What earlier batches of the writer left in the staging area is removed. Raises NoSuchObjectException if the
-        table isn't there, InvalidOperationException if it takes no batches.
+        table isn't there, TableReplaced if it is another one than that of earlier batches, InvalidOperationException if
+        it takes no batches.
         """
         request = BeginBatchRequest(table=self.table, writer=self.writer, batch=batch)
         begun = self._client.call(lambda client: client.lake_begin_batch(request))
+        self.table = self.table.replace(id=begun.tableId or self.table.id)  # from now on it is this one
         if begun.accepted:
             return None
         clear_earlier(begun.stagingLocation, self._directories)

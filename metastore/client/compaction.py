@@ -61,6 +61,7 @@ def plan_compaction(
         state="requested",
         metadata=about,
         plan=[FileGroup(each.partition, each.file_group) for each in groups],
+        layout=layout.table.layout(),
     )
     return Planned(begun.instant, len(groups), f"{len(groups)} buckets have {min_log_files} log files or more")
 
@@ -88,7 +89,13 @@ def run_compaction(
         added = list((run_tasks or _run_here)(writer, sorted(older.items())))
         about = json.dumps({"operation": COMPACTION, "files": len(added), "buckets": len(older)}).encode()
         return writing.complete(
-            Completion(added=added, new_action="commit", read_position=snapshot.position, metadata=about)
+            Completion(
+                added=added,
+                new_action="commit",
+                read_position=snapshot.position,
+                metadata=about,
+                layout=layout.table.layout(),
+            )
         )
 
 

@@ -12,7 +12,7 @@ from thrift.Thrift import TException
 from metastore.client.lake_types import Instant
 from metastore.client.reconnecting import Connect, ReconnectingClient
 from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
-from metastore.wire.lake import TableReference
+from metastore.wire.lake import TableReference, TableReplaced
 from metastore.wire.struct import ExceptionStruct
 
 logger = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class Heartbeats:
                     each.table, instant.timestamp, instant.action, instant.running
                 )
             )
-        except (NoSuchObjectException, InvalidOperationException) as error:
+        except (NoSuchObjectException, InvalidOperationException, TableReplaced) as error:
             # It may have been completed while the heartbeat waited: the writer hears of that at the same time.
             each.refused = error.message
             each.due = time.monotonic() + _HEARD_SECONDS

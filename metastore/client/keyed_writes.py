@@ -157,6 +157,7 @@ class _Change:
             least_event_time=self._least_event_time,
             conditional=conditional,
             writes_changelog=layout.table.writes_changelog,
+            table=layout.table,
         )
 
 
@@ -238,11 +239,12 @@ def completion_of(
     least_event_time: datetime | None,
     conditional: bool,
     writes_changelog: bool,
+    table: KeyedTable,
 ) -> Completion:
     """The completion of an instant that wrote files of buckets.
 
     `least_event_time`: of the batch alone. Files may have older rows, which were there before. `writes_changelog`: the
-    files of changelogs among them have all rows that changed.
+    files of changelogs among them have all rows that changed. `table`: the definition by which they were written.
     """
     written = list(files)
     added = [each for each in written if each.kind != CHANGELOG]
@@ -252,6 +254,7 @@ def completion_of(
         metadata=json.dumps({"operation": operation, "files": len(added), "rows": rows}).encode(),
         event_times=None if least_event_time is None else {source: least_event_time},
         conditional=conditional,
+        layout=table.layout(),
     )
 
 

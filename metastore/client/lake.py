@@ -13,7 +13,12 @@ If the server can't be reached, or its reply is lost, the client repeats the cal
 attempt of a completion had succeeded, the result's `repeated` is true.
 
 The server's exceptions are those of `metastore.wire.hive` and `metastore.wire.lake`:
-`NoSuchObjectException`, `InvalidOperationException`, `MetaException`, `InstantConflict`, `SnapshotGone`.
+`NoSuchObjectException`, `InvalidOperationException`, `MetaException`, `InstantConflict`, `SnapshotGone`,
+`TableReplaced`.
+
+A `LakeTable` is one table, by its id: whichever had the name when the object was first used. When that table has been
+dropped and another one has the name, every call of the object raises TableReplaced. `LakeClient.table` then gives an
+object of the table that has the name now.
 """
 
 import operator
@@ -55,8 +60,8 @@ from metastore.client.login import Login
 from metastore.client.reconnecting import Connect, ReconnectingClient, connect_to
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire import lake as wire
-from metastore.wire.hive import GetTableRequest, NoSuchObjectException, Table
-from metastore.wire.lake import TableReference
+from metastore.wire.hive import GetTableRequest, InvalidOperationException, NoSuchObjectException, Table
+from metastore.wire.lake import TableReference, TableReplaced
 from metastore.wire.struct import ExceptionStruct
 
 if TYPE_CHECKING:
@@ -71,7 +76,7 @@ PAGE = 10_000
 _ORPHANS_AT_ONCE = 10_000  # as the server takes them
 
 KEPT = 1_000
-"""The number of instants' details, and of schemas, that a `LakeTable` caches."""
+"""The number of instants' details, and of schemas, that a `LakeClient` caches."""
 
 Value = TypeVar("Value")
 
@@ -88,17 +93,19 @@ class LakeClient(Closing):
         self.connect = connect_to(connect, login=login) if isinstance(connect, str) else connect
         self.heartbeats = Heartbeats(self.connect)
         self._client = ReconnectingClient(self.connect, retry_seconds=retry_seconds)
-        self._lock = threading.Lock()
-        self._tables: dict[tuple[str, str, str], LakeTable] = {}
+        # Reentrant: a request that names a table may have to ask for the table's id.
+        self._lock = threading.RLock()
+        # By the table's id first: neither a name nor a version of a table says which table it is.
+        self._details: BoundedDict[tuple[int, str, str], Details] = BoundedDict(KEPT)
+        self._schemas: BoundedDict[tuple[int, int], Schema] = BoundedDict(KEPT)
 
     def table(self, name: str | TableReference) -> "LakeTable":
-        """The table `database.table` or `catalog.database.table`, the same object each time. Makes no call.
+        """The table `database.table` or `catalog.database.table`. Makes no call.
 
+        The object is the table that has the name when the object is first used, or the one whose id a reference has.
         Raises ValueError for a name of another form.
         """
-        named = reference(name)
-        key = ((named.catalog or "hive").lower(), (named.database or "").lower(), (named.table or "").lower())
-        return self._tables.setdefault(key, LakeTable(self, named))
+        return LakeTable(self, reference(name))
 
     def complete(self, completions: Sequence[tuple["LakeTable", Instant, Completion]]) -> list[Completed]:
         """Completes instants of several tables together, all or none. Raises as `LakeTable.complete`."""
@@ -129,14 +136,17 @@ class LakeClient(Closing):
 class LakeTable:
     """The timeline and the snapshots of one table, from `LakeClient.table`.
 
-    What can't change any more is cached: the details of a completed instant, the schema of a table's version.
+    It is one table by its id, not whichever has the name. All calls raise TableReplaced once another table has the
+    name. The client caches what can't change any more: the details of a completed instant, the schema of a table's
+    version.
     """
 
     def __init__(self, client: LakeClient, table: TableReference) -> None:
         self._client = client
-        self.reference = table
-        self._details: BoundedDict[tuple[str, str], Details] = BoundedDict(KEPT)
-        self._schemas: BoundedDict[int, Schema] = BoundedDict(KEPT)
+        self.named = table
+        """The table's name as the server takes it. It has the id only if the caller gave one."""
+        self._known = table
+        self._lock = threading.Lock()
 
     @property
     def client(self) -> LakeClient:
@@ -144,12 +154,41 @@ class LakeTable:
 
     @property
     def name(self) -> str:
-        return f"{self.reference.database}.{self.reference.table}"
+        return f"{self.named.database}.{self.named.table}"
 
     @property
     def full_name(self) -> str:
         """The name with the catalog, if that is another than Hive's default."""
-        return f"{self.reference.catalog}.{self.name}" if self.reference.catalog else self.name
+        return f"{self.named.catalog}.{self.name}" if self.named.catalog else self.name
+
+    @property
+    def reference(self) -> TableReference:
+        """The table by its name and id, as requests name it. Asks the server for the id when it is first needed.
+
+        Raises NoSuchObjectException, InvalidOperationException for a view.
+        """
+        if self._known.id is None:
+            self.position()
+        return self._known
+
+    @property
+    def id(self) -> int | None:
+        """The table's id, which no other table ever has; None from a server that doesn't tell it yet."""
+        return self.reference.id
+
+    def _met(self, table_id: int | None) -> None:
+        """Notes which table a reply is about. Raises TableReplaced if that is another than the one of before."""
+        if table_id is None:
+            return
+        with self._lock:
+            if self._known.id is None:
+                self._known = self._known.replace(id=table_id)
+        if self._known.id != table_id:
+            raise TableReplaced(
+                f"{self.name} is another table (id {table_id}) than the one that was read (id {self._known.id}): that"
+                " one was dropped or renamed. Read the schema of the table again",
+                table_id,
+            )
 
     # --- writing ----------------------------------------------------------------------------------------------
 
@@ -251,8 +290,11 @@ class LakeTable:
         read_position: int | None = None,
         plan: Sequence[FileGroup] = (),
         heartbeat: bool = False,
+        layout: Mapping[str, str] | None = None,
     ) -> Begun:
         """Adds an instant to the timeline. With `heartbeat`, the caller must call `heartbeat()` regularly from now on.
+
+        `layout`: of a keyed table, by which properties the plan goes, as in `Completion`.
 
         If a reply is lost, the repeated call may begin a second instant, and nobody works on the first one. With
         `heartbeat`, the server aborts that one. With a `timestamp` of the writer's own, there is only one instant.
@@ -266,8 +308,10 @@ class LakeTable:
             readPosition=read_position,
             plan=[wire.FileGroup(*each) for each in plan] or None,
             heartbeat=heartbeat or None,
+            layout=None if layout is None else dict(layout),
         )
         begun = self._client.call(lambda client: client.lake_begin_instant(request))
+        self._met(begun.tableId)
         return Begun(Instant.of(begun), begun.directory or "")
 
     def planned_groups(self) -> set[FileGroup]:
@@ -278,7 +322,8 @@ class LakeTable:
     def heartbeat(self, instant: Instant) -> None:
         """Says that an instant's writer lives. Raises NoSuchObjectException if it has been aborted,
         InvalidOperationException if it runs a plan that has been given back."""
-        self._client.call(lambda client: client.lake_heartbeat_instant(self.reference, *_key(instant), instant.running))
+        table = self.reference
+        self._client.call(lambda client: client.lake_heartbeat_instant(table, *_key(instant), instant.running))
 
     def transition(
         self,
@@ -315,7 +360,8 @@ class LakeTable:
 
         Raises InvalidOperationException if it is completed: undo it by `roll_back`.
         """
-        self._client.call(lambda client: client.lake_delete_instant(self.reference, *_key(instant)))
+        table = self.reference
+        self._client.call(lambda client: client.lake_delete_instant(table, *_key(instant)))
 
     def roll_back(self, *instants: Instant) -> Completed:
         """Undoes the latest completions, by an instant of its own."""
@@ -331,10 +377,25 @@ class LakeTable:
 
     def position(self) -> Position:
         """The last position of the timeline, and the oldest one that can be read."""
-        found = self._client.call(lambda client: client.lake_timeline_position(self.reference))
+        found = self._client.call(lambda client: client.lake_timeline_position(self._known))
+        self._met(found.tableId)
         return Position(
             found.position, found.lastCompleted, found.moment, found.oldestReadable, found.tableVersion or 0
         )
+
+    def is_own(self, position: int) -> bool:
+        """Whether a position that was kept without a table's id is of this table.
+
+        False for a position of a table that had the name before, and for one that is still to come.
+        """
+        request = wire.SnapshotRequest(self.reference.replace(id=None), asOfPosition=position, partitions=[])
+        try:
+            self._client.call(lambda client: client.lake_get_snapshot(request))
+        except wire.SnapshotGone:
+            return True
+        except InvalidOperationException:
+            return False
+        return True
 
     def instants(
         self,
@@ -373,39 +434,47 @@ class LakeTable:
     def details(self, timestamp: str, action: str) -> Details:
         """All that is known of an instant. Those of a completed instant are cached; `instants` says whether it has
         been undone since."""
-        if (known := self._details.get((timestamp, action))) is not None:
+        table = self.reference
+        key = None if table.id is None else (table.id, timestamp, action)
+        if key is not None and (known := self._client._details.get(key)) is not None:
             return known
-        found = self._client.call(lambda client: client.lake_get_instant(self.reference, timestamp, action))
+        found = self._client.call(lambda client: client.lake_get_instant(table, timestamp, action))
         details = Details(
             instant=Instant.of(found.instant),
             metadata=found.metadata or {},
             plan=[FileGroup(each.partition, each.fileGroup) for each in found.plan or ()],
             partitions=found.partitions or [],
         )
-        if details.instant.position is not None:
-            self._details.put((timestamp, action), details)
+        if details.instant.position is not None and key is not None:
+            self._client._details.put(key, details)
         return details
 
     def schema(self, version: int | None = None) -> Schema:
         """The table's schema now; with `version`, one that was read while the table had that version, if there is one,
         else the one now."""
-        if version is not None and (known := self._schemas.get(version)) is not None:
+        if version is not None and (known := self._cached_schema(version)) is not None:
             return known
         while True:
             before = self.position().table_version
-            if (known := self._schemas.get(before)) is not None:
+            if (known := self._cached_schema(before)) is not None:
                 return known
             table = self.describe()
+            # The two calls around it are about this table, by its id. So no other one can have been described.
             if self.position().table_version == before:
                 schema = _schema(table, before)
-                self._schemas.put(before, schema)
+                if self._known.id is not None:
+                    self._client._schemas.put((self._known.id, before), schema)
                 return schema
+
+    def _cached_schema(self, version: int) -> Schema | None:
+        return None if self._known.id is None else self._client._schemas.get((self._known.id, version))
 
     def describe(self) -> Table:
         """The table as Hive's clients see it."""
-        named = self.reference
+        named = self.named
         request = GetTableRequest(dbName=named.database, tblName=named.table, catName=named.catalog)
         table: Table = self._client.call(lambda client: client.get_table_req(request)).table
+        self._met(table.id)
         return table
 
     def partitions(self, *, ready: bool | None = None) -> list[str]:
@@ -424,7 +493,8 @@ class LakeTable:
         `filter` is on partition keys, in Hive's grammar. A table without them has the partition ''.
         """
         if not self.schema().keys:
-            whole = self._client.call(lambda client: client.lake_timeline_position(self.reference))
+            table = self.reference
+            whole = self._client.call(lambda client: client.lake_timeline_position(table))
             return {} if whole.changedAt is None else {"": PartitionPositions(whole.changedAt, whole.publishedAt)}
         found: dict[str, PartitionPositions] = {}
         request = wire.ListPartitionsRequest(self.reference, filter, includeUncommitted=True, limit=PAGE)
@@ -474,7 +544,7 @@ class LakeTable:
         has lost files to a clean, TypeError if `as_of` is nothing of the kind.
         """
         request = wire.SnapshotRequest(
-            table=self.reference,
+            table=self._known if as_of is None else self.reference,
             partitions=None if partitions is None else list(partitions),
             filter=filter,
             includeUncommitted=include_uncommitted,
@@ -495,7 +565,7 @@ class LakeTable:
                 request.asOfPosition = as_of
             case _:
                 raise TypeError(f"{as_of!r} is no timestamp of an instant, position, datetime, or Moment of a number")
-        return Snapshot(self._client, request)
+        return Snapshot(self._client, self, request)
 
     def changes(
         self,
@@ -702,10 +772,11 @@ class Snapshot:
     `location` is what their paths are relative to, `table_version` the table's version when it was read.
     """
 
-    def __init__(self, client: LakeClient, request: wire.SnapshotRequest) -> None:
+    def __init__(self, client: LakeClient, table: LakeTable, request: wire.SnapshotRequest) -> None:
         self._client = client
-        self._request = request
         self._first = self._page(request)
+        table._met(self._first.tableId)
+        self._request = request.replace(table=table._known)
         self.position = self._first.position or 0
         self.location = self._first.location or ""
         self.table_version = self._first.tableVersion or 0

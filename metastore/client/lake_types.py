@@ -199,7 +199,9 @@ class Completion:
     that log files conflict with those that others added since. `published`: of a publish, the partitions whose
     directory in the instant's is Hive's from now on. `batch`: what was written is this batch of a stream; if it is
     part of the table already, the instant is aborted. `changelog`: files with all rows of a keyed table that it
-    changes, None if nobody wrote them down. The rest is as in `CompleteInstantRequest`.
+    changes, None if nobody wrote them down. `layout`: of a keyed table, by which properties rows were placed and
+    merged, as `KeyedTable.layout` says; the completion is refused if the table has others by then. The rest is as in
+    `CompleteInstantRequest`.
     """
 
     added: Sequence[DataFile] = ()
@@ -222,6 +224,7 @@ class Completion:
     published: Sequence[str] = ()
     batch: StreamBatch | None = None
     changelog: Sequence[DataFile] | None = None
+    layout: Mapping[str, str] | None = None
 
     def sent(self, table: wire.TableReference, instant: Instant) -> wire.CompleteInstantRequest:
         """The request that completes an instant of a table so."""
@@ -250,6 +253,7 @@ class Completion:
             stream=self.batch and self.batch.stream,
             batch=self.batch and self.batch.number,
             changelog=None if self.changelog is None else [each.sent(staged=False) for each in self.changelog],
+            layout=None if self.layout is None else dict(self.layout),
         )
 
 

@@ -11,7 +11,7 @@ from thrift.Thrift import TException
 
 from metastore.client.reconnecting import Connect, ReconnectingClient
 from metastore.client.thrift_client import ThriftClient
-from metastore.wire.lake import LeaseRequest, ReaderLease, SnapshotGone, TableReference
+from metastore.wire.lake import LeaseRequest, ReaderLease, SnapshotGone, TableReference, TableReplaced
 from metastore.wire.struct import ExceptionStruct
 
 Value = TypeVar("Value")
@@ -76,8 +76,8 @@ class Lease:
         while not self._ended.wait(self._seconds / 3):
             try:
                 self._client.call(lambda client: client.lake_lease_snapshot(self._request))
-            except SnapshotGone as gone:
-                logger.warning("a lease was lost, and its snapshot has been cleaned: %s", gone.message)
+            except (SnapshotGone, TableReplaced) as gone:
+                logger.warning("a lease was lost, and its snapshot is gone: %s", gone.message)
                 break
             except (ExceptionStruct, TException, OSError) as error:
                 logger.warning("a lease could not be renewed: %s", error)

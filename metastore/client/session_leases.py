@@ -17,7 +17,7 @@ from metastore.client.closing import Closing
 from metastore.client.lake import LakeTable
 from metastore.client.reconnecting import Connect, ReconnectingClient
 from metastore.wire.hive import NoSuchObjectException
-from metastore.wire.lake import LeaseRequest, SnapshotGone, TableReference
+from metastore.wire.lake import LeaseRequest, SnapshotGone, TableReference, TableReplaced
 from metastore.wire.struct import ExceptionStruct
 
 LEASE_SECONDS = 300
@@ -62,7 +62,7 @@ class SessionLeases(Closing):
         self._kept_seconds = kept_seconds
         self._lease_seconds = lease_seconds
         self._is_over = is_over
-        self._held: dict[tuple[str, int | None], _HeldLease] = {}
+        self._held: dict[tuple[int | str, int | None], _HeldLease] = {}  # by table, as of `_table`
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -87,7 +87,7 @@ class SessionLeases(Closing):
         Without a lease on the table nothing happens.
         """
         with self._lock:
-            held = self._held.get((lake.full_name, None))
+            held = self._held.get((_table(lake), None))
             if held is not None:
                 held.reads = {self._step(): max(position, held.position)}
 
@@ -104,7 +104,7 @@ class SessionLeases(Closing):
         self._client.close()
 
     def _keep(self, lake: LakeTable, position: int, *, onwards: bool) -> None:
-        key = lake.full_name, None if onwards else position
+        key = _table(lake), None if onwards else position
         held = self._held.get(key) or _HeldLease(lake.reference, position, onwards)
         if key not in self._held or position < held.position:
             self._take(held, position)
@@ -151,7 +151,7 @@ class SessionLeases(Closing):
             return
         try:
             self._take(held, min(held.reads.values()))
-        except (SnapshotGone, NoSuchObjectException) as gone:
+        except (SnapshotGone, NoSuchObjectException, TableReplaced) as gone:
             logger.warning("a lease was lost, and its snapshot is gone: %s", gone.message)
             self._forget(held)
         except (ExceptionStruct, TException, OSError) as error:
@@ -159,3 +159,8 @@ class SessionLeases(Closing):
 
     def _step(self) -> int:
         return int(time.monotonic() / self._kept_seconds * _STEPS)
+
+
+def _table(lake: LakeTable) -> int | str:
+    """Which table it is: its id; its name with servers that don't tell the id yet."""
+    return lake.full_name if lake.id is None else lake.id

@@ -238,6 +238,22 @@ class KeyedTable:
         """The file group of a bucket, the same in every partition."""
         return f"bucket-{bucket:05}"
 
+    def layout(self) -> dict[str, str]:
+        """The properties by which rows are placed and merged, in one spelling; '' for those that aren't set.
+
+        A writer sends them with a completion, so that it is refused if the table has others by then.
+        """
+        columns = self.key if self.is_table_wide else (*self.key, *self.partition_columns)
+        return {
+            PRIMARY_KEY: ",".join(columns),
+            BUCKET: str(self.buckets),
+            MERGE_ENGINE: self.engine.value,
+            SEQUENCE_FIELD: ",".join(self.sequence),
+            COLUMN_FAMILIES: ";".join(f"{name}:{','.join(columns)}" for name, columns in self.families),
+            f"{_FIELDS}*{_GROUP}": ";".join(f"{name}:{','.join(columns)}" for name, columns in self.sequence_groups),
+            f"{_FIELDS}*{_AGGREGATE}": ";".join(f"{column}:{how.value}" for column, how in self.aggregates),
+        }
+
     def unlike(self, other: "KeyedTable") -> list[str]:
         """The properties in which files of the other definition couldn't be read by this one; empty if there are none.
 

@@ -67,8 +67,11 @@ def complete_together(
 
 def _completion(commit: LayerCommit, writings: Mapping[str, Writing]) -> Completion:
     own = writings[commit.layer]
-    read = {name: writings[name].instant for name in commit.from_layers}
-    sources = {**commit.record.sources, **{name: Read(each.timestamp, each.action) for name, each in read.items()}}
+    read = {name: writings[name] for name in commit.from_layers}
+    sources = {
+        **commit.record.sources,
+        **{name: Read(each.instant.timestamp, each.instant.action, each.table.id) for name, each in read.items()},
+    }
     record = dataclasses.replace(commit.record, sources=sources)
     return dataclasses.replace(
         commit.action.write(own),

@@ -27,16 +27,22 @@ SERVICES = frozenset({"compaction", "logcompaction", "clustering", "clean", "sav
 
 @dataclass(frozen=True)
 class Read:
-    """The last instant of a source that a refresh has read; timestamp None for a source that had none."""
+    """The last instant of a source that a refresh has read; timestamp None for a source that had none.
+
+    `table`: the source's id; None in records of releases that didn't keep it.
+    """
 
     timestamp: str | None
     action: str | None = None
+    table: int | None = None
 
     def position(self, source: LakeTable) -> int | None:
-        """The position of that instant now; None if the source doesn't know it: it has been made anew."""
-        if self.timestamp is None or self.action is None:
-            return 0
+        """The position of that instant now; None if the source is gone, another table, or doesn't know the instant."""
         try:
+            if self.table is not None and source.id is not None and self.table != source.id:
+                return None
+            if self.timestamp is None or self.action is None:
+                return 0
             return source.details(self.timestamp, self.action).instant.position
         except NoSuchObjectException:
             return None
@@ -143,6 +149,6 @@ def _record_in(metadata: Mapping[str, bytes]) -> Record | None:
 def last_read(source: LakeTable, position: int) -> Read:
     """What a refresh says that it has read a source up to a position."""
     if position == 0:
-        return Read(None)
+        return Read(None, table=source.id)
     instant = next(each.instant for each in source.changes(position - 1, position, include_uncommitted=True))
-    return Read(instant.timestamp, instant.action)
+    return Read(instant.timestamp, instant.action, source.id)

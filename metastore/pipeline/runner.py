@@ -30,6 +30,7 @@ from metastore.pipeline.records import LayerState, Record, last_read, state_of
 from metastore.pipeline.sinks import deliver_all
 from metastore.pipeline.source_relations import SourceChange, SourceRelations, plain
 from metastore.wire.hive import NoSuchObjectException
+from metastore.wire.lake import TableReplaced
 
 logger = logging.getLogger(__name__)
 
@@ -86,11 +87,16 @@ class Runner:
     ) -> None:
         """`table`: a lake table by its name. `engine` makes an engine for one refresh."""
         self.graph = graph
-        self.table = table
+        self._find = table
+        self._tables: dict[str, LakeTable] = {}
         self.heartbeat_seconds = heartbeat_seconds
         self.engine = engine
         self.pause: Callable[[str], None] = _nothing
         """Called with the name of each stage of a refresh, for tests that kill the process there."""
+
+    def table(self, name: str) -> LakeTable:
+        """The lake table of that name: one table, the same until the next refresh begins."""
+        return self._tables.setdefault(name, self._find(name))
 
     def compile(self) -> list[Compiled]:
         """The project's layers. Raises BadDefinition, NoSource."""
@@ -111,10 +117,11 @@ class Runner:
         wanted = {self.graph.node(name).name for name in full}
         since = {self.graph.node(name).name: moment for name, moment in (replay or {}).items()}
         for attempt in range(1, ATTEMPTS + 1):
+            self._tables.clear()  # by now other tables may have their names
             engine = self.engine()
             try:
                 return _Refresh(self, engine, wanted, since).run()
-            except RefreshLost as error:
+            except (RefreshLost, TableReplaced) as error:
                 if attempt == ATTEMPTS:
                     raise
                 logger.info("looking again: %s", error)

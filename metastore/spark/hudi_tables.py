@@ -74,7 +74,7 @@ def write(rows: DataFrame, lake: LakeTable, operation: str, options: Mapping[str
 def write_options(lake: LakeTable, operation: str) -> dict[str, str]:
     """Hudi's options for the arguments of `metastore.spark.write`."""
     options = {
-        "hoodie.table.name": lake.reference.table or "",
+        "hoodie.table.name": lake.named.table or "",
         "hoodie.datasource.write.operation": OPERATIONS[operation],
     }
     if keys := [key.name for key in lake.schema().keys]:

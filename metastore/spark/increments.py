@@ -16,17 +16,17 @@ from typing import Any, Literal, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
+from metastore.client.lake import LakeTable
 from metastore.client.lake_types import AsOf, StreamBatch
-from metastore.errors import UserError
 from metastore.spark.hadoop_files import HadoopFiles
 from metastore.spark.lake_reading import read
-from metastore.spark.session_client import lake_table
+from metastore.spark.session_client import OtherTable, lake_table
 
 _STREAM = "stream.json"
 _PLANNED, _DONE = ".planned", ".done"
 
 
-class BadCheckpoint(UserError):
+class BadCheckpoint(OtherTable):
     """The checkpoint belongs to another table, or isn't one."""
 
 
@@ -70,7 +70,7 @@ def for_each_increment(
     from metastore.spark.keyed_reading import as_inserts  # needs pyarrow
 
     lake = lake_table(spark, table, uri)
-    log = _Log(HadoopFiles(spark), checkpoint, lake.full_name)
+    log = _Log(HadoopFiles(spark), checkpoint, lake)
     start = None if since is None else lake.position_of(since)
     last = lake.position().position
     calls = 0
@@ -79,11 +79,11 @@ def for_each_increment(
         if increment is not None:
             options = {"include_uncommitted": include_uncommitted, "filter": filter, "uri": uri}
             if increment.after is None:
-                rows = read(spark, lake.full_name, as_of=increment.up_to, **options)  # type: ignore[arg-type]
+                rows = read(spark, lake.reference, as_of=increment.up_to, **options)  # type: ignore[arg-type]
                 rows = as_inserts(lake, rows, increment.up_to) if changes else rows
             else:
                 between = increment.after, increment.up_to
-                rows = read(spark, lake.full_name, incremental=between, changes=changes, **options)  # type: ignore[arg-type]
+                rows = read(spark, lake.reference, incremental=between, changes=changes, **options)  # type: ignore[arg-type]
             function(rows, StreamBatch(log.stream, increment.number))
             log.finish(increment)
             calls += 1
@@ -100,7 +100,8 @@ class _Log:
     A file that can't be read was being written when its process died: the call that it stands for never began.
     """
 
-    def __init__(self, files: HadoopFiles, directory: str, table: str) -> None:
+    def __init__(self, files: HadoopFiles, directory: str, lake: LakeTable) -> None:
+        table = lake.full_name
         self._files = files
         self._directory = directory
         names = files.names(directory)
@@ -108,10 +109,19 @@ class _Log:
             raise BadCheckpoint(f"{directory} has other files: a checkpoint is a directory of its own")
         known = self._json(_STREAM) if names else None
         if known is None:
-            known = {"stream": uuid.uuid4().hex, "table": table}
+            known = {"stream": uuid.uuid4().hex, "table": table, "id": lake.id}
             files.write(f"{directory}/{_STREAM}", json.dumps(known))
         if known["table"] != table:
             raise BadCheckpoint(f"{directory} is the checkpoint of {known['table']}, not of {table}")
+        # A checkpoint of a release that didn't keep the id has positions alone.
+        planned = (self._planned(int(each.removesuffix(_PLANNED))) for each in names if each.endswith(_PLANNED))
+        last = max((each.up_to for each in planned if each is not None), default=0)
+        own = lake.is_own(last) if known.get("id") is None else known["id"] == lake.id
+        if lake.id is not None and not own:
+            raise BadCheckpoint(
+                f"{directory} is the checkpoint of another table that had the name {table}: that one was dropped or"
+                " renamed. Give a new directory, so that all rows of the table come that is there now"
+            )
         self.stream: str = known["stream"]
         self._done = max((int(each.removesuffix(_DONE)) for each in names if each.endswith(_DONE)), default=-1)
 

@@ -106,6 +106,7 @@ class KeyedWrite:
             least_event_time=written.least_event_time,
             conditional=self._based_on is not None,
             writes_changelog=self._prepared.layout.table.writes_changelog and not self._replaces,
+            table=self._prepared.layout.table,
         )
         if not self._replaces:
             return made

@@ -21,7 +21,7 @@ from metastore.spark import hudi_tables
 from metastore.spark.session_client import keep_readable, lake_table
 from metastore.spark.snapshot_files import SnapshotFile, data_frame
 from metastore.spark.table_schema import columns_of, is_hudi
-from metastore.wire.lake import SnapshotGone
+from metastore.wire.lake import SnapshotGone, TableReference
 
 View: TypeAlias = Literal["snapshot", "read_optimized"]
 
@@ -37,7 +37,7 @@ class UnreadableFiles(UserError):
 
 def read(
     spark: SparkSession,
-    table: str,
+    table: str | TableReference,
     *,
     as_of: AsOf | None = None,
     incremental: tuple[AsOf, AsOf | None] | None = None,
@@ -48,7 +48,7 @@ def read(
     changes: bool | Literal["all"] = False,
     uri: str | None = None,
 ) -> DataFrame:
-    """The rows of the table `database.table`, or `table` of the current database.
+    """The rows of the table `database.table`, or `table` of the current database; or of one table by its reference.
 
     `as_of` reads the table as it was when an instant was complete (its timestamp), at a position, a time (with a zone)
     or a `Moment`. `incremental` is a pair of those: the rows that were added

@@ -64,7 +64,7 @@ def sql(
     try:
         for key, lake in tables.items():
             views[key] = f"_metastore_{uuid.uuid4().hex}"
-            rows = read(spark, lake.name, as_of=at, include_uncommitted=include_uncommitted, uri=uri)
+            rows = read(spark, lake.reference, as_of=at, include_uncommitted=include_uncommitted, uri=uri)
             rows.createTempView(views[key])
         return spark.sql(_rewritten(query, tree, places, views))
     finally:

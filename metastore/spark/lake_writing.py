@@ -28,6 +28,7 @@ from metastore.spark.session_client import lake_table
 from metastore.spark.snapshot_files import SnapshotFile, data_frame
 from metastore.spark.table_schema import LakeColumns, columns_of, is_hudi, widened
 from metastore.spark.written import Written, refresh_listings
+from metastore.wire.lake import TableReference
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ COMMITTER = {
 
 def write(
     rows: DataFrame,
-    table: str,
+    table: str | TableReference,
     *,
     operation: Operation = "append",
     event_time: str | None = None,
@@ -62,6 +63,8 @@ def write(
     uri: str | None = None,
 ) -> Written:
     """Writes rows into the Parquet table `database.table`, or `table` of the current database.
+
+    A reference with an id means that table alone. Then TableReplaced is raised if another table has the name.
 
     `append` adds them; `replace_partitions` replaces the partitions that get rows, `overwrite` all of them, or the
     whole of a table without keys. The columns are taken by name and cast to the table's; those that are missing become

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from metastore.client.lake import LakeClient, LakeTable
 from metastore.client.session_leases import SessionLeases
 from metastore.errors import UserError
+from metastore.wire.lake import TableReference
 
 LEASE_HOURS = "spark.metastore.readerLeaseHours"
 """The setting that says for how many hours a snapshot that was read is kept."""
@@ -19,21 +20,29 @@ LEASE_HOURS = "spark.metastore.readerLeaseHours"
 DEFAULT_LEASE_HOURS = 12.0
 
 
+class OtherTable(UserError):
+    """A query's checkpoint is of another table than the one that has its name now."""
+
+
 class NoMetastore(UserError):
     """The session doesn't say where its metastore is."""
 
 
-def lake_table(spark: SparkSession, table: str, uri: str | None) -> LakeTable:
+def lake_table(spark: SparkSession, table: str | TableReference, uri: str | None) -> LakeTable:
     """The lake table of that name, on the metastore at `uri`, by default the session's.
 
-    `table` is `table` in the current database, `database.table` or `catalog.database.table`.
+    `table` is `table` in the current database, `database.table` or `catalog.database.table`; or a reference, with the
+    id of the one table that is meant.
 
     Raises NoMetastore for a session without one, ValueError for a name of another form.
     """
+    client = _client(uri or metastore_uri(spark))
+    if isinstance(table, TableReference):
+        return client.table(table)
     name = table.replace("`", "")
     if "." not in name:
         name = f"{spark.catalog.currentDatabase()}.{name}"
-    return _client(uri or metastore_uri(spark)).table(name)
+    return client.table(name)
 
 
 def keep_readable(

@@ -22,6 +22,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from metastore.client.batches import reference
 from metastore.client.buckets import Bucket, Layout
 from metastore.client.file_changes import net_changes
 from metastore.client.keyed_tables import (
@@ -40,7 +41,7 @@ from metastore.keyed.files import fitted, read_rows
 from metastore.keyed.schema import arrow_schema
 from metastore.spark.keyed_reading import MARKS
 from metastore.spark.lake_reading import check_readable
-from metastore.spark.session_client import lake_table, metastore_uri
+from metastore.spark.session_client import OtherTable, lake_table, metastore_uri
 from metastore.spark.table_schema import check_parquet, columns_of, is_hudi
 
 FORMAT = "metastore_changes"
@@ -68,8 +69,10 @@ def read_stream(
     The columns are those that the table has now: start the query again after they have changed. `filter`,
     `include_uncommitted` and `uri` are as of `read`. Executors read files through fsspec, with its settings.
 
-    A query ends with SnapshotGone if what comes next has been cleaned. Raises NotKeyed for changes of a table without
-    primary key, ValueError for a table of Hudi's and on Spark 3.5, NoSuchObjectException, NotParquet.
+    A query ends with SnapshotGone if what comes next has been cleaned. It ends with TableReplaced or OtherTable if its
+    table is dropped and another one has the name: start a query with a new checkpoint then. Raises NotKeyed for changes
+    of a table without primary key, ValueError for a table of Hudi's and on Spark 3.5, NoSuchObjectException,
+    NotParquet.
     """
     lake = lake_table(spark, table, uri)
     schema = lake.schema()
@@ -82,6 +85,7 @@ def read_stream(
     options = StreamOptions(
         uri=uri or metastore_uri(spark),
         table=lake.full_name,
+        table_id=lake.id,
         since=0 if since is None else lake.position_of(since),
         changes=changes,
         include_uncommitted=include_uncommitted,
@@ -94,10 +98,12 @@ def read_stream(
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """What a query reads. `since` is a position; 0 stands for all rows."""
+    """What a query reads. `table_id`: of the table, None from an older server. `since` is a position; 0 stands for all
+    rows."""
 
     uri: str
     table: str
+    table_id: int | None
     since: int
     changes: bool | Literal["all"]
     include_uncommitted: bool
@@ -134,7 +140,7 @@ class _Reader(DataSourceStreamReader):
 
     @cached_property
     def _lake(self) -> LakeTable:
-        return LakeClient(self._options.uri).table(self._options.table)
+        return LakeClient(self._options.uri).table(reference(self._options.table).replace(id=self._options.table_id))
 
     @cached_property
     def _leases(self) -> SessionLeases:
@@ -142,13 +148,32 @@ class _Reader(DataSourceStreamReader):
         return SessionLeases(self._lake.client.connect, holder="a stream of Spark's", kept_seconds=math.inf)
 
     def initialOffset(self) -> dict[str, int]:
-        return {"position": self._options.since}
+        return self._offset(self._options.since)
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:
         # Before Spark 4.2 it is called without arguments.
-        return {"position": self._lake.position().position}
+        return self._offset(self._lake.position().position)
+
+    def _offset(self, position: int) -> dict[str, int]:
+        """A position and the table whose it is, as Spark keeps it in the checkpoint."""
+        table = self._options.table_id
+        return {"position": position} if table is None else {"position": position, "table": table}
+
+    def _check_is_of(self, offset: dict[str, int]) -> None:
+        """Raises OtherTable for an offset in the checkpoint that is a position of another table."""
+        table, known = self._options.table_id, offset.get("table")
+        if table is None or known == table:
+            return
+        if known is None and self._lake.is_own(offset["position"]):  # from a release that didn't keep the id
+            return
+        raise OtherTable(
+            f"the query's checkpoint has read another table (id {known or 'unknown'}) than {self._options.table} is now"
+            f" (id {table}): that one was dropped or renamed. Start the query with a new checkpoint"
+        )
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        self._check_is_of(start)
+        self._check_is_of(end)
         after, up_to = start["position"], end["position"]
         if up_to <= after:
             return []

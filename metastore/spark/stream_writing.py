@@ -7,19 +7,26 @@ A query that was killed repeats its last micro-batch when it starts again. The m
 batch's number whether that batch is part of the table already, and decides so in the transaction that completes it.
 """
 
+import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from metastore.client.lake_types import StreamBatch
+from metastore.spark.hadoop_files import HadoopFiles
 from metastore.spark.lake_writing import Operation, check_operation, write
-from metastore.spark.session_client import lake_table
+from metastore.spark.session_client import OtherTable, lake_table
 from metastore.spark.table_schema import is_hudi
 from metastore.spark.written import Written
+from metastore.wire.lake import TableReference
 
 OutputMode: TypeAlias = Literal["append", "update", "complete"]
+
+CHECKPOINT_MARK = "lake-table.json"
+"""The file in a checkpoint's directory that says into which table the query writes."""
 
 
 def write_stream(
@@ -54,8 +61,12 @@ def write_stream(
 
     `source` names the stream in the table's watermark, by default as `stream` does. The rest is as of `write`.
 
-    Raises ValueError for arguments that don't go together, NoSuchObjectException without the table. What `write` raises
-    ends the query. Started again, it repeats the batch. Needs Spark's classic API (not Spark Connect).
+    The query writes into one table, by its id. If that is dropped, and another one has its name, the query ends with
+    TableReplaced, and its checkpoint can't be used for the other table.
+
+    Raises ValueError for arguments that don't go together, NoSuchObjectException without the table, OtherTable for the
+    checkpoint of another table. What `write` raises ends the query. Started again, it repeats the batch. Needs Spark's
+    classic API (not Spark Connect).
     """
     if not rows.isStreaming:
         raise ValueError("the DataFrame isn't a stream: write() writes it")
@@ -65,12 +76,14 @@ def write_stream(
     if is_hudi(schema):
         raise ValueError(f"{lake.name} is a table of Hudi's: Hudi writes its streams, rows.writeStream.format('hudi')")
     check_operation(lake.name, schema, operation, add_columns=add_columns)
+    target = lake.reference
+    _check_checkpoint(HadoopFiles(spark), checkpoint, target)
 
     def write_batch(batch: DataFrame, number: int) -> None:
         name = stream or _query_id(batch.sparkSession)
         written = write(
             batch,
-            lake.full_name,
+            target,
             operation=operation,
             event_time=event_time,
             source=source or name,
@@ -89,6 +102,25 @@ def write_stream(
     if query_name is not None:
         writer = writer.queryName(query_name)
     return writer.start()
+
+
+def _check_checkpoint(files: HadoopFiles, checkpoint: str, table: TableReference) -> None:
+    """Raises OtherTable for the checkpoint of a query that writes into another table; marks one that has no mark."""
+    if table.id is None:  # an older server doesn't tell
+        return
+    mark = f"{checkpoint.rstrip('/')}/{CHECKPOINT_MARK}"
+    known = None
+    if files.exists(mark):
+        with suppress(ValueError):  # a process died while it wrote the mark
+            known = json.loads(files.read(mark)).get("table")
+    if known is None:
+        files.write(mark, json.dumps({"table": table.id, "name": f"{table.database}.{table.table}"}))
+    elif known != table.id:
+        raise OtherTable(
+            f"the checkpoint {checkpoint} is of a query into another table (id {known}) than {table.database}."
+            f"{table.table} is now (id {table.id}): that one was dropped or renamed. Start the query with a new"
+            " checkpoint, so that it writes all of its rows into the table that is there now"
+        )
 
 
 def _query_id(spark: SparkSession) -> str:

@@ -26,6 +26,7 @@ from metastore.spark.executor_tasks import over_texts
 from metastore.spark.session_client import lake_table
 from metastore.spark.written import refresh_listings
 from metastore.wire.hive import NoSuchObjectException
+from metastore.wire.lake import TableReference
 
 
 def plan_compaction(
@@ -74,7 +75,12 @@ def plan_clustering(
 
 
 def run_plan(
-    spark: SparkSession, table: str, timestamp: str, *, heartbeat_seconds: float = 20.0, uri: str | None = None
+    spark: SparkSession,
+    table: str | TableReference,
+    timestamp: str,
+    *,
+    heartbeat_seconds: float = 20.0,
+    uri: str | None = None,
 ) -> Completed:
     """Runs a plan on the session's executors. A plan that was completed already is a success, and changes nothing.
 

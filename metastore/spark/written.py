@@ -29,7 +29,7 @@ class Written:
 
 def refresh_listings(spark: SparkSession, lake: LakeTable) -> None:
     """Drops the session's listings of the table. A failure is ignored: the rows are written."""
-    name = f"`{lake.reference.database}`.`{lake.reference.table}`"
+    name = f"`{lake.named.database}`.`{lake.named.table}`"
     try:
         if spark.catalog.tableExists(name):
             spark.catalog.refreshTable(name)

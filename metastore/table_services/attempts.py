@@ -39,7 +39,7 @@ from metastore.table_services.policy import (
 from metastore.table_services.queue import Queue
 from metastore.table_services.scheduling import is_open
 from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
-from metastore.wire.lake import InstantConflict, ServiceFactsRequest, ServiceJob
+from metastore.wire.lake import InstantConflict, ServiceFactsRequest, ServiceJob, TableReplaced
 
 FIRST_PAUSE, LONGEST_PAUSE = 10, 3_600
 """Seconds before a failed job is run again: these double with each failure in a row."""
@@ -180,7 +180,7 @@ class Attempt:
             return self._rewrite(facts)
         except Stopped:
             return Ended("pending", "stopped")
-        except NoSuchObjectException as error:
+        except (NoSuchObjectException, TableReplaced) as error:
             self._say(f"gone: {error.message}")
             return Ended("failed", "error")
         except _HOPELESS as error:

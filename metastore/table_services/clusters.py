@@ -87,9 +87,8 @@ class ClusterExecutor:
         pass
 
     def _submit(self, task: Task, stop: threading.Event) -> str:
-        arguments = ["--uri", self._uri, "--table", task.name, "--instant", task.instant]
         try:
-            return self._cluster.submit(task, arguments, stop)
+            return self._cluster.submit(task, task.arguments(self._uri), stop)
         except Stopped:
             for each in self._cluster.runs(task):
                 self._end(each)

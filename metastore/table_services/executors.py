@@ -35,6 +35,11 @@ class Task(NamedTuple):
         parts = (self.table.catalog, self.table.database, self.table.table)
         return ".".join(each for each in parts if each)
 
+    def arguments(self, uri: str) -> list[str]:
+        """What `programs/run_plan.py` is given, but for the tag. `uri`: of the metastore."""
+        given = ["--uri", uri, "--table", self.name, "--instant", self.instant]
+        return given if self.table.id is None else [*given, "--table-id", str(self.table.id)]
+
 
 def tag_of(instant: str, attempt: int) -> str:
     """What an attempt at a plan is called, wherever it runs."""

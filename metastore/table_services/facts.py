@@ -1,7 +1,7 @@
 """What is known of a table when its services are decided. Times are in milliseconds since 1970, sizes in bytes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from metastore.formats.spark_schema import PROVIDER
@@ -36,9 +36,13 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """A table at a position, as `ServiceFacts` in thrift_idl/lake_metastore.thrift says."""
+    """A table at a position, as `ServiceFacts` in thrift_idl/lake_metastore.thrift says.
+
+    `reference`: the table by its id, too, so that what is decided is stored for this one.
+    """
 
     table: str
+    reference: wire.TableReference = field(default_factory=wire.TableReference)
     now: int
     position: int
     parameters: Mapping[str, str]
@@ -76,6 +80,7 @@ class Facts:
         named = given.table or wire.TableReference()
         return cls(
             table=f"{named.database}.{named.table}",
+            reference=named,
             now=given.now or 0,
             position=given.position or 0,
             parameters=given.parameters or {},

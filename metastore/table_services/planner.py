@@ -11,7 +11,7 @@ from metastore.table_services.facts import Facts
 from metastore.table_services.policy import BadPolicy, Policy, policy_of
 from metastore.table_services.queue import Queue
 from metastore.wire.hive import NoSuchObjectException
-from metastore.wire.lake import ServiceJob, TableReference
+from metastore.wire.lake import ServiceJob, TableReference, TableReplaced
 
 KNOWN_POLICIES = 10_000
 """Tables whose policy is remembered, so that one call has the right figures at once."""
@@ -37,8 +37,8 @@ class Planner:
         try:
             found, policy, facts = self.decide(table)
             again_at = decisions.again_at(found, facts.now)
-            return self._queue.record(table, facts.position, found, policy, again_at)
-        except NoSuchObjectException:
+            return self._queue.record(facts.reference, facts.position, found, policy, again_at)
+        except (NoSuchObjectException, TableReplaced):
             return []
 
     def decide(self, table: TableReference) -> tuple[list[Decision], Policy | None, Facts]:

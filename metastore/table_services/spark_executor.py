@@ -45,7 +45,7 @@ class SparkExecutor:
         watching = threading.Thread(target=cancel, name=f"cancel-{task.tag}", daemon=True)
         watching.start()
         try:
-            done = run_plan(spark, task.name, task.instant, uri=self._uri)
+            done = run_plan(spark, task.table, task.instant, uri=self._uri)
         except Exception:
             if stop.is_set():
                 raise Stopped from None

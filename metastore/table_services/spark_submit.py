@@ -102,9 +102,8 @@ class SparkSubmitExecutor:
         self._submit = SparkSubmit(options, command=command)
 
     def run(self, task: Task, stop: threading.Event) -> str:
-        arguments = ["--uri", self._uri, "--table", task.name, "--instant", task.instant]
         prefix, having = prefix_of(task.instant), ("--table", task.name)
-        return self._submit.run(RUN_PLAN, arguments, task.tag, prefix, stop, having=having)
+        return self._submit.run(RUN_PLAN, task.arguments(self._uri), task.tag, prefix, stop, having=having)
 
     def close(self) -> None:
         pass

@@ -433,6 +433,22 @@ def test_a_metastore_that_is_away_for_a_while(source: Source, metastore_server: 
     source.check("t", "id")
 
 
+def test_a_raw_table_that_is_made_again_meanwhile_is_filled_again(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1), (2, 1)")
+    source.capture()
+    source.run("INSERT INTO t VALUES (3, 1); UPDATE t SET v = 2 WHERE id = 1")
+    held = Held(source, "before")
+    database, name = source.into.split(".")
+    source.client.call(lambda client: client.drop_table(database, name, True))
+    RawTable(source.client, source.into).create()
+    source.run("DELETE FROM t WHERE id = 2")
+    held.go_on.set()
+    wait_until(lambda: source.replayed("t", ("id",)) == source.rows("t"), what="all rows in the other raw table")
+    held.end()
+    assert held.error is None
+    assert "read" in source.ops("t")
+
+
 def test_another_table_is_no_raw_table(source: Source) -> None:
     source.capture()
     name = source.into.replace(".shop", ".other")

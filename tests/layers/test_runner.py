@@ -189,7 +189,7 @@ def test_a_source_that_is_made_anew(shop: Shop) -> None:
     runner = shop.runner()
     runner.refresh()
     shop.client.call(lambda thrift: thrift.drop_table(shop.database, "customers", True))
-    shop.table("customers", {"id": "bigint", "city": "string"}, {"primary-key": "id"})
+    shop.customers = shop.table("customers", {"id": "bigint", "city": "string"}, {"primary-key": "id"})
     shop.know((1, "Bonn"))
     result = runner.refresh()
     assert how(result.layers) == {"details": "full", "revenue": "by group", "best": "by group"}

@@ -11,9 +11,10 @@ from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import data_files
 from metastore.store.snapshot.data_files import FileRow, Kind, NewFile, PartitionSums
+from metastore.store.table import former_positions
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
-from metastore.store.timeline.instants import ChangedGroup, InstantRow
+from metastore.store.timeline.instants import ChangedGroup, InstantRow, Timeline
 
 
 @dataclass(slots=True)
@@ -40,6 +41,14 @@ class Changes:
                 count[1] += sign * each.size
                 count[2] += sign * (each.rows or 0) if each.kind == Kind.BASE else 0
         return {name: (self.values[name], *count) for name, count in sums.items()}  # type: ignore[misc]
+
+
+def next_position(tx: Transaction, row: TableRow, line: Timeline) -> int:
+    """The position of a table's next completion. The caller has locked the table's completions.
+
+    The first one comes after those of the tables that had the name before.
+    """
+    return (line.position or former_positions.last(tx, row.name, row.id)) + 1
 
 
 class Finalized(NamedTuple):

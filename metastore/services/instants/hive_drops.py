@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from metastore.services.events.recorder import Events
 from metastore.services.instants import states as rules
-from metastore.services.instants.finalize import Changes, change_snapshot, complete_own
+from metastore.services.instants.finalize import Changes, change_snapshot, complete_own, next_position
 from metastore.services.instants.keyed_tables import is_keyed
 from metastore.services.instants.paths import DIRECTORY
 from metastore.store.engine.database import Transaction
@@ -42,7 +42,7 @@ def drop_files(tx: Transaction, row: TableRow, names: Sequence[str] | None, even
         changed_groups=[ChangedGroup(each, None) for each in sorted(touched)],
         values={each: [] for each in touched},
     )
-    position = instants.timeline(tx, row.id).position + 1
+    position = next_position(tx, row, instants.timeline(tx, row.id))
     change_snapshot(tx, row, position, changes)
     if is_keyed(row):  # Hive sees that they are empty: nothing older is to be published
         data_files.put_published(tx, row.id, wanted, position)

@@ -80,6 +80,27 @@ def check_completion(row: TableRow, request: CompleteInstantRequest) -> None:
         )
 
 
+def check_layout(row: TableRow, layout: Mapping[str, str] | None) -> None:
+    """Raises InvalidOperationException for a writer that goes by another layout than the table has.
+
+    `layout`: some properties as of `KeyedTable.layout`; None or empty from a writer that doesn't say.
+    """
+    if not layout:
+        return
+    found = definition_of(row)
+    if found is None:
+        raise InvalidOperationException(
+            f"{row.name} has no {PRIMARY_KEY}, by which the rows were placed: read the schema of the table again"
+        )
+    own = found.layout()
+    if differs := [name for name, value in sorted(layout.items()) if value.replace(" ", "").lower() != own.get(name)]:
+        name = differs[0]
+        raise InvalidOperationException(
+            f"the rows were placed by {name}={layout[name]!r}, and {row.name} has {own.get(name)!r}: read the schema of"
+            " the table again, and write the rows again"
+        )
+
+
 def definition(table: Table) -> KeyedTable | None:
     """What a table's properties say of its key; None for a table without one, and for one of another system.
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from metastore.services.events.recorder import Events
 from metastore.services.instants import states as rules
-from metastore.services.instants.finalize import Changes, complete_own
+from metastore.services.instants.finalize import Changes, complete_own, next_position
 from metastore.services.instants.keyed_tables import publishes_at_readiness
 from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import data_files
@@ -49,7 +49,7 @@ class ReadinessChanges:
         record(tx, row.id, names, position)
 
     def _new_position(self, tx: Transaction, row: TableRow, names: Collection[str]) -> int:
-        position = instants.timeline(tx, row.id).position + 1
+        position = next_position(tx, row, instants.timeline(tx, row.id))
         changes = Changes(changed_groups=[ChangedGroup(each, None) for each in sorted(names)])
         complete_own(tx, row, self._events, changes, action=rules.READINESS, position=position)
         return position

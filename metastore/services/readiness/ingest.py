@@ -90,7 +90,7 @@ class BatchService:
         _check_writer(writer, batch)
         given.table_name(table.database, table.table, table.catalog)  # rejects a decorated, read-only name
         with self._database.read() as tx:
-            row = self._tables.row(tx, table.database, table.table, table.catalog)
+            row = self._tables.row_of(tx, table)
             _check_writable(row)
             last = readiness.last_batch(tx, row.id, writer)
             watermark = readiness.get(tx, row.id).watermark
@@ -98,13 +98,14 @@ class BatchService:
         self._mover.settle([staging.directory_of(_location(row))])
         self._carry_out(row, writer)
         if last is not None and batch <= last:
-            return BeginBatchResponse(accepted=True, watermark=watermark)
+            return BeginBatchResponse(accepted=True, watermark=watermark, tableId=row.id)
         attempt = secrets.token_hex(8)
         return BeginBatchResponse(
             accepted=False,
             stagingLocation=staging.location(_location(row), writer, batch, attempt),
             attempt=attempt,
             watermark=watermark,
+            tableId=row.id,
         )
 
     def _carry_out(self, row: TableRow, writer: str) -> None:
@@ -123,7 +124,7 @@ class BatchService:
         Raises NoSuchObjectException, InvalidOperationException.
         """
         with self._database.read() as tx:
-            row = self._tables.row(tx, table.database, table.table, table.catalog)
+            row = self._tables.row_of(tx, table)
             properties = _check_writable(row)
             keys = hive_objects.key_names(hive_objects.table_of(row))
             exact = [exact_name(row, keys, name) for name in names]
@@ -138,9 +139,8 @@ class BatchService:
         """
         writer, batch = request.writer or "", request.batch or 0
         _check_writer(writer, batch)
-        table = request.table or TableReference()
         with self._database.write() as tx:
-            row = self._tables.row(tx, table.database, table.table, table.catalog, RowLock.SHARED)
+            row = self._tables.row_of(tx, request.table, RowLock.SHARED)
             properties = _check_writable(row)
             if request.reopen:
                 self._commits.hold_timeline(tx, row)

@@ -43,7 +43,7 @@ class PartitionStates:
         Raises NoSuchObjectException, MetaException for an invalid filter.
         """
         with self._database.read() as tx:
-            row = self._tables.row(tx, table.database, table.table, table.catalog)
+            row = self._tables.row_of(tx, table)
             predicate = partition_filter.parse(filter, partition_keys(row)) if filter else None
             selection = readable(row, scope, predicate=predicate, after=after)
             found = partitions.rows(tx, selection, limit if limit is not None and limit >= 0 else None)
@@ -117,7 +117,7 @@ class PartitionStates:
     ) -> tuple[TableRow, list[PartitionRow]]:
         if (names is None) == (filter is None):
             raise MetaException("give either the names of partitions or a filter")
-        row = self._tables.row(tx, table.database, table.table, table.catalog, RowLock.SHARED)
+        row = self._tables.row_of(tx, table, RowLock.SHARED)
         self._commits.hold_timeline(tx, row)
         if names is None:
             predicate = partition_filter.parse(filter or "", partition_keys(row))

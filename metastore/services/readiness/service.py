@@ -79,7 +79,7 @@ class ReadinessService:
         """A table's watermark, its sources, and its uncommitted partitions. Raises NoSuchObjectException."""
         with self._database.read() as tx:
             now = now_ms(tx)
-            row = self._tables.row(tx, table.database, table.table, table.catalog)
+            row = self._tables.row_of(tx, table)
             properties = properties_of(row)
             state = readiness.get(tx, row.id)
             progress = readiness.progress(tx, row.id)
@@ -98,6 +98,7 @@ class ReadinessService:
             delay=properties.delay,
             interval=(properties.interval and properties.interval.milliseconds) or None,
             latePolicy=properties.late_rows,
+            tableId=row.id,
         )
 
     def commit_due(self, table_id: int, *, patience: float | None = None) -> list[str]:

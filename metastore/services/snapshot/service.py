@@ -14,7 +14,7 @@ from metastore.services.snapshot.seen_changes import FilesByPosition, by_positio
 from metastore.services.table.service import TableService
 from metastore.services.timeline import changelogs, cleaning
 from metastore.services.timeline.hive_sync import lake_partition
-from metastore.services.timeline.lookup import lake_table
+from metastore.services.timeline.lookup import check_is_of, lake_table
 from metastore.services.timeline.staging import InstantFiles
 from metastore.services.timeline.thrift_objects import to_thrift, with_moments
 from metastore.store import Database
@@ -97,7 +97,9 @@ class FileSnapshots:
         if pending:  # every file of a snapshot must be where its path says
             self._files.settle(row)
         location = base_of(row.location or "")
-        return SnapshotResponse(position, [to_thrift_file(each) for each in found], next_page, location, row.version)
+        return SnapshotResponse(
+            position, [to_thrift_file(each) for each in found], next_page, location, row.version, row.id
+        )
 
     @staticmethod
     def _whole_groups(
@@ -132,6 +134,8 @@ class FileSnapshots:
             wanted = self._wanted(tx, row, request.partitions, request.filter)
             after = _known(row, line, request.after or 0)
             last = _known(row, line, request.upTo) if request.upTo is not None else line.position
+            check_is_of(tx, row, request.table, after)
+            check_is_of(tx, row, request.table, last)
             ready_only = hides_uncommitted(scope, row.name)
             if request.changelog and changelogs.cover(tx, row, after, last, ready_only=ready_only):
                 return self._changelogs(tx, row, wanted, after, last, limit, ready_only=ready_only)
@@ -159,6 +163,7 @@ class FileSnapshots:
             max(after, last),
             base_of(row.location or ""),
             tableVersion=row.version,
+            tableId=row.id,
         )
 
     @staticmethod
@@ -186,6 +191,7 @@ class FileSnapshots:
             base_of(row.location or ""),
             changelog=True,
             tableVersion=row.version,
+            tableId=row.id,
         )
 
     def plan_clean(self, request: PlanCleanRequest) -> list[DataFile]:
@@ -248,6 +254,7 @@ class FileSnapshots:
                 raise NoSuchObjectException(f"{row.name} has no completed instant {request.asOf}")
             return done.position or 0
         if request.asOfPosition is not None:
+            check_is_of(tx, row, request.table, request.asOfPosition)
             return _known(row, line, request.asOfPosition)
         if request.asOfTime is not None:
             return instants.position_at_time(tx, row.id, rules.timestamp_at(max(request.asOfTime, 0)))

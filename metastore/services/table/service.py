@@ -34,7 +34,7 @@ from metastore.store.files import moves
 from metastore.store.files.moves import Move
 from metastore.store.partition import partitions
 from metastore.store.statistics import statistics
-from metastore.store.table import altered_tables, constraints, descriptors, table_indexes, tables
+from metastore.store.table import altered_tables, constraints, descriptors, former_positions, table_indexes, tables
 from metastore.store.table.known_tables import KnownTables
 from metastore.store.table.table_indexes import IndexRow
 from metastore.store.table.tables import LockedTable, TableRow
@@ -53,6 +53,7 @@ from metastore.wire.hive import (
     UnknownDBException,
     UnknownTableException,
 )
+from metastore.wire.lake import TableReference, TableReplaced
 from metastore.wire.struct import ExceptionStruct
 
 DDL_TIME = "transient_lastDdlTime"
@@ -210,6 +211,21 @@ class TableService:
         if row is None:
             raise _not_found(database, table)
         return replace(row, name=name)
+
+    def row_of(self, tx: Transaction, table: TableReference | None, lock: RowLock = RowLock.NOT) -> TableRow:
+        """One table's row by the name in a reference, as `row`.
+
+        Raises TableReplaced, too, if the reference has the id of another table than the one with this name.
+        """
+        named = table or TableReference()
+        row = self.row(tx, named.database, named.table, named.catalog, lock)
+        if named.id is not None and named.id != row.id:
+            raise TableReplaced(
+                f"{row.name} is another table (id {row.id}) than the one that was read (id {named.id}): that one was"
+                " dropped or renamed. Read the schema of the table again",
+                row.id,
+            )
+        return row
 
     def get_many(self, database: str | None, wanted: Sequence[str] | None, catalog: str | None = None) -> list[Table]:
         """Those of the named tables that exist, each once. Raises UnknownDBException, InvalidOperationException."""
@@ -404,6 +420,7 @@ class TableService:
                 _check_key(tx, row, old, value)
                 database_id = row.database_id
                 if new_name != old_name:
+                    former_positions.keep(tx, row.id)
                     database_id, move = self._rename(tx, row, old, value, new_name, home)
                     written_tables.rename_table(tx, row.name, new_name)
                 if move is None:

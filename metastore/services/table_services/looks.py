@@ -91,7 +91,7 @@ class TableLooks:
             standing = decisions.standing(tx, row.id)
             first_log = logs.first_added_at
             return ServiceFacts(
-                table=to_reference(row.name),
+                table=to_reference(row.id, row.name),
                 now=now_ms(tx),
                 position=instants.timeline(tx, row.id).position,
                 parameters=row.parameters,
@@ -179,7 +179,7 @@ class TableLooks:
         """Tables to look at, since time may have changed a decision or a commit was missed."""
         most = limits.check_within("limit", 1_000 if limit is None else limit, 1, 10_000)
         with self._database.read() as tx:
-            return [to_reference(each) for each in decisions.due(tx, most)]
+            return [to_reference(*each) for each in decisions.due(tx, most)]
 
     def pause(self, table: TableReference | None, reason: str | None) -> None:
         """Pauses a table, with a reason; without one it goes on, and what was set aside is tried again.

@@ -5,16 +5,16 @@ from metastore.store.table_services.jobs import JobRow
 from metastore.wire.lake import ServiceJob, TableReference
 
 
-def to_reference(name: TableName) -> TableReference:
-    """A table's name."""
-    return TableReference(name.catalog, name.database, name.table)
+def to_reference(table_id: int, name: TableName) -> TableReference:
+    """A table by its name and id."""
+    return TableReference(name.catalog, name.database, name.table, table_id)
 
 
 def to_thrift_job(job: JobRow) -> ServiceJob:
     """A job."""
     return ServiceJob(
         id=job.id,
-        table=to_reference(job.table),
+        table=to_reference(job.table_id, job.table),
         action=job.action,
         state=job.state,
         instant=job.instant,

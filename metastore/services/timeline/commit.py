@@ -22,8 +22,14 @@ from metastore.services.instants.conflicts import (
     relevant_changes,
     strategy_of_service,
 )
-from metastore.services.instants.finalize import Changes, change_snapshot, common_time, finalize
-from metastore.services.instants.keyed_tables import check_completion, is_keyed, is_table_wide
+from metastore.services.instants.finalize import (
+    Changes,
+    change_snapshot,
+    common_time,
+    finalize,
+    next_position,
+)
+from metastore.services.instants.keyed_tables import check_completion, check_layout, is_keyed, is_table_wide
 from metastore.services.instants.schema_evolution import change_columns
 from metastore.services.readiness.progress import progress_of
 from metastore.services.readiness.service import ReadinessService
@@ -34,6 +40,7 @@ from metastore.services.timeline.hive_sync import HiveView, lake_partition
 from metastore.services.timeline.lookup import (
     abort,
     check_attempt,
+    check_is_of,
     held_instant,
     held_lake_table,
     no_instant,
@@ -176,7 +183,8 @@ class InstantCompletion:
             held = instants.hold_to_complete(tx, row.id, request.timestamp or "", action, staging.staged_place(row))
             if held is None:
                 raise no_instant(row, request.timestamp, request.action)
-            locked[index] = _Locked(request, row, held.line, held.instant, held.pending)
+            position = next_position(tx, row, held.line)
+            locked[index] = _Locked(request, row, held.line, position, held.instant, held.pending)
         return [locked[index] for index in range(len(requests))]
 
     @staticmethod
@@ -209,6 +217,7 @@ class InstantCompletion:
         """Makes all changes of a completion but the last, `_finalize`. Until then other instants may begin."""
         request, row, line, instant = locked.request, locked.row, locked.line, locked.instant
         check_attempt(instant, request.attempt)
+        check_layout(row, request.layout)
         if instant.state != rules.INFLIGHT:
             raise InvalidOperationException(f"{describe_instant(instant)}: it must be inflight to be completed")
         digest = _digest(request)
@@ -234,7 +243,7 @@ class InstantCompletion:
         else:
             compacts = instant.begun_as in rules.COMPLETES_AS
             planner = Planner(tx, row, joined.request, compacts=compacts, keyed=keyed)
-            read = _read_position(row, instant, request, line.position)
+            read = _read_position(tx, row, instant, request, line.position)
             changes = planner.named(read)
             changelogs.checked(row, instant, request, changes)
             logs_commute = keyed and not request.conditional and not planner.grows
@@ -263,8 +272,8 @@ class InstantCompletion:
 
     def _finalize(self, tx: Transaction, changed: "_Changed", now: int | None) -> "_Result":
         row, instant, request = changed.locked.row, changed.locked.instant, changed.request
-        stream_batches.record(tx, row, request, changed.locked.line.position + 1)
-        changelogs.record(tx, row, request, changed.locked.line.position + 1)
+        stream_batches.record(tx, row, request, changed.locked.position)
+        changelogs.record(tx, row, request, changed.locked.position)
         finalized = finalize(
             tx,
             row,
@@ -272,7 +281,7 @@ class InstantCompletion:
             instant,
             changed.changes,
             action=changed.action,
-            position=changed.locked.line.position + 1,
+            position=changed.locked.position,
             oldest_readable=changed.oldest_readable,
             digest=changed.digest,
             now=now,
@@ -296,7 +305,7 @@ class InstantCompletion:
         Of a keyed table Hive sees what was published: here its new partitions are added, without files.
         """
         row, relocated = locked.row, places.relocated
-        sums = change_snapshot(tx, row, locked.line.position + 1, changes)
+        sums = change_snapshot(tx, row, locked.position, changes)
         if request.columns is not None:
             last = locked.line.position
             row = change_columns(tx, row, request.columns, request.schemaProperties or {}, last, self._events)
@@ -414,11 +423,15 @@ class InstantCompletion:
 
 @dataclass(frozen=True, slots=True)
 class _Locked:
-    """A request, and the rows that are locked for it. `pending`: earlier completions' files are still to be moved."""
+    """A request, and the rows that are locked for it.
+
+    `position`: of the completion. `pending`: earlier completions' files are still to be moved.
+    """
 
     request: CompleteInstantRequest
     row: TableRow
     line: Timeline
+    position: int
     instant: InstantRow
     pending: bool
 
@@ -484,12 +497,15 @@ class _CommitConflict(Exception):
         self.paths = paths
 
 
-def _read_position(row: TableRow, instant: InstantRow, request: CompleteInstantRequest, last: int) -> int:
+def _read_position(
+    tx: Transaction, row: TableRow, instant: InstantRow, request: CompleteInstantRequest, last: int
+) -> int:
     """The position that a writer has read, at its instant's begin or later. Raises InvalidOperationException."""
     if request.readPosition is None:
         return instant.read_position
     if not 0 <= request.readPosition <= last:
         raise InvalidOperationException(f"{row.name} has no position {request.readPosition}: the last one is {last}")
+    check_is_of(tx, row, request.table, request.readPosition)
     return max(instant.read_position, request.readPosition)
 
 
@@ -507,6 +523,7 @@ def _digest(request: CompleteInstantRequest) -> bytes:
     content = request.replace(
         table=None,
         eventTimes=dict(sorted((request.eventTimes or {}).items())),
+        layout=None if request.layout is None else dict(sorted(request.layout.items())),
         schemaProperties=dict(sorted((request.schemaProperties or {}).items())),
     )
     return hashlib.sha256(binary.encode(content)).digest()

@@ -13,6 +13,7 @@ from metastore.services.timeline.thrift_objects import describe_instant
 from metastore.store.catalog.databases import RowLock
 from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
+from metastore.store.table import former_positions
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
 from metastore.store.timeline.instants import InstantRow, Timeline
@@ -23,9 +24,11 @@ log = structlog.get_logger(__name__)
 
 
 def lake_table(tables: TableService, tx: Transaction, table: TableReference | None) -> TableRow:
-    """A table's row, for readers. Raises NoSuchObjectException, InvalidOperationException for a view."""
-    named = table or TableReference()
-    return _with_location(tables.row(tx, named.database, named.table, named.catalog))
+    """A table's row, for readers.
+
+    Raises NoSuchObjectException, TableReplaced for the id of another table, InvalidOperationException for a view.
+    """
+    return _with_location(tables.row_of(tx, table))
 
 
 def written_lake_table(tables: TableService, tx: Transaction, table: TableReference | None) -> TableRow:
@@ -42,14 +45,27 @@ def held_lake_table(
     tables: TableService, tx: Transaction, table: TableReference | None, lock: RowLock = RowLock.SHARED
 ) -> TableRow:
     """A table's row, locked until the transaction ends. Raises what `written_lake_table` does."""
-    named = table or TableReference()
-    return _with_location(tables.row(tx, named.database, named.table, named.catalog, lock))
+    return _with_location(tables.row_of(tx, table, lock))
 
 
 def _with_location(row: TableRow) -> TableRow:
     if row.location is None or row.type == hive_objects.VIEW:
         raise InvalidOperationException(f"{row.name} is a view: it has no timeline")
     return row
+
+
+def check_is_of(tx: Transaction, row: TableRow, table: TableReference | None, position: int) -> None:
+    """Raises InvalidOperationException for a position that a table had which lost its name to this one.
+
+    That can't be if the request has the table's id. Position 0 is that of every empty table.
+    """
+    if table is not None and table.id is not None:
+        return
+    if 0 < position <= former_positions.last(tx, given.base(row.name), row.id):
+        raise InvalidOperationException(
+            f"position {position} is of a table that had the name {row.name} before: it was dropped or renamed. Read"
+            " the table again"
+        )
 
 
 def saved_position(tx: Transaction, row: TableRow, line: Timeline, timestamp: str) -> int:

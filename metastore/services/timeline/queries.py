@@ -85,9 +85,13 @@ class TimelineQueries:
             line = instants.timeline(tx, row.id)
             last = instants.last_completed(tx, row.id)
             if last is None:
-                return TimelinePosition(line.position, None, line.oldest_readable, tableVersion=row.version)
+                return TimelinePosition(
+                    line.position, None, line.oldest_readable, tableVersion=row.version, tableId=row.id
+                )
             moment = with_moments(tx, [last])[0].moment
-            found = TimelinePosition(line.position, last.timestamp, line.oldest_readable, moment, row.version)
+            found = TimelinePosition(
+                line.position, last.timestamp, line.oldest_readable, moment, row.version, tableId=row.id
+            )
             if is_keyed(row):
                 whole = data_files.positions(tx, row.id, [data_files.WHOLE_TABLE]).get(data_files.WHOLE_TABLE)
                 if whole is not None:

@@ -4,6 +4,7 @@ Completions: `commit`. Reading calls: `queries`. Aborting and archiving: `sweepe
 """
 
 from metastore.services.instants import states as rules
+from metastore.services.instants.keyed_tables import check_layout
 from metastore.services.instants.paths import base_of, directory_of
 from metastore.services.instants.table_properties import check_timeline_properties
 from metastore.services.table.service import TableService
@@ -11,6 +12,7 @@ from metastore.services.timeline.hive_sync import lake_partition
 from metastore.services.timeline.lookup import (
     abort,
     check_attempt,
+    check_is_of,
     end_expired,
     give_back,
     held_instant,
@@ -63,6 +65,7 @@ class TimelineService:
             row = written_lake_table(self._tables, tx, request.table)
             if action not in rules.UNDOING:
                 check_timeline_properties(row.parameters)
+            check_layout(row, request.layout)
             groups = [(lake_partition(row, each.partition).name, _group(each.fileGroup)) for each in plan]
             # The table's row isn't locked, since a completion may lock it for long.
             held = instants.hold_timeline_to_begin(tx, row.id, self._heartbeat_seconds)
@@ -219,6 +222,7 @@ class TimelineService:
             raise InvalidOperationException(
                 f"{row.name} has no position {request.readPosition}: the last one is {line.position}"
             )
+        check_is_of(tx, row, request.table, request.readPosition)
         if request.readPosition < line.forgotten:
             raise InvalidOperationException(
                 f"the changes of {row.name} since position {request.readPosition} are no longer kept: read the table"

@@ -31,6 +31,7 @@ def to_thrift(instant: InstantRow) -> Instant:
         conflict=instant.conflict,
         undoneBy=instant.undone_by,
         attempt=instant.attempt or None,
+        tableId=instant.table_id,
     )
 
 

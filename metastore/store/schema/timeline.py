@@ -36,6 +36,17 @@ timelines = Table(
 )
 
 
+former_positions = Table(
+    "former_positions",
+    metadata,
+    Column("catalog", NAME, primary_key=True, nullable=False),
+    Column("database_name", NAME, primary_key=True, nullable=False),
+    Column("table_name", NAME, primary_key=True, nullable=False),
+    Column("position", BigInteger, nullable=False, comment="the greatest of tables that had the name before"),
+    comment="names that tables with completions had and lost; positions of a new table go on after them",
+)
+
+
 instants = Table(
     "instants",
     metadata,

@@ -48,6 +48,7 @@ from metastore.store.schema.timeline import (
     timelines,
     uncommitted_spans,
 )
+from metastore.store.table import former_positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,6 +485,7 @@ _BELONGING = (
 )
 _THESE = any_(bindparam("table_ids", type_=ARRAY(BigInteger)))
 _REMOVAL = [
+    former_positions.KEEP,
     *(Prepared(delete(each).where(each.c.table_id == _THESE)) for each in _BELONGING),
     *publications.DISCARD_OF_TABLES,
     Prepared(delete(tables).where(tables.c.id == _THESE)),

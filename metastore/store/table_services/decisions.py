@@ -135,8 +135,10 @@ def standing(tx: Connection, table_id: int) -> Standing:
     return Standing(None, None) if row is None else Standing(*row)
 
 
-def due(tx: Connection, limit: int) -> list[TableName]:
-    """Tables to look at: the time has come, instants completed since the last look, or a plan has no job.
+def due(tx: Connection, limit: int) -> list[tuple[int, TableName]]:
+    """Ids and names of tables to look at.
+
+    The time has come, instants completed since the last look, or a plan has no job.
 
     Paused ones aren't among them unless instants completed.
     """
@@ -145,14 +147,14 @@ def due(tx: Connection, limit: int) -> list[TableName]:
         _due_by_time().limit(limit), _due_by_commits().limit(limit), _due_by_plans().limit(limit)
     ).subquery()
     query = (
-        select(catalogs.c.name, databases.c.name, tables.c.name)
+        select(tables.c.id, catalogs.c.name, databases.c.name, tables.c.name)
         .join(databases, databases.c.id == tables.c.database_id)
         .join(catalogs, catalogs.c.id == databases.c.catalog_id)
         .where(tables.c.id.in_(select(some.c.table_id)))
         .order_by(tables.c.id)
         .limit(limit)
     )
-    return [TableName(*row) for row in tx.execute(query)]
+    return [(row[0], TableName(*row[1:])) for row in tx.execute(query)]
 
 
 def _due_by_time() -> Select[tuple[int]]:

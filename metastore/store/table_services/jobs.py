@@ -67,6 +67,7 @@ class JobRow(NamedTuple):
     """A stored job. Times are in milliseconds since 1970, `cost` is in seconds."""
 
     id: int
+    table_id: int
     table: TableName
     action: str
     state: str
@@ -95,6 +96,7 @@ def _rows(with_logs: bool) -> Select[Any]:
     return (
         select(
             c.id,
+            c.table_id,
             catalogs.c.name.label("catalog"),
             databases.c.name.label("database"),
             tables.c.name.label("table"),
@@ -126,7 +128,7 @@ def _rows(with_logs: bool) -> Select[Any]:
 
 
 def _row(row: Sequence[Any]) -> JobRow:
-    return JobRow(row[0], TableName(*row[1:4]), *row[4:])
+    return JobRow(row[0], row[1], TableName(*row[2:5]), *row[5:])
 
 
 _TO_BE_RUN = (

@@ -11,16 +11,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Runs one plan of a table service.")
     for name in ("uri", "table", "instant", "tag"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--table-id", type=int)
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, _leave)
 
     from pyspark.sql import SparkSession
 
+    from metastore.client.batches import reference
     from metastore.spark import configure, run_plan
 
     spark = configure(SparkSession.builder.appName(given.tag), given.uri).getOrCreate()
     try:
-        done = run_plan(spark, given.table, given.instant, uri=given.uri)
+        table = reference(given.table).replace(id=given.table_id)
+        done = run_plan(spark, table, given.instant, uri=given.uri)
         print(f"{given.tag}: {given.table} is at position {done.instant.position}", flush=True)
         return 0
     finally:

@@ -10,14 +10,15 @@ from metastore.wire.struct import fields as f
 
 
 class TableReference(Struct):
-    __slots__ = ('catalog', 'database', 'table', 'unknown')
+    __slots__ = ('catalog', 'database', 'table', 'id', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('database', 'table',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, catalog: str | None = None, database: str | None = None, table: str | None = None) -> None:
+    def __init__(self, catalog: str | None = None, database: str | None = None, table: str | None = None, id: int | None = None) -> None:
         self.catalog = catalog
         self.database = database
         self.table = table
+        self.id = id
 
 
 class PartitionState(Struct):
@@ -130,11 +131,11 @@ class LateRows(Struct):
 
 
 class Watermark(Struct):
-    __slots__ = ('watermark', 'commitMode', 'sources', 'late', 'uncommitted', 'oldestUncommitted', 'delay', 'interval', 'latePolicy', 'unknown')
+    __slots__ = ('watermark', 'commitMode', 'sources', 'late', 'uncommitted', 'oldestUncommitted', 'delay', 'interval', 'latePolicy', 'tableId', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('commitMode', 'sources', 'late', 'uncommitted',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, watermark: int | None = None, commitMode: str | None = None, sources: list[SourceProgress] | None = None, late: LateRows | None = None, uncommitted: int | None = None, oldestUncommitted: str | None = None, delay: int | None = None, interval: int | None = None, latePolicy: str | None = None) -> None:
+    def __init__(self, watermark: int | None = None, commitMode: str | None = None, sources: list[SourceProgress] | None = None, late: LateRows | None = None, uncommitted: int | None = None, oldestUncommitted: str | None = None, delay: int | None = None, interval: int | None = None, latePolicy: str | None = None, tableId: int | None = None) -> None:
         self.watermark = watermark
         self.commitMode = commitMode
         self.sources = sources
@@ -144,6 +145,7 @@ class Watermark(Struct):
         self.delay = delay
         self.interval = interval
         self.latePolicy = latePolicy
+        self.tableId = tableId
 
 
 class BeginBatchRequest(Struct):
@@ -158,15 +160,16 @@ class BeginBatchRequest(Struct):
 
 
 class BeginBatchResponse(Struct):
-    __slots__ = ('accepted', 'stagingLocation', 'attempt', 'watermark', 'unknown')
+    __slots__ = ('accepted', 'stagingLocation', 'attempt', 'watermark', 'tableId', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('accepted',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, accepted: bool | None = None, stagingLocation: str | None = None, attempt: str | None = None, watermark: int | None = None) -> None:
+    def __init__(self, accepted: bool | None = None, stagingLocation: str | None = None, attempt: str | None = None, watermark: int | None = None, tableId: int | None = None) -> None:
         self.accepted = accepted
         self.stagingLocation = stagingLocation
         self.attempt = attempt
         self.watermark = watermark
+        self.tableId = tableId
 
 
 class RoutePartitionsRequest(Struct):
@@ -375,11 +378,11 @@ class DeadEvent(Struct):
 
 
 class Instant(Struct):
-    __slots__ = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt', 'heartbeatAt', 'completionTime', 'position', 'moment', 'begunAs', 'readPosition', 'archived', 'conflict', 'undoneBy', 'directory', 'attempt', 'unknown')
+    __slots__ = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt', 'heartbeatAt', 'completionTime', 'position', 'moment', 'begunAs', 'readPosition', 'archived', 'conflict', 'undoneBy', 'directory', 'attempt', 'tableId', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('timestamp', 'action', 'state', 'requestedAt', 'changedAt',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, timestamp: str | None = None, action: str | None = None, state: str | None = None, requestedAt: int | None = None, changedAt: int | None = None, heartbeatAt: int | None = None, completionTime: str | None = None, position: int | None = None, moment: int | None = None, begunAs: str | None = None, readPosition: int | None = None, archived: bool | None = None, conflict: str | None = None, undoneBy: str | None = None, directory: str | None = None, attempt: int | None = None) -> None:
+    def __init__(self, timestamp: str | None = None, action: str | None = None, state: str | None = None, requestedAt: int | None = None, changedAt: int | None = None, heartbeatAt: int | None = None, completionTime: str | None = None, position: int | None = None, moment: int | None = None, begunAs: str | None = None, readPosition: int | None = None, archived: bool | None = None, conflict: str | None = None, undoneBy: str | None = None, directory: str | None = None, attempt: int | None = None, tableId: int | None = None) -> None:
         self.timestamp = timestamp
         self.action = action
         self.state = state
@@ -396,6 +399,7 @@ class Instant(Struct):
         self.undoneBy = undoneBy
         self.directory = directory
         self.attempt = attempt
+        self.tableId = tableId
 
 
 class FileGroup(Struct):
@@ -409,11 +413,11 @@ class FileGroup(Struct):
 
 
 class BeginInstantRequest(Struct):
-    __slots__ = ('table', 'action', 'timestamp', 'state', 'metadata', 'readPosition', 'plan', 'heartbeat', 'unknown')
+    __slots__ = ('table', 'action', 'timestamp', 'state', 'metadata', 'readPosition', 'plan', 'heartbeat', 'layout', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'action',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, action: str | None = None, timestamp: str | None = None, state: str | None = None, metadata: bytes | None = None, readPosition: int | None = None, plan: list[FileGroup] | None = None, heartbeat: bool | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, action: str | None = None, timestamp: str | None = None, state: str | None = None, metadata: bytes | None = None, readPosition: int | None = None, plan: list[FileGroup] | None = None, heartbeat: bool | None = None, layout: dict[str, str] | None = None) -> None:
         self.table = table
         self.action = action
         self.timestamp = timestamp
@@ -422,6 +426,7 @@ class BeginInstantRequest(Struct):
         self.readPosition = readPosition
         self.plan = plan
         self.heartbeat = heartbeat
+        self.layout = layout
 
 
 class TransitionInstantRequest(Struct):
@@ -514,11 +519,11 @@ class Column(Struct):
 
 
 class CompleteInstantRequest(Struct):
-    __slots__ = ('table', 'timestamp', 'action', 'newAction', 'metadata', 'added', 'removedGroups', 'removedPaths', 'replacedPartitions', 'strategy', 'readPosition', 'columns', 'chain', 'eventTimes', 'rolledBack', 'cleanedPaths', 'relocate', 'schemaProperties', 'conditional', 'attempt', 'published', 'stream', 'batch', 'changelog', 'unknown')
+    __slots__ = ('table', 'timestamp', 'action', 'newAction', 'metadata', 'added', 'removedGroups', 'removedPaths', 'replacedPartitions', 'strategy', 'readPosition', 'columns', 'chain', 'eventTimes', 'rolledBack', 'cleanedPaths', 'relocate', 'schemaProperties', 'conditional', 'attempt', 'published', 'stream', 'batch', 'changelog', 'layout', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'timestamp', 'action',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, newAction: str | None = None, metadata: bytes | None = None, added: list[DataFile] | None = None, removedGroups: list[FileGroup] | None = None, removedPaths: list[str] | None = None, replacedPartitions: list[str] | None = None, strategy: str | None = None, readPosition: int | None = None, columns: list[Column] | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, rolledBack: list[InstantKey] | None = None, cleanedPaths: list[str] | None = None, relocate: bool | None = None, schemaProperties: dict[str, str] | None = None, conditional: bool | None = None, attempt: int | None = None, published: list[str] | None = None, stream: str | None = None, batch: int | None = None, changelog: list[DataFile] | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, newAction: str | None = None, metadata: bytes | None = None, added: list[DataFile] | None = None, removedGroups: list[FileGroup] | None = None, removedPaths: list[str] | None = None, replacedPartitions: list[str] | None = None, strategy: str | None = None, readPosition: int | None = None, columns: list[Column] | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, rolledBack: list[InstantKey] | None = None, cleanedPaths: list[str] | None = None, relocate: bool | None = None, schemaProperties: dict[str, str] | None = None, conditional: bool | None = None, attempt: int | None = None, published: list[str] | None = None, stream: str | None = None, batch: int | None = None, changelog: list[DataFile] | None = None, layout: dict[str, str] | None = None) -> None:
         self.table = table
         self.timestamp = timestamp
         self.action = action
@@ -543,6 +548,7 @@ class CompleteInstantRequest(Struct):
         self.stream = stream
         self.batch = batch
         self.changelog = changelog
+        self.layout = layout
 
 
 class CompletedInstant(Struct):
@@ -573,11 +579,11 @@ class RejectedCommit(Struct):
 
 
 class TimelinePosition(Struct):
-    __slots__ = ('position', 'lastCompleted', 'oldestReadable', 'moment', 'tableVersion', 'changedAt', 'publishedAt', 'unknown')
+    __slots__ = ('position', 'lastCompleted', 'oldestReadable', 'moment', 'tableVersion', 'changedAt', 'publishedAt', 'tableId', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('position', 'oldestReadable',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, position: int | None = None, lastCompleted: str | None = None, oldestReadable: int | None = None, moment: int | None = None, tableVersion: int | None = None, changedAt: int | None = None, publishedAt: int | None = None) -> None:
+    def __init__(self, position: int | None = None, lastCompleted: str | None = None, oldestReadable: int | None = None, moment: int | None = None, tableVersion: int | None = None, changedAt: int | None = None, publishedAt: int | None = None, tableId: int | None = None) -> None:
         self.position = position
         self.lastCompleted = lastCompleted
         self.oldestReadable = oldestReadable
@@ -585,6 +591,7 @@ class TimelinePosition(Struct):
         self.tableVersion = tableVersion
         self.changedAt = changedAt
         self.publishedAt = publishedAt
+        self.tableId = tableId
 
 
 class SnapshotRequest(Struct):
@@ -608,16 +615,17 @@ class SnapshotRequest(Struct):
 
 
 class SnapshotResponse(Struct):
-    __slots__ = ('position', 'files', 'nextPage', 'location', 'tableVersion', 'unknown')
+    __slots__ = ('position', 'files', 'nextPage', 'location', 'tableVersion', 'tableId', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('position', 'files',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, position: int | None = None, files: list[DataFile] | None = None, nextPage: str | None = None, location: str | None = None, tableVersion: int | None = None) -> None:
+    def __init__(self, position: int | None = None, files: list[DataFile] | None = None, nextPage: str | None = None, location: str | None = None, tableVersion: int | None = None, tableId: int | None = None) -> None:
         self.position = position
         self.files = files
         self.nextPage = nextPage
         self.location = location
         self.tableVersion = tableVersion
+        self.tableId = tableId
 
 
 class ReadChangesRequest(Struct):
@@ -649,16 +657,17 @@ class InstantChanges(Struct):
 
 
 class ReadChangesResponse(Struct):
-    __slots__ = ('changes', 'position', 'location', 'changelog', 'tableVersion', 'unknown')
+    __slots__ = ('changes', 'position', 'location', 'changelog', 'tableVersion', 'tableId', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('changes', 'position',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, changes: list[InstantChanges] | None = None, position: int | None = None, location: str | None = None, changelog: bool | None = None, tableVersion: int | None = None) -> None:
+    def __init__(self, changes: list[InstantChanges] | None = None, position: int | None = None, location: str | None = None, changelog: bool | None = None, tableVersion: int | None = None, tableId: int | None = None) -> None:
         self.changes = changes
         self.position = position
         self.location = location
         self.changelog = changelog
         self.tableVersion = tableVersion
+        self.tableId = tableId
 
 
 class PlanCleanRequest(Struct):
@@ -1038,6 +1047,15 @@ class CancelTokensRequest(Struct):
         self.everybody = everybody
 
 
+class TableReplaced(ExceptionStruct):
+    __slots__ = ('message', 'id', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, message: str | None = None, id: int | None = None) -> None:
+        self.message = message
+        self.id = id
+
+
 class EventsGone(ExceptionStruct):
     __slots__ = ('message', 'oldest', 'restored', 'unknown')
     thrift_spec: ClassVar[Spec]
@@ -1069,7 +1087,7 @@ class SnapshotGone(ExceptionStruct):
         self.oldestInstant = oldestInstant
 
 
-TableReference.thrift_spec = f(None, (1, 'catalog', 11, 'UTF8'), (2, 'database', 11, 'UTF8'), (3, 'table', 11, 'UTF8'))
+TableReference.thrift_spec = f(None, (1, 'catalog', 11, 'UTF8'), (2, 'database', 11, 'UTF8'), (3, 'table', 11, 'UTF8'), (4, 'id', 10, None))
 PartitionState.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'values', 15, (11, 'UTF8', False)), (3, 'ready', 2, None), (4, 'commitTime', 10, None), (5, 'openedTime', 10, None), (6, 'committedBy', 11, 'UTF8'), (7, 'createTime', 10, None), (8, 'location', 11, 'UTF8'), (9, 'partitionTime', 10, None), (10, 'changedAt', 10, None), (11, 'publishedAt', 10, None), (12, 'waitsForPublish', 2, None))
 ListPartitionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'filter', 11, 'UTF8'), (3, 'includeUncommitted', 2, None), (4, 'limit', 8, None), (5, 'after', 11, 'UTF8'))
 ListPartitionsResponse.thrift_spec = f(None, (1, 'partitions', 15, (12, [PartitionState, None], False)))
@@ -1079,9 +1097,9 @@ ReopenPartitionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, 
 ReopenPartitionsResponse.thrift_spec = f(None, (1, 'reopened', 15, (11, 'UTF8', False)), (2, 'alreadyUncommitted', 15, (11, 'UTF8', False)))
 SourceProgress.thrift_spec = f(None, (1, 'chain', 11, 'UTF8'), (2, 'source', 11, 'UTF8'), (3, 'watermark', 10, None), (4, 'reportedAt', 10, None), (5, 'idle', 2, None))
 LateRows.thrift_spec = f(None, (1, 'rerouted', 10, None), (2, 'reopened', 10, None), (3, 'dropped', 10, None))
-Watermark.thrift_spec = f(None, (1, 'watermark', 10, None), (2, 'commitMode', 11, 'UTF8'), (3, 'sources', 15, (12, [SourceProgress, None], False)), (4, 'late', 12, [LateRows, None]), (5, 'uncommitted', 10, None), (6, 'oldestUncommitted', 11, 'UTF8'), (7, 'delay', 10, None), (8, 'interval', 10, None), (9, 'latePolicy', 11, 'UTF8'))
+Watermark.thrift_spec = f(None, (1, 'watermark', 10, None), (2, 'commitMode', 11, 'UTF8'), (3, 'sources', 15, (12, [SourceProgress, None], False)), (4, 'late', 12, [LateRows, None]), (5, 'uncommitted', 10, None), (6, 'oldestUncommitted', 11, 'UTF8'), (7, 'delay', 10, None), (8, 'interval', 10, None), (9, 'latePolicy', 11, 'UTF8'), (10, 'tableId', 10, None))
 BeginBatchRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'writer', 11, 'UTF8'), (3, 'batch', 10, None))
-BeginBatchResponse.thrift_spec = f(None, (1, 'accepted', 2, None), (2, 'stagingLocation', 11, 'UTF8'), (3, 'attempt', 11, 'UTF8'), (4, 'watermark', 10, None))
+BeginBatchResponse.thrift_spec = f(None, (1, 'accepted', 2, None), (2, 'stagingLocation', 11, 'UTF8'), (3, 'attempt', 11, 'UTF8'), (4, 'watermark', 10, None), (5, 'tableId', 10, None))
 RoutePartitionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'names', 15, (11, 'UTF8', False)))
 Route.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'target', 11, 'UTF8'), (3, 'late', 2, None), (4, 'action', 11, 'UTF8'))
 RoutePartitionsResponse.thrift_spec = f(None, (1, 'routes', 15, (12, [Route, None], False)))
@@ -1097,24 +1115,24 @@ ReadGroupEventsResponse.thrift_spec = f(None, (1, 'events', 15, (12, [EventRecor
 EventPositions.thrift_spec = f(None, (1, 'oldest', 10, None), (2, 'last', 10, None), (3, 'group', 10, None), (4, 'since', 10, None), (5, 'history', 11, 'UTF8'))
 EventGroup.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'position', 10, None), (3, 'updatedAt', 10, None), (4, 'members', 8, None), (5, 'behind', 10, None), (6, 'deadLetters', 8, None), (7, 'seenAt', 10, None))
 DeadEvent.thrift_spec = f(None, (1, 'outlet', 11, 'UTF8'), (2, 'number', 10, None), (3, 'error', 11, 'UTF8'), (4, 'attempts', 8, None), (5, 'failedAt', 10, None), (6, 'resend', 2, None), (7, 'type', 11, 'UTF8'), (8, 'catalog', 11, 'UTF8'), (9, 'database', 11, 'UTF8'), (10, 'table', 11, 'UTF8'))
-Instant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'changedAt', 10, None), (6, 'heartbeatAt', 10, None), (7, 'completionTime', 11, 'UTF8'), (8, 'position', 10, None), (9, 'moment', 10, None), (10, 'begunAs', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'archived', 2, None), (13, 'conflict', 11, 'UTF8'), (14, 'undoneBy', 11, 'UTF8'), (15, 'directory', 11, 'UTF8'), (16, 'attempt', 8, None))
+Instant.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'changedAt', 10, None), (6, 'heartbeatAt', 10, None), (7, 'completionTime', 11, 'UTF8'), (8, 'position', 10, None), (9, 'moment', 10, None), (10, 'begunAs', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'archived', 2, None), (13, 'conflict', 11, 'UTF8'), (14, 'undoneBy', 11, 'UTF8'), (15, 'directory', 11, 'UTF8'), (16, 'attempt', 8, None), (17, 'tableId', 10, None))
 FileGroup.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'))
-BeginInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'action', 11, 'UTF8'), (3, 'timestamp', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'readPosition', 10, None), (7, 'plan', 15, (12, [FileGroup, None], False)), (8, 'heartbeat', 2, None))
+BeginInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'action', 11, 'UTF8'), (3, 'timestamp', 11, 'UTF8'), (4, 'state', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'readPosition', 10, None), (7, 'plan', 15, (12, [FileGroup, None], False)), (8, 'heartbeat', 2, None), (9, 'layout', 13, (11, 'UTF8', 11, 'UTF8', False)))
 TransitionInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'toState', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'runner', 11, 'UTF8'), (7, 'attempt', 8, None), (8, 'heartbeat', 2, None))
 InstantKey.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'))
 ListInstantsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'actions', 15, (11, 'UTF8', False)), (3, 'states', 15, (11, 'UTF8', False)), (4, 'after', 11, 'UTF8'), (5, 'upTo', 11, 'UTF8'), (6, 'limit', 8, None), (7, 'latestFirst', 2, None), (8, 'includeArchived', 2, None))
 InstantDetails.thrift_spec = f(None, (1, 'instant', 12, [Instant, None]), (2, 'metadata', 13, (11, 'UTF8', 11, 'BINARY', False)), (3, 'plan', 15, (12, [FileGroup, None], False)), (4, 'partitions', 15, (11, 'UTF8', False)))
 DataFile.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'), (3, 'slice', 11, 'UTF8'), (4, 'path', 11, 'UTF8'), (5, 'kind', 11, 'UTF8'), (6, 'size', 10, None), (7, 'rows', 10, None), (8, 'minEventTime', 10, None), (9, 'maxEventTime', 10, None), (10, 'columns', 15, (11, 'UTF8', False)), (11, 'version', 8, None), (12, 'statistics', 11, 'BINARY'), (13, 'addedAt', 10, None), (14, 'removedAt', 10, None), (15, 'staged', 2, None), (16, 'firstAddedAt', 10, None))
 Column.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'type', 11, 'UTF8'), (3, 'comment', 11, 'UTF8'))
-CompleteInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'newAction', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'added', 15, (12, [DataFile, None], False)), (7, 'removedGroups', 15, (12, [FileGroup, None], False)), (8, 'removedPaths', 15, (11, 'UTF8', False)), (9, 'replacedPartitions', 15, (11, 'UTF8', False)), (10, 'strategy', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'columns', 15, (12, [Column, None], False)), (13, 'chain', 11, 'UTF8'), (14, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (15, 'rolledBack', 15, (12, [InstantKey, None], False)), (16, 'cleanedPaths', 15, (11, 'UTF8', False)), (17, 'relocate', 2, None), (18, 'schemaProperties', 13, (11, 'UTF8', 11, 'UTF8', False)), (19, 'conditional', 2, None), (20, 'attempt', 8, None), (21, 'published', 15, (11, 'UTF8', False)), (22, 'stream', 11, 'UTF8'), (23, 'batch', 10, None), (24, 'changelog', 15, (12, [DataFile, None], False)))
+CompleteInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'newAction', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'added', 15, (12, [DataFile, None], False)), (7, 'removedGroups', 15, (12, [FileGroup, None], False)), (8, 'removedPaths', 15, (11, 'UTF8', False)), (9, 'replacedPartitions', 15, (11, 'UTF8', False)), (10, 'strategy', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'columns', 15, (12, [Column, None], False)), (13, 'chain', 11, 'UTF8'), (14, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (15, 'rolledBack', 15, (12, [InstantKey, None], False)), (16, 'cleanedPaths', 15, (11, 'UTF8', False)), (17, 'relocate', 2, None), (18, 'schemaProperties', 13, (11, 'UTF8', 11, 'UTF8', False)), (19, 'conditional', 2, None), (20, 'attempt', 8, None), (21, 'published', 15, (11, 'UTF8', False)), (22, 'stream', 11, 'UTF8'), (23, 'batch', 10, None), (24, 'changelog', 15, (12, [DataFile, None], False)), (25, 'layout', 13, (11, 'UTF8', 11, 'UTF8', False)))
 CompletedInstant.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'instant', 12, [Instant, None]), (3, 'repeated', 2, None), (4, 'tableVersion', 10, None), (5, 'batchRepeated', 2, None))
 RejectedCommit.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'requestedAt', 10, None), (4, 'rejectedAt', 10, None), (5, 'winners', 15, (10, None, False)), (6, 'reason', 11, 'UTF8'))
-TimelinePosition.thrift_spec = f(None, (1, 'position', 10, None), (2, 'lastCompleted', 11, 'UTF8'), (3, 'oldestReadable', 10, None), (4, 'moment', 10, None), (5, 'tableVersion', 10, None), (6, 'changedAt', 10, None), (7, 'publishedAt', 10, None))
+TimelinePosition.thrift_spec = f(None, (1, 'position', 10, None), (2, 'lastCompleted', 11, 'UTF8'), (3, 'oldestReadable', 10, None), (4, 'moment', 10, None), (5, 'tableVersion', 10, None), (6, 'changedAt', 10, None), (7, 'publishedAt', 10, None), (8, 'tableId', 10, None))
 SnapshotRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'asOf', 11, 'UTF8'), (3, 'asOfPosition', 10, None), (4, 'asOfTime', 10, None), (5, 'asOfMoment', 10, None), (6, 'partitions', 15, (11, 'UTF8', False)), (7, 'filter', 11, 'UTF8'), (8, 'includeUncommitted', 2, None), (9, 'readOptimized', 2, None), (10, 'limit', 8, None), (11, 'after', 11, 'UTF8'), (12, 'allVersions', 2, None))
-SnapshotResponse.thrift_spec = f(None, (1, 'position', 10, None), (2, 'files', 15, (12, [DataFile, None], False)), (3, 'nextPage', 11, 'UTF8'), (4, 'location', 11, 'UTF8'), (5, 'tableVersion', 10, None))
+SnapshotResponse.thrift_spec = f(None, (1, 'position', 10, None), (2, 'files', 15, (12, [DataFile, None], False)), (3, 'nextPage', 11, 'UTF8'), (4, 'location', 11, 'UTF8'), (5, 'tableVersion', 10, None), (6, 'tableId', 10, None))
 ReadChangesRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'after', 10, None), (3, 'upTo', 10, None), (4, 'partitions', 15, (11, 'UTF8', False)), (5, 'filter', 11, 'UTF8'), (6, 'includeUncommitted', 2, None), (7, 'limit', 8, None), (8, 'changelog', 2, None))
 InstantChanges.thrift_spec = f(None, (1, 'instant', 12, [Instant, None]), (2, 'added', 15, (12, [DataFile, None], False)), (3, 'removed', 15, (12, [DataFile, None], False)), (4, 'changelog', 15, (12, [DataFile, None], False)))
-ReadChangesResponse.thrift_spec = f(None, (1, 'changes', 15, (12, [InstantChanges, None], False)), (2, 'position', 10, None), (3, 'location', 11, 'UTF8'), (4, 'changelog', 2, None), (5, 'tableVersion', 10, None))
+ReadChangesResponse.thrift_spec = f(None, (1, 'changes', 15, (12, [InstantChanges, None], False)), (2, 'position', 10, None), (3, 'location', 11, 'UTF8'), (4, 'changelog', 2, None), (5, 'tableVersion', 10, None), (6, 'tableId', 10, None))
 PlanCleanRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'keepCommits', 8, None), (3, 'keepHours', 8, None), (4, 'keepVersions', 8, None), (5, 'limit', 8, None))
 FindOrphansRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'olderThanHours', 8, None), (3, 'after', 11, 'UTF8'))
 OrphanFile.thrift_spec = f(None, (1, 'path', 11, 'UTF8'), (2, 'size', 10, None), (3, 'modifiedAt', 10, None))
@@ -1141,6 +1159,7 @@ FinishJobRequest.thrift_spec = f(None, (1, 'job', 10, None), (2, 'attempt', 8, N
 DelegationToken.thrift_spec = f(None, (1, 'id', 10, None), (2, 'owner', 11, 'UTF8'), (3, 'renewer', 11, 'UTF8'), (4, 'realUser', 11, 'UTF8'), (5, 'issuedAt', 10, None), (6, 'validUntil', 10, None), (7, 'renewableUntil', 10, None), (8, 'valid', 2, None))
 ListTokensRequest.thrift_spec = f(None, (1, 'owner', 11, 'UTF8'), (2, 'everybody', 2, None))
 CancelTokensRequest.thrift_spec = f(None, (1, 'tokens', 15, (10, None, False)), (2, 'owner', 11, 'UTF8'), (3, 'everybody', 2, None))
+TableReplaced.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'id', 10, None))
 EventsGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldest', 10, None), (3, 'restored', 2, None))
 InstantConflict.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'winners', 15, (12, [Instant, None], False)), (3, 'overlap', 15, (11, 'UTF8', False)), (4, 'filesToRemove', 15, (11, 'UTF8', False)))
 SnapshotGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldestReadable', 10, None), (3, 'oldestInstant', 11, 'UTF8'))
@@ -1218,6 +1237,7 @@ for _cls in (
     DelegationToken,
     ListTokensRequest,
     CancelTokensRequest,
+    TableReplaced,
     EventsGone,
     InstantConflict,
     SnapshotGone,

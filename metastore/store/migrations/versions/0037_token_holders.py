@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0037"
-down_revision = "0034"
+down_revision = "0035"
 branch_labels = None
 depends_on = None
 compatible_from = "0030"  # a server that doesn't know the columns issues tokens without them
