@@ -364,7 +364,7 @@ def succeeded(method: str, reply: bytes) -> bool:
     return not any(getattr(result, name) is not None for name in result.field_names() if name != "success")
 
 
-_NUMBERS = re.compile(r"\d{3,}|reference [0-9a-f]{8}")
+_NUMBERS = re.compile(r"[0-9a-f]{16,}|\d{3,}|reference [0-9a-f]{8}")
 
 
 def comparable(method: str, reply: bytes, target: Target, instead: Target) -> object:
