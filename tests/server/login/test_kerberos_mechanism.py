@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,11 @@ def test_who_one_is(
             with pytest.raises(Denied, match=outcome):
                 negotiate(logins, acting_as=acting_as)
         else:
-            assert negotiate(logins, acting_as=acting_as).identity == outcome
+            identity = negotiate(logins, acting_as=acting_as).identity
+            assert identity is not None
+            assert replace(identity, passwords=()) == outcome
+            # The file has ann: who acts as her comes in as long as she has her password.
+            assert [user for user, _ in identity.passwords] == (["ann"] if outcome.real_user else [])
 
 
 @pytest.mark.parametrize("offered", ["auth", "auth-int", "auth-conf", "auth-int,auth-conf"])
