@@ -17,6 +17,13 @@ ROW_GROUP = 1 << 17
 """Rows of a row group: rows are sorted by key, so a search for a few keys reads a few groups."""
 
 
+_CALENDAR = {"org.apache.spark.version": "4.0.0", "writer.date.proleptic": "true"}
+"""What footers say, to Spark and to Hive: dates and times are of the proleptic Gregorian calendar, however long ago.
+
+Without it, Spark 3.5 refuses to read dates before 1582 and timestamps before 1900, and Hive shifts them.
+"""
+
+
 def read_rows(uri: str, schema: pa.Schema) -> pa.Table:
     """The rows of a file, with the columns of a schema; those that the file doesn't have are null.
 
@@ -44,7 +51,7 @@ def _read(file: pq.ParquetFile, columns: Sequence[str]) -> pa.Table:
 
 def write_rows(uri: str, rows: pa.Table) -> int:
     """Writes rows into a new file, in the usual types. Returns its size in bytes."""
-    schema = narrow_schema(rows.schema)
+    schema = narrow_schema(rows.schema).with_metadata(_CALENDAR)
     if uri.startswith("file:"):
         fsspec.filesystem("file").makedirs(_local(uri).rpartition("/")[0], exist_ok=True)
     with _opened(uri, "wb") as target:
