@@ -100,11 +100,11 @@ class Scan:
         data = [name for name in wanted if name in layout.schema.names]
         with self._lake.leased(self.position) if self._buckets else nullcontext():
             parts = [
-                with_partition(layout.read(files, data).rows, bucket.partition, self._schema).select(wanted)
+                narrowed(with_partition(layout.read(files, data).rows, bucket.partition, self._schema).select(wanted))
                 for bucket, files in self._buckets.items()
             ]
         whole = whole_schema(layout, self._schema).empty_table().select(wanted)
-        return pa.concat_tables([whole, *map(narrowed, parts)])
+        return pa.concat_tables([whole, *parts])
 
 
 def lookup(
