@@ -65,8 +65,9 @@ def write(
     """Writes rows into the Parquet table `database.table`, or `table` of the current database.
 
     `append` adds them; `replace_partitions` replaces the partitions that get rows, `overwrite` all of them, or the
-    whole of a table without keys. The columns are taken by name and cast to the table's; those that are missing become
-    null. With `add_columns` the table gets those that it doesn't have, at its end.
+    whole of a table without keys. The columns are taken by name and converted to the table's as Spark's INSERT does
+    with `storeAssignmentPolicy=ANSI`, whatever the session's settings are: a value that doesn't fit is an error.
+    Missing columns become null. With `add_columns` the table gets those that it doesn't have, at its end.
 
     Rows of a table with a primary key are not appended: `upsert` inserts or updates them by their key; `delete` deletes
     the rows with these keys, of which no other column is needed; `merge` does what each row's `_change_type` says

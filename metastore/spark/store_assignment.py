@@ -17,7 +17,11 @@ from pyspark.sql.types import StringType, StructType
 from metastore.keyed.errors import UnfitRows
 from metastore.spark.table_schema import quoted
 
-_STRICT = {"spark.sql.storeAssignmentPolicy": "ANSI", "spark.sql.ansi.enabled": "true"}
+_STRICT = {
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.legacy.charVarcharAsString": "false",
+}
 
 _AS_STORED = {
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
@@ -63,7 +67,7 @@ def assigned(rows: DataFrame, table: str, columns: StructType, parsed: Collectio
             # Its type isn't the same in all versions of Spark.
             getattr(resolver, "resolveOutputColumns$default$6")(),
         )
-        return _of_plan(rows, rows.sparkSession._jsparkSession, plan)
+        return _of_plan(rows, rows._jdf.sparkSession(), plan)
     except AnalysisException as error:
         raise UnfitRows(f"the rows don't fit the columns of {table}: {_first_line(error)}") from None
 
@@ -71,9 +75,10 @@ def assigned(rows: DataFrame, table: str, columns: StructType, parsed: Collectio
 def as_stored(rows: DataFrame) -> DataFrame:
     """The same rows, of which Spark's Parquet writer takes all dates and times as they are.
 
-    Spark 3.5 refuses dates before 1582 and timestamps before 1900 by default.
+    Spark 3.5 refuses dates before 1582 and timestamps before 1900 by default. A session that takes them stays the same,
+    since observations of the rows belong to it.
     """
-    if all(rows.sparkSession.conf.get(key, None) == value for key, value in _AS_STORED.items()):
+    if all(rows.sparkSession.conf.get(key) == value for key, value in _AS_STORED.items()):
         return rows
     return _in_session(rows, _session(rows, _AS_STORED))
 

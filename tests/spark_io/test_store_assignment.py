@@ -75,6 +75,23 @@ def test_values_that_fit_are_converted(lake: Lake, *, keyed: bool) -> None:
     assert lake.run(code) == [value for _, value in TAKEN.values()]
 
 
+def test_observations_of_rows_are_answered(lake: Lake) -> None:
+    """They belong to the session that computes the rows."""
+    table = made(lake, keyed=False)
+    code = f"""
+from pyspark.sql import Observation
+from pyspark.sql import functions as sf
+seen = Observation()
+write(spark.range(3).select("id").observe(seen, sf.count(sf.lit(1)).alias("count")), {table.name!r})
+from concurrent.futures import ThreadPoolExecutor
+waiting = ThreadPoolExecutor(1)
+answer = waiting.submit(lambda: seen.get["count"])
+waiting.shutdown(wait=False)
+result = answer.result(60)
+"""
+    assert lake.run(code) == 3
+
+
 def test_partition_values_are_read_from_texts(lake: Lake) -> None:
     table = lake.table(f"p{next(NUMBERS)}", "id BIGINT, hr INT, day DATE", "hr, day")
     text = "SELECT 1L id, '{}' hr, '{}' day".format
