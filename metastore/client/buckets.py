@@ -26,7 +26,7 @@ from metastore.keyed.files import fitted, read_rows, remove_others, write_rows
 from metastore.keyed.given_changes import given_changes
 from metastore.keyed.merging import Merged, merge
 from metastore.keyed.placing import placed
-from metastore.keyed.versions import NONE, Indices, as_mask, key_codes, same_values
+from metastore.keyed.versions import NONE, Indices, as_mask, key_codes, same_values, text_of
 
 logger = logging.getLogger(__name__)
 
@@ -388,7 +388,7 @@ def _check_keys(table: KeyedTable, rows: pa.Table) -> None:
     codes = key_codes([rows], table.key)
     often = np.flatnonzero(np.bincount(codes)[codes] > 1)
     if len(often):
-        key = ", ".join(f"{name}={str(rows.column(name)[int(often[0])].as_py())[:60]!r}" for name in table.key)
+        key = ", ".join(f"{name}={text_of(rows.column(name)[int(often[0])])}" for name in table.key)
         raise UnfitRows(f"the key {key} has several rows: an update of columns takes one per key")
 
 

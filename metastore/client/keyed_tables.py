@@ -1,11 +1,12 @@
 """Reads keyed tables without Spark: whole, some keys, or what changed between two positions."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,10 +19,15 @@ from metastore.keyed.changes import CHANGE_TYPE, net_changes, net_of_changelog
 from metastore.keyed.errors import UnfitRows
 from metastore.keyed.hashing import buckets_of
 from metastore.keyed.schema import arrow_schema, of_hive
+from metastore.keyed.versions import key_codes
+from metastore.keyed.wide_types import narrow_schema, narrowed
 from metastore.wire.lake import SnapshotGone
 
 if TYPE_CHECKING:
     from metastore.client.lake import LakeTable
+
+ONE_DATE = r"^(000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})-\d\d-\d\d$"
+"""What the text of a date looks like by which a table is partitioned. All readers understand those alone."""
 
 COMMIT_VERSION = "_commit_version"
 """The position of the completion that last changed a row."""
@@ -94,10 +100,11 @@ class Scan:
         data = [name for name in wanted if name in layout.schema.names]
         with self._lake.leased(self.position) if self._buckets else nullcontext():
             parts = [
-                with_partition(layout.read(files, data).rows, bucket.partition, self._schema).select(wanted)
+                narrowed(with_partition(layout.read(files, data).rows, bucket.partition, self._schema).select(wanted))
                 for bucket, files in self._buckets.items()
             ]
-        return pa.concat_tables([whole_schema(layout, self._schema).empty_table().select(wanted), *parts])
+        whole = whole_schema(layout, self._schema).empty_table().select(wanted)
+        return pa.concat_tables([whole, *parts])
 
 
 def lookup(
@@ -137,7 +144,7 @@ def lookup(
         rows = layout.read(found).rows
         parts.append(with_partition(_matching(rows, some, table), bucket.partition, schema))
     whole = whole_schema(layout, schema)
-    return pa.concat_tables([whole.empty_table(), *(each.select(whole.names) for each in parts)])
+    return pa.concat_tables([whole.empty_table(), *(narrowed(each.select(whole.names)) for each in parts)])
 
 
 def _places(schema: Schema, table: KeyedTable, keys: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -182,7 +189,7 @@ def changed_rows(
     names = [*layout.schema.names, *layout.table.partition_columns, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP]
     marks = [(CHANGE_TYPE, pa.string()), (COMMIT_VERSION, pa.int64()), (COMMIT_TIMESTAMP, pa.timestamp("us", "UTC"))]
     empty = pa.schema([*whole_schema(layout, schema), *(pa.field(*each) for each in marks)]).empty_table()
-    return pa.concat_tables([empty.select(names), *(each.select(names) for each in parts)])
+    return pa.concat_tables([empty.select(names), *(narrowed(each.select(names)) for each in parts)])
 
 
 @dataclass(frozen=True)
@@ -368,8 +375,10 @@ def with_partition(rows: pa.Table, partition: str, schema: Schema) -> pa.Table:
 
 
 def whole_schema(layout: Layout, schema: Schema) -> pa.Schema:
-    """The data columns, then those that partition the table."""
-    return pa.schema([*layout.schema, *(pa.field(each.name.lower(), of_hive(each.type)) for each in schema.keys)])
+    """The data columns, then those that partition the table, in the usual types."""
+    return pa.schema(
+        [*narrow_schema(layout.schema), *(pa.field(each.name.lower(), of_hive(each.type)) for each in schema.keys)]
+    )
 
 
 def partition_texts(name: str, values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
@@ -378,11 +387,14 @@ def partition_texts(name: str, values: pa.ChunkedArray, kind: pa.DataType) -> pa
     `kind`: the column's type; whole numbers, strings, booleans or dates. Raises UnfitRows.
     """
     try:
-        texts = values.cast(kind).cast(pa.string())
+        typed = values.cast(kind)
+        texts = typed.cast(pa.string())
     except pa.ArrowException as error:
         raise UnfitRows(f"the column {name}, by which the table is partitioned, is {kind}: {error}") from None
     if texts.null_count:
         raise UnfitRows(f"the column {name} belongs to the key and is null in some rows")
+    if pa.types.is_date(kind) and pc.any(pc.invert(pc.match_substring_regex(texts, ONE_DATE))).as_py():
+        raise UnfitRows(f"the column {name} partitions the table: its dates are of the years 1 to 9999")
     if pc.any(pc.is_in(texts, value_set=pa.array(["", DEFAULT_PARTITION]))).as_py():
         raise UnfitRows(f"the column {name} belongs to the key and is empty, or {DEFAULT_PARTITION}, in some rows")
     return texts
@@ -401,9 +413,8 @@ def _matching(rows: pa.Table, keys: pa.Table, table: KeyedTable) -> pa.Table:
     if len(table.key) == 1:
         [name] = table.key
         return rows.filter(pc.is_in(rows.column(name), value_set=keys.column(name).combine_chunks()))
-    wanted = set(zip(*(keys.column(name).to_pylist() for name in table.key), strict=True))
     candidates = rows
     for name in table.key:
         candidates = candidates.filter(pc.is_in(candidates.column(name), value_set=keys.column(name).combine_chunks()))
-    mine: Iterator[tuple[Any, ...]] = zip(*(candidates.column(name).to_pylist() for name in table.key), strict=True)
-    return candidates.filter(pa.array([key in wanted for key in mine], pa.bool_()))
+    codes = key_codes([candidates, keys], table.key)
+    return candidates.filter(pa.array(np.isin(codes[: candidates.num_rows], codes[candidates.num_rows :])))

@@ -16,11 +16,11 @@ from metastore.client.keyed_tables import layout_of, partition_texts
 from metastore.client.lake_types import AsOf, Completion, DataFile, Instant, Moment, Schema, StreamBatch
 from metastore.formats.keyed_table import CHANGELOG_PRODUCER, COLUMN_FAMILIES, DELETED, ChangelogProducer, KeyedTable
 from metastore.formats.partition_names import make_name
+from metastore.keyed.assignment import assigned
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType
 from metastore.keyed.errors import UnfitRows
-from metastore.keyed.files import fitted
 from metastore.keyed.hashing import buckets_of
-from metastore.keyed.schema import of_hive
+from metastore.keyed.schema import lengths_of, of_hive
 from metastore.wire.lake import InstantConflict
 
 if TYPE_CHECKING:
@@ -277,16 +277,11 @@ def prepared(layout: Layout, schema: Schema, rows: pa.Table, operation: KeyedOpe
         deleted = pc.equal(kinds, ChangeType.DELETE)
     elif operation == "delete":
         deleted = pa.chunked_array([pa.repeat(pa.scalar(True), rows.num_rows)])
-    for field in layout.schema:
-        if field.name in kept.column_names:
-            check_fields(field.name, kept.schema.field(field.name).type, field.type)
     wanted = layout.schema
     if operation == "update_columns":
         wanted = pa.schema([each for each in wanted if each.name in kept.column_names])
-    try:
-        data = fitted(kept, wanted)
-    except pa.ArrowException as error:
-        raise UnfitRows(f"the rows don't fit the table's columns: {error}") from None
+    columns = [(each.name, each.type) for each in schema.columns]
+    data = assigned(kept, wanted, lengths_of(columns, schema.properties))
     for key in schema.keys:
         name = key.name.lower()
         if operation == "delete" and table.is_table_wide:
@@ -326,20 +321,6 @@ def check_operation(table: KeyedTable, operation: str, event_time: str | None = 
             f"{CHANGELOG_PRODUCER}=input takes merges alone, not {operation}: rows with {CHANGE_TYPE}, and each update"
             f" with its {ChangeType.UPDATE_PREIMAGE}. Set {CHANGELOG_PRODUCER}=lookup to write without"
         )
-
-
-def check_fields(name: str, given: pa.DataType, wanted: pa.DataType) -> None:
-    """Raises UnfitRows for fields of structs that a column doesn't have: Arrow would leave them out."""
-    if pa.types.is_struct(given) and pa.types.is_struct(wanted):
-        for field in given:
-            if wanted.get_field_index(field.name) < 0:
-                raise UnfitRows(f"the column {name} has no field {field.name}; fields are spelled as in the table")
-            check_fields(f"{name}.{field.name}", field.type, wanted.field(field.name).type)
-    elif pa.types.is_map(given) and pa.types.is_map(wanted):
-        check_fields(f"{name}'s keys", given.key_type, wanted.key_type)
-        check_fields(f"{name}'s values", given.item_type, wanted.item_type)
-    elif pa.types.is_list(given) and pa.types.is_list(wanted):
-        check_fields(f"{name}'s items", given.value_type, wanted.value_type)
 
 
 def check_columns(given: Sequence[str], table: KeyedTable, data: Sequence[str], operation: str) -> None:

@@ -13,6 +13,7 @@ from metastore.wire import lake as wire
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_LEAST, _GREATEST = ((each.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND for each in (datetime.min, datetime.max))
 
 
 class Moment(NamedTuple):
@@ -338,8 +339,8 @@ class OrphanFile(NamedTuple):
 
 
 def from_millis(millis: int) -> datetime:
-    """The time that many milliseconds after 1970."""
-    return _EPOCH + millis * _MILLISECOND
+    """The time that many milliseconds after 1970; of those that Python doesn't have, the nearest that it has."""
+    return _EPOCH + min(max(millis, _LEAST), _GREATEST) * _MILLISECOND
 
 
 def _maybe(millis: int | None) -> datetime | None:

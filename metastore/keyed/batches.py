@@ -22,7 +22,7 @@ from metastore.formats.keyed_table import (
 from metastore.keyed.engines import merging
 from metastore.keyed.errors import UnfitRows
 from metastore.keyed.merging import apply_in_order, deleted_rows, live_rows
-from metastore.keyed.versions import Versions, as_mask, key_codes, order_of
+from metastore.keyed.versions import Versions, as_mask, key_codes, order_of, text_of
 
 
 def log_records(table: KeyedTable, rows: pa.Table, instant: str) -> pa.Table:
@@ -100,7 +100,7 @@ def _once(table: KeyedTable, rows: pa.Table) -> pa.Table:
 
 
 def _unclear(table: KeyedTable, rows: pa.Table, row: int) -> str:
-    key = ", ".join(f"{name}={_short(rows.column(name)[row].as_py())}" for name in table.key)
+    key = ", ".join(f"{name}={text_of(rows.column(name)[row])}" for name in table.key)
     versions: Sequence[str] = table.sequence or [version for version, _ in table.sequence_groups]
     if versions:
         return f"the key {key} has rows of one {', '.join(versions)} with different values: make them differ in it"
@@ -109,8 +109,3 @@ def _unclear(table: KeyedTable, rows: pa.Table, row: int) -> str:
         MergeEngine.PARTIAL_UPDATE: "set fields.<f>.sequence-group, or write",
     }.get(table.engine, "write")
     return f"the key {key} has several rows with different values, and nothing orders them: {advice} one of them"
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -10,8 +10,18 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from metastore.keyed import wide_types
+from metastore.keyed.wide_types import narrow_schema, pieces
+
 ROW_GROUP = 1 << 17
 """Rows of a row group: rows are sorted by key, so a search for a few keys reads a few groups."""
+
+
+_CALENDAR = {"org.apache.spark.version": "4.0.0", "writer.date.proleptic": "true"}
+"""What footers say, to Spark and to Hive: dates and times are of the proleptic Gregorian calendar, however long ago.
+
+Without it, Spark 3.5 refuses to read dates before 1582 and timestamps before 1900, and Hive shifts them.
+"""
 
 
 def read_rows(uri: str, schema: pa.Schema) -> pa.Table:
@@ -20,19 +30,34 @@ def read_rows(uri: str, schema: pa.Schema) -> pa.Table:
     Raises what the storage and Parquet raise, such as FileNotFoundError.
     """
     with _opened(uri, "rb") as source:
-        file = pq.ParquetFile(source)
+        # Times of 96 bits would be nanoseconds, which end in the year 2262.
+        file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
         there = {name.lower(): name for name in file.schema_arrow.names}
         wanted = [there[name] for name in schema.names if name in there]
-        found = file.read(columns=wanted)
+        found = _read(file, wanted)
     return fitted(found.rename_columns([name.lower() for name in found.column_names]), schema)
 
 
+def _read(file: pq.ParquetFile, columns: Sequence[str]) -> pa.Table:
+    """The rows of a file, in pieces if they are many: a nested column can't be read at once beyond 2 GiB."""
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    size = sum(each.total_byte_size for each in groups)
+    if size <= wide_types.PIECE_BYTES:
+        return file.read(columns=columns)
+    rows = max(1, min(ROW_GROUP, file.metadata.num_rows * wide_types.PIECE_BYTES // size))
+    schema = pa.schema([each for each in file.schema_arrow if each.name in columns])
+    return pa.Table.from_batches(file.iter_batches(batch_size=rows, columns=columns), schema)
+
+
 def write_rows(uri: str, rows: pa.Table) -> int:
-    """Writes rows into a new file. Returns its size in bytes."""
+    """Writes rows into a new file, in the usual types. Returns its size in bytes."""
+    schema = narrow_schema(rows.schema).with_metadata(_CALENDAR)
     if uri.startswith("file:"):
         fsspec.filesystem("file").makedirs(_local(uri).rpartition("/")[0], exist_ok=True)
     with _opened(uri, "wb") as target:
-        pq.write_table(rows, target, row_group_size=ROW_GROUP, compression="snappy")
+        with pq.ParquetWriter(target, schema, compression="snappy") as writer:
+            for each in pieces(rows, ROW_GROUP):
+                writer.write_table(each.cast(schema), row_group_size=ROW_GROUP)
         return int(target.tell())
 
 

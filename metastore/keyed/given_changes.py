@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from metastore.formats.keyed_table import CHANGELOG_PRODUCER, KeyedTable
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType
 from metastore.keyed.errors import UnfitRows
-from metastore.keyed.versions import Indices, Mask, key_codes, same_values
+from metastore.keyed.versions import Indices, Mask, key_codes, same_values, text_of
 
 _OLD = (ChangeType.DELETE, ChangeType.UPDATE_PREIMAGE)
 _NEW = (ChangeType.UPDATE_POSTIMAGE, ChangeType.INSERT)
@@ -73,4 +73,4 @@ def _same(rows: pa.Table, names: Sequence[str], some: Indices, others: Indices) 
 
 
 def _key(table: KeyedTable, rows: pa.Table, row: int) -> str:
-    return ", ".join(f"{name}={str(rows.column(name)[row].as_py())[:60]}" for name in table.key)
+    return ", ".join(f"{name}={text_of(rows.column(name)[row])}" for name in table.key)

@@ -19,7 +19,9 @@ SEPARATOR = b"\x1f"
 def buckets_of(rows: pa.Table, table: KeyedTable) -> pa.Array:
     """The bucket of each row, as int32. Raises UnfitRows for a key with nulls."""
     texts = [_texts(rows.column(name), name) for name in table.key]
-    joined = pc.binary_join_element_wise(*texts, pa.scalar(SEPARATOR)) if len(texts) > 1 else texts[0]
+    joined = (
+        pc.binary_join_element_wise(*texts, pa.scalar(SEPARATOR, pa.large_binary())) if len(texts) > 1 else texts[0]
+    )
     return pa.array([zlib.crc32(text) % table.buckets for text in joined.to_pylist()], pa.int32())
 
 
@@ -32,6 +34,6 @@ def _texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         column = column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
     elif pa.types.is_date(kind):
         column = column.cast(pa.date32()).cast(pa.int32())
-    if not pa.types.is_binary(column.type):
-        column = column.cast(pa.string())
-    return column.cast(pa.binary())
+    if not pa.types.is_binary(column.type) and not pa.types.is_large_binary(column.type):
+        column = column.cast(pa.large_string())
+    return column.cast(pa.large_binary())

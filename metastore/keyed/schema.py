@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from metastore.errors import UserError
 from metastore.formats import spark_schema
+from metastore.keyed.wide_types import wide
 
 _ZONED = pa.timestamp("us", tz="UTC")
 
@@ -30,6 +31,9 @@ _HIVE = {
 
 _SPARK = {**_HIVE, "byte": pa.int8(), "short": pa.int16(), "long": pa.int64()}
 
+_LENGTHS = "__CHAR_VARCHAR_TYPE_STRING"
+"""What of a column's metadata is its type with CHAR and VARCHAR, which Spark's schema has as strings."""
+
 _DECIMAL = re.compile(r"decimal(?:\((\d+)(?:,(\d+))?\))?")
 _TEXT = re.compile(r"(?:var)?char\(\d+\)")
 
@@ -39,7 +43,7 @@ class UnknownType(UserError):
 
 
 def arrow_schema(columns: Sequence[tuple[str, str]], properties: Mapping[str, str], keys: Sequence[str]) -> pa.Schema:
-    """The data columns of a table in Arrow's types, with names in lower case.
+    """The data columns of a table in Arrow's types, with names in lower case, and with offsets of 64 bits.
 
     `columns`: names and Hive's types. `properties`: the table's; the schema that Spark keeps there says more than
     Hive's types do. `keys`: the columns that partition the table, which are left out. Raises UnknownType.
@@ -50,7 +54,18 @@ def arrow_schema(columns: Sequence[tuple[str, str]], properties: Mapping[str, st
         fields = [(each["name"].lower(), _of_spark(each["type"])) for each in json.loads(own)["fields"]]
     else:
         fields = [(name.lower(), of_hive(kind)) for name, kind in columns]
-    return pa.schema([pa.field(name, kind) for name, kind in fields if name not in partitioned])
+    return pa.schema([pa.field(name, wide(kind)) for name, kind in fields if name not in partitioned])
+
+
+def lengths_of(columns: Sequence[tuple[str, str]], properties: Mapping[str, str]) -> dict[str, str]:
+    """Hive's types of the columns that have CHAR or VARCHAR in them, by the columns' names in lower case.
+
+    The arguments are those of `arrow_schema`.
+    """
+    own = spark_schema.joined(properties)
+    if own is not None:
+        columns = [(each["name"], each.get("metadata", {}).get(_LENGTHS, "")) for each in json.loads(own)["fields"]]
+    return {name.lower(): kind for name, kind in columns if "char(" in kind.lower().replace(" ", "")}
 
 
 def of_hive(text: str) -> pa.DataType:
@@ -59,10 +74,9 @@ def of_hive(text: str) -> pa.DataType:
     lower = kind.lower().replace(" ", "")
     if (simple := _simple(lower, _HIVE)) is not None:
         return simple
-    outer, _, inner = kind.partition("<")
-    if inner.endswith(">"):
-        parts = list(_split(inner[:-1]))
-        match outer.strip().lower(), len(parts):
+    if kind.endswith(">"):
+        outer, parts = parts_of(kind)
+        match outer, len(parts):
             case "array", 1:
                 return pa.list_(of_hive(parts[0]))
             case "map", 2:
@@ -71,6 +85,12 @@ def of_hive(text: str) -> pa.DataType:
                 named = [part.partition(":") for part in parts]
                 return pa.struct([pa.field(name.strip(), of_hive(of)) for name, _, of in named])
     raise UnknownType(f"columns of the type {text} can't be read or written here")
+
+
+def parts_of(text: str) -> tuple[str, list[str]]:
+    """A nested type of Hive's, such as `map<string,int>`, taken apart: `map`, and `string` and `int`."""
+    outer, _, inner = text.strip().partition("<")
+    return outer.strip().lower(), list(_split(inner[:-1]))
 
 
 def _of_spark(kind: Any) -> pa.DataType:

@@ -90,12 +90,7 @@ def order_of(rows: pa.Table, names: Sequence[str]) -> pa.Array:
 def same_values(some: pa.ChunkedArray, others: pa.ChunkedArray) -> Mask:
     """Whether values at the same places are the same. Nulls are the same, and so are NaNs."""
     if pa.types.is_nested(some.type):
-        # Arrow doesn't compare nested values. Their representations are exact, and NaN's is always the same.
-        return np.fromiter(
-            (repr(one) == repr(other) for one, other in zip(some.to_pylist(), others.to_pylist(), strict=True)),
-            bool,
-            len(some),
-        )
+        return _same_nested(_whole(some), _whole(others))
     if pa.types.is_null(some.type):
         return np.ones(len(some), bool)
     equal = pc.fill_null(pc.equal(some, others), False)
@@ -104,6 +99,56 @@ def same_values(some: pa.ChunkedArray, others: pa.ChunkedArray) -> Mask:
         nan = pc.and_(pc.fill_null(pc.is_nan(some), False), pc.fill_null(pc.is_nan(others), False))
         equal = pc.or_(equal, nan)
     return as_mask(pc.or_(equal, both_null))
+
+
+def _same_nested(some: pa.Array, others: pa.Array) -> Mask:
+    """`same_values` for nested ones, which Arrow doesn't compare. They aren't made values of Python's, which have other
+    limits: no time after the year 9999, for example."""
+    missing, also = as_mask(some.is_null()), as_mask(others.is_null())
+    found: Mask = missing & also
+    both = np.flatnonzero(~missing & ~also)
+    if pa.types.is_struct(some.type):
+        same = np.ones(len(both), bool)
+        mine, theirs = (each.take(pa.array(both)) for each in (some, others))
+        for number in range(some.type.num_fields):
+            same &= same_values(*(pa.chunked_array([each.field(number)]) for each in (mine, theirs)))
+        found[both] = same
+        return found
+    lengths, others_lengths = (
+        np.diff(each.offsets.to_numpy(zero_copy_only=False).astype(np.int64))[both] for each in (some, others)
+    )
+    alike = both[lengths == others_lengths]
+    lengths = lengths[lengths == others_lengths]
+    same = np.ones(len(alike), bool)
+    mine, theirs = (each.take(pa.array(alike)) for each in (some, others))
+    owners = np.repeat(np.arange(len(alike)), lengths)
+    for one, other in zip(_items(mine), _items(theirs), strict=True):
+        same[owners[~same_values(pa.chunked_array([one]), pa.chunked_array([other]))]] = False
+    found[alike] = same
+    return found
+
+
+def _items(lists: pa.Array) -> Sequence[pa.Array]:
+    """The items of lists, or the keys and the values of maps. The lists are the result of `take`, and none is null."""
+    return [lists.keys, lists.items] if pa.types.is_map(lists.type) else [lists.flatten()]
+
+
+def _whole(values: pa.ChunkedArray) -> pa.Array:
+    """The values as one array without an offset."""
+    return (
+        pa.concat_arrays(values.chunks)
+        if values.num_chunks > 1
+        else values.combine_chunks().take(pa.array(np.arange(len(values))))
+    )
+
+
+def text_of(value: pa.Scalar) -> str:
+    """A value of a key for a message. Python has no dates and times after the year 9999."""
+    try:
+        text = repr(value.as_py())
+    except (ValueError, OverflowError):
+        text = str(value.cast(pa.string()).as_py())
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def as_mask(values: pa.Array | pa.ChunkedArray) -> Mask:

@@ -18,6 +18,7 @@ from metastore.spark.hadoop_files import HadoopFiles
 from metastore.spark.lake_writing import COMMITTER, written_files
 from metastore.spark.row_order import FILE, KEY, PLACE, along
 from metastore.spark.snapshot_files import SnapshotFile, data_frame
+from metastore.spark.store_assignment import as_stored
 from metastore.spark.table_schema import columns_of, quoted
 
 _TASK = "_metastore_task"
@@ -41,7 +42,8 @@ def rewrite(spark: SparkSession, writing: Writing, job: Job) -> list[DataFile]:
     if sorted_by:
         together = together.sortWithinPartitions(*sorted_by)
     wanted = [sf.col(quoted(name)) for name in (*(each.name for each in columns.data), *keys)]
-    together.select(*wanted).write.mode("append").options(**COMMITTER).partitionBy(*keys).parquet(writing.directory)
+    writer = as_stored(together.select(*wanted)).write.mode("append").options(**COMMITTER)
+    writer.partitionBy(*keys).parquet(writing.directory)
     return written_files(spark, writing, columns, None)
 
 

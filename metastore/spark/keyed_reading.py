@@ -28,6 +28,7 @@ from metastore.client.lake_types import DataFile, Schema
 from metastore.formats.keyed_table import INSTANT
 from metastore.formats.partition_names import DEFAULT_PARTITION, values_of
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType
+from metastore.keyed.wide_types import narrowed, pieces
 from metastore.spark.executor_tasks import over_texts
 from metastore.spark.snapshot_files import SnapshotFile, data_frame
 from metastore.spark.table_schema import LakeColumns, columns_of, quoted
@@ -152,7 +153,8 @@ def _in_tasks(
         for value in values_of(partition, names) if names else ():
             known = None if value == DEFAULT_PARTITION else value
             rows = rows.append_column("", pa.repeat(pa.scalar(known, pa.string()), rows.num_rows))
-        yield from rows.rename_columns(whole.names).to_batches()
+        for each in pieces(rows.rename_columns(whole.names)):
+            yield from narrowed(each).to_batches()
 
     found = over_texts(spark, tasks, run, whole, size=size)
     return found.select(

@@ -4,7 +4,7 @@ Spark hashes the keys and brings the rows of a bucket together; a Python worker 
 the bucket's files. The driver learns the names of the files alone.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import BinaryType, DateType, StructType, TimestampNTZType, TimestampType
+from pyspark.sql.types import BinaryType, DateType, StructField, StructType, TimestampNTZType, TimestampType
 
 from metastore.client.buckets import (
     Bucket,
@@ -26,7 +26,7 @@ from metastore.client.buckets import (
     received,
     sent,
 )
-from metastore.client.keyed_tables import layout_of
+from metastore.client.keyed_tables import ONE_DATE, layout_of
 from metastore.client.keyed_writes import KeyedOperation, check_columns, updated_columns, written_rows
 from metastore.client.lake import LakeTable, Writing
 from metastore.client.lake_types import DataFile, Schema, from_millis, to_millis
@@ -35,7 +35,9 @@ from metastore.formats.partition_names import DEFAULT_PARTITION, make_name
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType
 from metastore.keyed.errors import UnfitRows
 from metastore.keyed.files import fitted
+from metastore.keyed.schema import of_hive
 from metastore.spark.executor_tasks import over_batches
+from metastore.spark.store_assignment import assigned
 from metastore.spark.table_schema import columns_of, quoted
 
 _BUCKET = "_metastore_bucket"
@@ -75,26 +77,27 @@ class Prepared:
 def prepare(rows: DataFrame, lake: LakeTable, schema: Schema, operation: KeyedOperation) -> Prepared:
     """The batch in the table's types. Raises UnfitRows for columns that don't fit, NotKeyed."""
     layout = layout_of(lake.name, schema, "")
-    columns = columns_of(rows.sparkSession, schema)
+    columns = columns_of(rows.sparkSession, schema, to_write=True)
     given = [name.lower() for name in rows.columns]
     check_columns(given, layout.table, layout.schema.names, operation)
     table = layout.table
     updated = updated_columns(layout, given) if operation == "update_columns" else None
     rows = rows.toDF(*given)  # whatever their case: the session may tell names apart by it
-    selected = [
-        (sf.col(quoted(each.name.lower())) if each.name.lower() in given else sf.lit(None))
-        .cast(each.dataType)
-        .alias(each.name.lower())
-        for each in columns.data
-        if updated is None or each.name.lower() in (*table.key, *updated)
-    ]
+    data = [_lower(each) for each in columns.data if updated is None or each.name.lower() in (*table.key, *updated)]
+    keys = [_lower(each) for each in columns.keys]
     says_place = not (table.is_table_wide and operation == "delete")  # else the row is wherever its key is
-    selected += [
-        # By way of the key's own type: `07` of a number is 7, as it would be in an INSERT.
-        (sf.col(quoted(each.name.lower())).cast(each.dataType) if says_place else sf.lit(None))
-        .cast("string")
-        .alias(f"{_PLACE}{number}")
-        for number, each in enumerate(columns.keys)
+    further = [rows.schema[CHANGE_TYPE]] if operation == "merge" else []
+    taken = [each for each in (*data, *(keys if says_place else ()), *further) if each.name in given]
+    rows = assigned(
+        rows.select(*(quoted(each.name) for each in taken)),
+        lake.name,
+        StructType([*data, *keys, *further]),
+        # By way of the key's own type: `07` of a number is 7.
+        parsed=[each.name for each in keys],
+    )
+    selected = [
+        *(sf.col(quoted(each.name)) for each in data),
+        *(sf.col(quoted(each.name)).cast("string").alias(f"{_PLACE}{number}") for number, each in enumerate(keys)),
     ]
     if operation == "delete":
         selected.append(sf.lit(True).alias(DELETED))
@@ -110,8 +113,12 @@ def prepare(rows: DataFrame, lake: LakeTable, schema: Schema, operation: KeyedOp
         selected.append(kinds.alias(DELETED))
         if takes_images:
             selected.append(sf.col(CHANGE_TYPE).cast("string").alias(CHANGE_TYPE))
-    data = rows.select(*selected)
-    return Prepared(data.withColumn(_BUCKET, bucket_of(table, columns.data)), schema, layout, updated)
+    batch = rows.select(*selected)
+    return Prepared(batch.withColumn(_BUCKET, bucket_of(table, columns.data)), schema, layout, updated)
+
+
+def _lower(field: StructField) -> StructField:
+    return StructField(field.name.lower(), field.dataType, field.nullable, field.metadata)
 
 
 def bucket_of(table: KeyedTable, columns: StructType) -> Column:
@@ -161,7 +168,8 @@ def write_buckets(
     # Rows of a key that is unique over all partitions come together from all of them.
     marks = [_BUCKET] if layout.table.is_table_wide else [*places, _BUCKET]
     together = prepared.rows.repartition(*marks).sortWithinPartitions(*marks)
-    written = over_batches(together, _writing(writer, places, existing), _ANSWER)
+    dates = frozenset(key.name.lower() for key in prepared.schema.keys if pa.types.is_date(of_hive(key.type)))
+    written = over_batches(together, _writing(writer, places, dates, existing), _ANSWER)
     found = written.collect()
     existing.destroy()
     if unfit := sorted(each.unfit for each in found if each.unfit is not None):
@@ -177,7 +185,7 @@ def write_buckets(
 
 
 def _writing(
-    writer: BucketWriter, places: Sequence[str], existing: Any
+    writer: BucketWriter, places: Sequence[str], dates: Collection[str], existing: Any
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a task does with its rows, which are sorted by bucket."""
 
@@ -187,7 +195,7 @@ def _writing(
         rows = 0
         events: list[int] = []
         try:
-            for bucket, some in _by_bucket(batches, writer, places):
+            for bucket, some in _by_bucket(batches, writer, places, dates):
                 new = written_rows(some)
                 rows += new.num_rows
                 least, _ = event_times(new, writer.event_time)
@@ -218,13 +226,13 @@ def _answer(texts: list[str | None], rows: int, first_event: int | None, unfit: 
 
 
 def _by_bucket(
-    batches: Iterator[pa.RecordBatch], writer: BucketWriter, places: Sequence[str]
+    batches: Iterator[pa.RecordBatch], writer: BucketWriter, places: Sequence[str], dates: Collection[str]
 ) -> Iterator[tuple[Bucket, pa.Table]]:
     """The rows of each bucket, from batches that are sorted by bucket."""
     last: Bucket | None = None
     pending: list[pa.Table] = []
     for batch in batches:
-        for bucket, rows in _runs(pa.Table.from_batches([batch]), writer, places):
+        for bucket, rows in _runs(pa.Table.from_batches([batch]), writer, places, dates):
             if bucket != last and pending:
                 assert last is not None
                 yield last, pa.concat_tables(pending)
@@ -235,17 +243,21 @@ def _by_bucket(
         yield last, pa.concat_tables(pending)
 
 
-def _runs(rows: pa.Table, writer: BucketWriter, places: Sequence[str]) -> Iterator[tuple[Bucket, pa.Table]]:
+def _runs(
+    rows: pa.Table, writer: BucketWriter, places: Sequence[str], dates: Collection[str]
+) -> Iterator[tuple[Bucket, pa.Table]]:
     """The stretches of a batch's rows that belong to one bucket.
 
     Of a table whose key is unique over all partitions, rows of all partitions are together, with their partition
-    columns; the bucket's partition is then ''.
+    columns; the bucket's partition is then ''. `dates`: the partition columns that are dates.
     """
     table = writer.layout.table
     if rows.column(_BUCKET).null_count:
         raise UnfitRows(f"the column {_null_key(rows, table)} belongs to the key and is null in some rows")
     for name, column in zip(table.partition_columns, places, strict=True):
         _check_place(table, name, rows, column)
+        if name in dates and pc.any(pc.invert(pc.match_substring_regex(rows.column(column), ONE_DATE))).as_py():
+            raise UnfitRows(f"the column {name} partitions the table: its dates are of the years 1 to 9999")
     data = fitted(rows, writer.batch_schema)
     if DELETED in rows.column_names:
         if rows.column(DELETED).null_count:

@@ -26,7 +26,8 @@ from metastore.spark import hudi_tables
 from metastore.spark.hadoop_files import HadoopFiles
 from metastore.spark.session_client import lake_table
 from metastore.spark.snapshot_files import SnapshotFile, data_frame
-from metastore.spark.table_schema import LakeColumns, columns_of, is_hudi, widened
+from metastore.spark.store_assignment import as_stored, assigned
+from metastore.spark.table_schema import LakeColumns, columns_of, is_hudi, quoted, widened
 from metastore.spark.written import Written, refresh_listings
 from metastore.wire.lake import TableReference
 
@@ -67,8 +68,9 @@ def write(
     A reference with an id means that table alone. Then TableReplaced is raised if another table has the name.
 
     `append` adds them; `replace_partitions` replaces the partitions that get rows, `overwrite` all of them, or the
-    whole of a table without keys. The columns are taken by name and cast to the table's; those that are missing become
-    null. With `add_columns` the table gets those that it doesn't have, at its end.
+    whole of a table without keys. The columns are taken by name and converted to the table's as Spark's INSERT does
+    with `storeAssignmentPolicy=ANSI`, whatever the session's settings are: a value that doesn't fit is an error.
+    Missing columns become null. With `add_columns` the table gets those that it doesn't have, at its end.
 
     Rows of a table with a primary key are not appended: `upsert` inserts or updates them by their key; `delete` deletes
     the rows with these keys, of which no other column is needed; `merge` does what each row's `_change_type` says
@@ -156,15 +158,16 @@ def _write_files(
 ) -> Written:
     """Writes rows as files of an instant, and completes it."""
     lake = plan.lake
-    known = columns_of(rows.sparkSession, plan.schema)
+    known = columns_of(rows.sparkSession, plan.schema, to_write=True)
     columns = LakeColumns(StructType([*known.data, *plan.fresh]), known.keys)
     if plan.event_time is not None:
         _check_event_time(lake, columns, plan.event_time)
     position = None if based_on is None else lake.position_of(based_on)
     action = _ACTIONS[plan.operation]
+    fitted = as_stored(_fitted(rows, lake.name, columns))
     with lake.writing(action, read_position=position, heartbeat_seconds=heartbeat_seconds) as writing:
-        fitted = _fitted(rows, columns).write.mode("append").options(**{**options, **COMMITTER})
-        fitted.partitionBy(*columns.key_names).parquet(writing.directory)
+        writer = fitted.write.mode("append").options(**{**options, **COMMITTER})
+        writer.partitionBy(*columns.key_names).parquet(writing.directory)
         files = written_files(rows.sparkSession, writing, columns, plan.event_time)
         done = writing.complete(_completion(plan, files))
     refresh_listings(rows.sparkSession, lake)
@@ -199,21 +202,16 @@ def _check_event_time(lake: LakeTable, columns: LakeColumns, name: str) -> None:
         raise UnfitRows(f"{lake.name}'s column {name} is {kind.simpleString()}: event times are timestamps or dates")
 
 
-def _fitted(rows: DataFrame, columns: LakeColumns) -> DataFrame:
-    """The table's columns in its order, and its keys as the text that partitions are named by."""
-    present = {name.lower() for name in rows.columns}
-    return rows.select(
-        *(
-            (sf.col(f"`{each.name}`") if each.name.lower() in present else sf.lit(None))
-            .cast(each.dataType)
-            .alias(each.name)
-            for each in columns.data
-        ),
-        # By way of the key's own type: `07` of a number is 7, as it would be in an INSERT.
-        *(
-            sf.col(f"`{each.name}`").cast(each.dataType).cast("string").alias(each.name.lower())
-            for each in columns.keys
-        ),
+def _fitted(rows: DataFrame, table: str, columns: LakeColumns) -> DataFrame:
+    """The table's columns in its order, and its keys as the text that partitions are named by. Raises UnfitRows."""
+    given = {each.name.lower(): each.name for each in (*columns.data, *columns.keys)}
+    rows = rows.toDF(*(given.get(name.lower(), name) for name in rows.columns))  # whatever their case
+    # By way of the key's own type: `07` of a number is 7.
+    parsed = [each.name for each in columns.keys]
+    found = assigned(rows, table, StructType([*columns.data, *columns.keys]), parsed)
+    return found.select(
+        *(quoted(each.name) for each in columns.data),
+        *(sf.col(quoted(each.name)).cast("string").alias(each.name.lower()) for each in columns.keys),
     )
 
 

@@ -17,6 +17,13 @@ _BLOCK = 1 << 27  # of a file, in bytes: what Spark splits by on storages that d
 _CACHE = 1 << 50  # bytes that the list of files may take; it is never to be forgotten
 
 
+_CALENDARS = {
+    "datetimeRebaseMode": "spark.sql.parquet.datetimeRebaseModeInRead",
+    "int96RebaseMode": "spark.sql.parquet.int96RebaseModeInRead",
+}
+"""Options of Spark's Parquet reader, and the settings that they have the values of by default."""
+
+
 class SnapshotFile(NamedTuple):
     """A file by its URI and its size in bytes, and the name of its partition, empty for a table without keys."""
 
@@ -49,7 +56,7 @@ def data_frame(spark: SparkSession, files: Sequence[SnapshotFile], columns: Stru
         roots.add(path)
         directories.setdefault(file.uri.rpartition("/")[0], file.partition)
 
-    nothing, no_options = jvm.scala.Option.empty(), jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap())
+    nothing, options = jvm.scala.Option.empty(), jvm.PythonUtils.toScalaMap(_calendar(spark))
     data_schema, key_schema = (session.parseDataType(each.json()) for each in (columns, keys))
     partitions = nothing
     if keys:
@@ -59,11 +66,24 @@ def data_frame(spark: SparkSession, files: Sequence[SnapshotFile], columns: Stru
             listed.add(sources.PartitionPath(new_row(name), new_path(directory)))
         partitions = jvm.scala.Option.apply(sources.PartitionSpec(key_schema, jvm.PythonUtils.toSeq(listed)))
     index = sources.InMemoryFileIndex(
-        session, jvm.PythonUtils.toSeq(roots), no_options, nothing, cache, partitions, nothing
+        session, jvm.PythonUtils.toSeq(roots), options, nothing, cache, partitions, nothing
     )
     parquet = sources.parquet.ParquetFileFormat()
-    relation = sources.HadoopFsRelation(index, key_schema, data_schema, nothing, parquet, no_options, session)
+    relation = sources.HadoopFsRelation(index, key_schema, data_schema, nothing, parquet, options, session)
     return DataFrame(session.baseRelationToDataFrame(relation), spark)
+
+
+def _calendar(spark: SparkSession) -> Any:
+    """The options by which Spark takes dates and times of files that don't say their calendar as they are.
+
+    Spark 3.5 refuses those before 1582 and 1900 by default. Files of programs before Spark 3 and of Hive have another
+    calendar: a session that says so by its settings (LEGACY) reads all files without a mark like that.
+    """
+    options = spark._jvm.java.util.HashMap()  # type: ignore[union-attr]
+    for option, setting in _CALENDARS.items():
+        if (spark.conf.get(setting, None) or "").upper() != "LEGACY":
+            options.put(option, "CORRECTED")
+    return options
 
 
 class _Rows:

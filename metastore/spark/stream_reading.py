@@ -39,6 +39,7 @@ from metastore.client.session_leases import SessionLeases
 from metastore.keyed.changes import CHANGE_TYPE, ChangeType
 from metastore.keyed.files import fitted, read_rows
 from metastore.keyed.schema import arrow_schema
+from metastore.keyed.wide_types import pieces
 from metastore.spark.keyed_reading import MARKS
 from metastore.spark.lake_reading import check_readable
 from metastore.spark.session_client import OtherTable, lake_table, metastore_uri
@@ -194,8 +195,9 @@ class _Reader(DataSourceStreamReader):
         rows = partition.read()
         lower = [name.lower() for name in wanted.names]
         # By position: the session may tell names apart by their case.
-        fit = fitted(rows, pa.schema([each.with_name(name) for name, each in zip(lower, wanted, strict=True)]))
-        yield from pa.table(fit.columns, schema=wanted).to_batches()
+        schema = pa.schema([each.with_name(name) for name, each in zip(lower, wanted, strict=True)])
+        for each in pieces(rows):
+            yield from pa.table(fitted(each, schema).columns, schema=wanted).to_batches()
 
     def _buckets(self, after: int, up_to: int) -> list[InputPartition]:
         options = self._options

@@ -20,12 +20,17 @@ from dataclasses import dataclass, field, replace
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
 from metastore.client.batches import Batch, BatchWriter, Outcome, Staged
+from metastore.client.lake_types import Column as LakeColumn
+from metastore.client.lake_types import Schema
 from metastore.client.reconnecting import Connect
 from metastore.formats.partition_names import DEFAULT_PARTITION, values_in
+from metastore.keyed.errors import UnfitRows
 from metastore.spark.hadoop_files import HadoopFiles
-from metastore.spark.table_schema import NotParquet, check_parquet, spark_schema
+from metastore.spark.store_assignment import as_stored, assigned
+from metastore.spark.table_schema import LakeColumns, NotParquet, columns_of, quoted
 from metastore.wire.hive import Table
 
 logger = logging.getLogger(__name__)
@@ -49,38 +54,22 @@ class BatchSummary:
     outcome: Outcome | None
 
 
-@dataclass(frozen=True)
-class TableColumns:
-    """A table's columns and its partition keys, with Spark's names for their types."""
-
-    data: Mapping[str, str]
-    keys: Mapping[str, str]
-
-
-def table_columns(table: Table) -> TableColumns:
-    """What a writer must know of a table. Raises StreamError if it has no partitions, or other files than Parquet.
-
-    A table that Spark made keeps Spark's own schema among its properties: in the case its creator wrote, and with types
-    that Hive doesn't know.
-    """
-    properties = table.parameters or {}
+def table_columns(spark: SparkSession, table: Table) -> LakeColumns:
+    """What a writer must know of a table. Raises StreamError if it has no partitions, or other files than Parquet."""
+    name = f"{table.dbName}.{table.tableName}"
     storage = table.sd
-    try:
-        check_parquet(properties, (storage and storage.inputFormat) or "")
-    except NotParquet as error:
-        raise StreamError(f"{table.dbName}.{table.tableName}: {error}") from None
-    keys = [(key.name or "").lower() for key in table.partitionKeys or []]
-    if not keys:
-        raise StreamError(f"{table.dbName}.{table.tableName} has no partitions")
-    if (schema := spark_schema(properties)) is not None:
-        types = {each.name: each.dataType.simpleString() for each in schema}
-    else:
-        columns = [*((storage and storage.cols) or []), *(table.partitionKeys or [])]
-        types = {each.name or "": each.type or "" for each in columns}
-    return TableColumns(
-        data={name: kind for name, kind in types.items() if name.lower() not in keys},
-        keys={key: kind for key in keys for name, kind in types.items() if name.lower() == key},
+    columns, keys = (
+        [LakeColumn(each.name or "", each.type or "") for each in some or ()]
+        for some in ((storage and storage.cols), table.partitionKeys)
     )
+    schema = Schema(0, columns, keys, table.parameters or {}, (storage and storage.inputFormat) or "")
+    try:
+        found = columns_of(spark, schema, to_write=True)
+    except NotParquet as error:
+        raise StreamError(f"{name}: {error}") from None
+    if not keys:
+        raise StreamError(f"{name} has no partitions")
+    return found
 
 
 def partitioned_writer(
@@ -105,8 +94,9 @@ def partitioned_writer(
     the writer is the source.
     `partitions` gives the value of each partition key, as a column or an SQL expression over the stream; mind that a
     timestamp's text follows `spark.sql.session.timeZone`, which should be the table's
-    `sink.partition-commit.watermark-time-zone`. The table's other columns are taken from the stream by name and cast to
-    their types; what else the stream has is left out.
+    `sink.partition-commit.watermark-time-zone`. The table's other columns are taken from the stream by name and
+    converted to their types by Spark's rules of store assignment (ANSI). Texts are read as values of the column's type.
+    A value that doesn't fit ends the query. What else the stream has is left out.
 
     `writer` names the query: the same after a restart, another once its checkpoint was deleted (default: the query's
     id, which Spark keeps in the checkpoint). `chain` names the copy, where several queries write the same data:
@@ -149,7 +139,7 @@ def partitioned_writer(
         else:
             # Another query is another source: the watermark must wait for both.
             own = replace(settings, unnamed_source=batch_writer.writer)
-            summary = _write_batch(stream, batch, table_columns(batch_writer.describe()), own)
+            summary = _write_batch(stream, batch, table_columns(stream.sparkSession, batch_writer.describe()), own)
         if after_batch is not None:
             after_batch(summary)
 
@@ -173,11 +163,13 @@ class _Measure:
     rows: dict[Values, int] = field(default_factory=dict)
 
 
-def _write_batch(stream: DataFrame, batch: Batch, columns: TableColumns, settings: _Settings) -> BatchSummary:
+def _write_batch(stream: DataFrame, batch: Batch, columns: LakeColumns, settings: _Settings) -> BatchSummary:
     """Stages and reports a batch: the stream is read once, for two Spark jobs."""
-    rows = _table_rows(stream, columns, settings).persist(StorageLevel.MEMORY_AND_DISK)
+    table = batch.writer.table
+    name = f"{table.database}.{table.table}"
+    rows = _table_rows(stream, name, columns, settings).persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        measure = _measure(rows, list(columns.keys))
+        measure = _measure(rows, columns.key_names)
         staged = _stage(rows, batch, columns, measure, settings.files_per_partition) if measure.rows else {}
     finally:
         rows.unpersist()
@@ -185,23 +177,35 @@ def _write_batch(stream: DataFrame, batch: Batch, columns: TableColumns, setting
     return BatchSummary(batch.number, sum(measure.rows.values()), outcome)
 
 
-def _table_rows(stream: DataFrame, columns: TableColumns, settings: _Settings) -> DataFrame:
-    """The table's columns, its keys as text, and what the batch is measured by."""
-    if set(settings.partitions) != set(columns.keys):
-        wanted, given = ", ".join(columns.keys), ", ".join(settings.partitions)
+def _table_rows(stream: DataFrame, table: str, columns: LakeColumns, settings: _Settings) -> DataFrame:
+    """The table's columns, its keys as text, and what the batch is measured by. Raises StreamError."""
+    keys = StructType([StructField(each.name.lower(), each.dataType) for each in columns.keys])
+    if {*settings.partitions} != {*keys.names}:
+        wanted, given = ", ".join(keys.names), ", ".join(settings.partitions)
         raise StreamError(f"the table's partition keys are {wanted}; values are given for {given}")
     present = {name.lower() for name in stream.columns}
-    needed = [*columns.data, settings.event_time, *([settings.source] if settings.source else [])]
+    needed = [*columns.data.names, settings.event_time, *([settings.source] if settings.source else [])]
     if missing := [name for name in dict.fromkeys(needed) if name.lower() not in present]:
         raise StreamError(f"the stream has no column {', '.join(missing)}")
     values = {key: sf.expr(it) if isinstance(it, str) else it for key, it in settings.partitions.items()}
-    source = sf.col(f"`{settings.source}`").cast("string") if settings.source else sf.lit(None)
-    return stream.select(
-        *(sf.col(f"`{name}`").cast(kind).alias(name) for name, kind in columns.data.items()),
-        # By way of the key's own type: `07` of a number is 7, as it would be in an INSERT.
-        *(values[key].cast(kind).cast("string").alias(key) for key, kind in columns.keys.items()),
+    source = sf.col(quoted(settings.source)).cast("string") if settings.source else sf.lit(None)
+    marks = StructType().add(_SOURCE, StringType()).add(_MILLIS, LongType())
+    selected = stream.select(
+        *(sf.col(quoted(name)).alias(name) for name in columns.data.names),
+        *(values[key].alias(key) for key in keys.names),
         sf.coalesce(source, sf.lit(settings.unnamed_source)).alias(_SOURCE),
-        sf.expr(f"unix_millis(cast(`{settings.event_time}` as timestamp))").alias(_MILLIS),
+        sf.expr(f"unix_millis(cast({quoted(settings.event_time)} as timestamp))").alias(_MILLIS),
+    )
+    try:
+        # Streams of JSON have texts. The keys go by way of their own type: `07` of a number is 7.
+        atomic = [each.name for each in columns.data if not isinstance(each.dataType, ArrayType | MapType | StructType)]
+        found = assigned(selected, table, StructType([*columns.data, *keys, *marks]), parsed=[*atomic, *keys.names])
+    except UnfitRows as error:
+        raise StreamError(str(error)) from None
+    return found.select(
+        *map(quoted, columns.data.names),
+        *(sf.col(quoted(key)).cast("string").alias(key) for key in keys.names),
+        *marks.names,
     )
 
 
@@ -217,15 +221,14 @@ def _measure(rows: DataFrame, keys: list[str]) -> _Measure:
 
 
 def _stage(
-    rows: DataFrame, batch: Batch, columns: TableColumns, measure: _Measure, files_per_partition: int
+    rows: DataFrame, batch: Batch, columns: LakeColumns, measure: _Measure, files_per_partition: int
 ) -> dict[str, Staged]:
     """Writes a batch's rows to its staging location; by partition name, which files hold how many."""
-    keys = list(columns.keys)
+    keys = columns.key_names
     share = [sf.floor(sf.rand(0) * files_per_partition)] if files_per_partition > 1 else []
     tasks = min(len(measure.rows) * files_per_partition, rows.sparkSession.sparkContext.defaultParallelism)
-    rows.select(*columns.data, *keys).repartition(tasks, *keys, *share).write.mode("append").partitionBy(*keys).parquet(
-        batch.staging_location
-    )
+    spread = rows.select(*map(quoted, [*columns.data.names, *keys])).repartition(tasks, *map(quoted, keys), *share)
+    as_stored(spread).write.mode("append").partitionBy(*keys).parquet(batch.staging_location)
     files = HadoopFiles(rows.sparkSession)
     names: dict[str, list[str]] = {}
     for count, path in enumerate(files.files(batch.staging_location, ".parquet")):

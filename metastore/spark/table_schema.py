@@ -38,10 +38,11 @@ def is_hudi(schema: Schema) -> bool:
     return any(kind.lower() == "hudi" for kind in kinds) or "hudi" in schema.input_format.lower()
 
 
-def columns_of(spark: SparkSession, schema: Schema) -> LakeColumns:
+def columns_of(spark: SparkSession, schema: Schema, *, to_write: bool = False) -> LakeColumns:
     """The columns of a Parquet table. Raises NotParquet for another.
 
     Rows of keyed tables are what is stored, however they are read: CHAR isn't padded, and defaults aren't filled in.
+    `to_write`: with the marks of CHAR and VARCHAR, by which Spark checks and pads what is written.
 
     A table that Spark made keeps Spark's own schema among its properties: in the case its creator wrote, and with types
     that Hive doesn't know.
@@ -50,8 +51,8 @@ def columns_of(spark: SparkSession, schema: Schema) -> LakeColumns:
     own = spark_schema(schema.properties)
     fields = own.fields if own is not None else _parsed(spark, [*schema.columns, *schema.keys]).fields
     keys = [key.name.lower() for key in schema.keys]
-    is_keyed = schema.keyed_table() is not None
-    by_name = {each.name.lower(): _nullable(each, is_keyed) for each in fields}
+    as_stored = schema.keyed_table() is not None and not to_write
+    by_name = {each.name.lower(): _nullable(each, as_stored) for each in fields}
     data = [each for name, each in by_name.items() if name not in keys]
     return LakeColumns(StructType(data), StructType([by_name[key] for key in keys]))
 

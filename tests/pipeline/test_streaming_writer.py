@@ -261,6 +261,18 @@ def test_a_stream_that_does_not_fit_ends_with_a_reason(
         stream.run(**options)
 
 
+@pytest.mark.parametrize("column", ["concat('x', id)", "id * 1e30D", "true"])
+def test_values_that_do_not_fit_end_the_query(
+    spark: SparkSession, client: ThriftClient, uri: str, tmp_path: Path, column: str
+) -> None:
+    stream = Stream(spark, uri, tmp_path, lake.create_table(client))
+    stream.columns = (f"{column} AS id", *stream.columns[1:])
+    stream.arrive([row(1, 0)])
+    with pytest.raises(SparkError, match=r"CAST_INVALID_INPUT|CAST_OVERFLOW|CANNOT_SAFELY_CAST"):
+        stream.run()
+    assert lake.rows(client, stream.table) == {}
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [
