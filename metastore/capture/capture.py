@@ -13,13 +13,13 @@ from thrift.Thrift import TException
 from metastore.capture import metrics
 from metastore.capture.changes import Changes, Commitment
 from metastore.capture.errors import CaptureError, SlotLost
-from metastore.capture.pgoutput import Begin, Relation, decode
+from metastore.capture.pgoutput import Begin, decode
 from metastore.capture.raw_table import Batch, RawTable, Row
 from metastore.capture.replication import Stream
 from metastore.capture.results import Result
 from metastore.capture.retries import Retries, passes
 from metastore.capture.snapshots import Snapshots
-from metastore.capture.source import Identity, Source
+from metastore.capture.source import Identity, Source, SourceTable
 from metastore.capture.state import State
 from metastore.client.closing import Closing
 from metastore.client.lake import LakeClient
@@ -121,9 +121,7 @@ class _Session(Closing):
             self.close()
             raise
         self._written = self.state.copy()
-        self._changes = Changes(
-            self.state, self._add, self._key_of, lambda columns: self._source.type_names([*columns])
-        )
+        self._changes = Changes(self.state, self._add, self._found, lambda columns: self._source.type_names([*columns]))
         self._snapshots = Snapshots(
             self._source,
             self.state,
@@ -214,13 +212,9 @@ class _Session(Closing):
         batch.complete(state)
         return state
 
-    def _key_of(self, relation: Relation) -> tuple[str, ...]:
-        """The key of a table, in the order in which chunks have it."""
-        flagged = {each.name for each in relation.columns if each.in_key}
-        found = self._source.tables(self._options.publication, relation.oid)
-        if found and (relation.identity in "fn" or set(found[0].key) == flagged):
-            return found[0].key
-        return () if relation.identity in "fn" else tuple(each.name for each in relation.columns if each.in_key)
+    def _found(self, oid: int) -> SourceTable | None:
+        """A published table as it is now."""
+        return next(iter(self._source.tables(self._options.publication, oid)), None)
 
     # --- the stream -------------------------------------------------------------------------------------------
 

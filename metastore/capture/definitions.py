@@ -16,14 +16,18 @@ _AS_TEXT = {"date", "timestamp", "timestamp_ntz"}
 
 _RESERVED = {"op", *POSITION}
 
+_LEFT_OUT = "left_out_columns"
+"""The name that the raw table's `unchanged` has within a definition: sources may have a column of that name."""
+
 
 class CapturedColumn(NamedTuple):
-    """A column as a `schema` row describes it."""
+    """A column as a `schema` row describes it. `form`: a fingerprint of the columns up to this one."""
 
     name: str
     type: str
     in_key: bool
     may_be_unchanged: bool
+    form: str
 
 
 def columns_of(lake: LakeTable, table: str) -> list[CapturedColumn]:
@@ -36,7 +40,10 @@ def columns_of(lake: LakeTable, table: str) -> list[CapturedColumn]:
                 latest = position, row["after"]
     if latest is None:
         raise CaptureError(f"nothing of {table} is captured yet")
-    return [CapturedColumn(each["name"], each["type"], each["key"], each["large"]) for each in json.loads(latest[1])]
+    return [
+        CapturedColumn(each["name"], each["type"], each["key"], each["large"], each["form"])
+        for each in json.loads(latest[1])
+    ]
 
 
 def definition(lake: LakeTable, table: str) -> str:
@@ -77,31 +84,79 @@ def _changes(lake: LakeTable, table: str, columns: list[CapturedColumn], key: li
     moved = " OR ".join(f"images.old.{_quoted(name)} <> images.new.{_quoted(name)}" for name in key)
     # One row each: the groups say by which columns changes are known, so that AUTO CDC finds them in a total order.
     groups = ", ".join([*map(_quoted, key), *POSITION])
-    others = ["op", "unchanged", *(_quoted(each.name) for each in columns if not each.in_key)]
+    others = ["op", _LEFT_OUT, *(_quoted(each.name) for each in columns if not each.in_key)]
     single = ", ".join(f"max({each}) AS {each}" for each in others)
-    of_both = ", ".join(f"both_images.{each}" for each in POSITION)
+    at = f"struct({', '.join(f'both_images.{each}' for each in POSITION)})"
+    here = f"struct({position})"
+    raw_at = f"struct({', '.join(f'raw.{each}' for each in POSITION)})"
     return (
-        f"WITH images AS (\n"
-        f"  SELECT source_table, op, from_json(before, {schema}) AS old, from_json(after, {schema}) AS new, unchanged,"
-        f" {position}\n"
+        f"WITH completions AS (\n"
+        f"  SELECT source_table, max({here}) AS last FROM {lake.name}\n"
+        f"  WHERE {of_table} AND op = 'complete' GROUP BY source_table\n"
+        f"), truncations AS (\n"
+        # A table that is read again stays as it was until that is complete.
+        f"  SELECT raw.source_table,\n"
+        f"    max(CASE WHEN raw.after IS NULL OR {raw_at} < completions.last THEN {raw_at} END) AS last,\n"
+        f"    min(CASE WHEN raw.after IS NOT NULL AND (completions.last IS NULL OR {raw_at} > completions.last)"
+        f" THEN {raw_at} END) AS incomplete\n"
+        f"  FROM {lake.name} AS raw LEFT JOIN completions ON raw.source_table = completions.source_table\n"
+        f"  WHERE raw.{of_table} AND raw.op = 'truncate' GROUP BY raw.source_table\n"
+        f"), forms AS (\n"
+        f"  SELECT raw.source_table, max(CASE WHEN raw.op = 'hold' THEN raw.after END) AS reason,\n"
+        f"    max(CASE WHEN raw.op = 'schema' AND {_has_form(columns)} THEN 1 ELSE 0 END) AS known\n"
+        f"  FROM {lake.name} AS raw LEFT JOIN truncations ON raw.source_table = truncations.source_table\n"
+        f"  WHERE raw.{of_table} AND raw.op IN ('schema', 'hold') AND {_counts(raw_at)}\n"
+        f"  GROUP BY raw.source_table\n"
+        f"), images AS (\n"
+        f"  SELECT source_table, op, from_json(before, {schema}) AS old, from_json(after, {schema}) AS new,"
+        f" unchanged AS {_LEFT_OUT}, {position}\n"
         f"  FROM {lake.name} WHERE {of_table} AND op IN ('read', 'insert', 'update', 'delete')\n"
         f"), both_images AS (\n"
-        f"  SELECT source_table, op, new AS image, unchanged, {position} FROM images WHERE op <> 'delete'\n"
+        f"  SELECT source_table, op, new AS image, {_LEFT_OUT}, {position} FROM images WHERE op <> 'delete'\n"
         f"  UNION ALL\n"
-        f"  SELECT source_table, 'delete' AS op, old AS image, CAST(NULL AS ARRAY<STRING>) AS unchanged, {position}\n"
+        f"  SELECT source_table, 'delete' AS op, old AS image, CAST(NULL AS ARRAY<STRING>) AS {_LEFT_OUT}, {position}\n"
         f"  FROM images WHERE op = 'delete' OR (op = 'update' AND old IS NOT NULL AND ({moved}))\n"
-        f"), truncations AS (\n"
-        f"  SELECT source_table, max(struct({position})) AS last FROM {lake.name}\n"
-        f"  WHERE {of_table} AND op = 'truncate' GROUP BY source_table\n"
         f"), typed AS (\n"
-        f"  SELECT both_images.op, both_images.unchanged, {of_both},\n"
+        f"  SELECT both_images.op, both_images.{_LEFT_OUT}, {', '.join(f'both_images.{each}' for each in POSITION)},\n"
         f"    {typed}\n"
         f"  FROM both_images LEFT JOIN truncations ON both_images.source_table = truncations.source_table\n"
-        f"  WHERE truncations.last IS NULL OR struct({of_both}) > truncations.last\n"
+        f"    LEFT JOIN forms ON both_images.source_table = forms.source_table\n"
+        f"  WHERE {_counts(at)}\n"
+        f"    AND CASE WHEN forms.reason IS NOT NULL THEN CAST(raise_error(forms.reason) AS BOOLEAN)\n"
+        f"      WHEN forms.known = 0 AND truncations.incomplete IS NOT NULL"
+        f" THEN CAST(raise_error({_text(_incomplete(table))}) AS BOOLEAN)\n"
+        f"      WHEN forms.known = 0 THEN CAST(raise_error({_text(_outdated(lake, table))}) AS BOOLEAN) ELSE true END\n"
         f"), changes AS (\n"
         f"  SELECT {groups}, {single} FROM typed GROUP BY {groups}\n"
         f")\n"
         f"SELECT op, {position},\n  {filled}\nFROM changes"
+    )
+
+
+def _counts(at: str) -> str:
+    """Whether a row is behind the last truncation, and not of a table that is still being read again."""
+    return (
+        f"(truncations.last IS NULL OR {at} > truncations.last)"
+        f" AND (truncations.incomplete IS NULL OR {at} < truncations.incomplete)"
+    )
+
+
+def _has_form(columns: list[CapturedColumn]) -> str:
+    """Whether a `schema` row has the columns of a definition, and perhaps others after them."""
+    return f"contains(raw.after, {_text(json.dumps({'form': columns[-1].form})[1:-1])})"
+
+
+def _incomplete(table: str) -> str:
+    return (
+        f"{table} is being read again, since it changed at the source:"
+        " refresh when metastore capture status says that its snapshot is done"
+    )
+
+
+def _outdated(lake: LakeTable, table: str) -> str:
+    return (
+        f"the columns of {table} changed at the source: print its definitions again, by"
+        f" metastore capture definitions --into {lake.name} --table {table}"
     )
 
 
@@ -121,7 +176,7 @@ def _json_type(type: str) -> str:
 def _filled(column: CapturedColumn, key: list[str]) -> str:
     """A value that updates may leave out: the latest one there was by then."""
     name = _quoted(column.name)
-    there = f"op <> 'delete' AND NOT coalesce(array_contains(unchanged, {_text(column.name)}), false)"
+    there = f"op <> 'delete' AND NOT coalesce(array_contains({_LEFT_OUT}, {_text(column.name)}), false)"
     by_position = ", ".join(POSITION)
     ranked = f"named_struct({', '.join(f'{_text(each)}, {each}' for each in POSITION)}, 'value', {name})"
     return (

@@ -4,7 +4,6 @@ A chunk is read in a transaction of which the source says at which position of t
 the log is read up to that position first, and what comes after it ranks behind.
 """
 
-import hashlib
 import json
 import logging
 import time
@@ -24,6 +23,7 @@ from metastore.capture.mysql.values import Column, RowEncoder
 from metastore.capture.raw_table import Batch, RawTable, Row
 from metastore.capture.results import Result
 from metastore.capture.retries import Retries, passes
+from metastore.capture.schemas import DescribedColumn, schema_of
 from metastore.capture.state import Phase, TableProgress
 from metastore.client.closing import Closing
 from metastore.client.lake import LakeClient
@@ -276,27 +276,16 @@ class _Session(Closing):
 
     def _describe(self, name: str, columns: Sequence[Column], key: Sequence[str], at: Position | None = None) -> None:
         """Writes down the columns of a table when they are new."""
-        described = json.dumps(
-            [
-                {
-                    "name": each.name,
-                    "type": each.lake_type,
-                    "source_type": each.source_type,
-                    "key": each.name in key,
-                    "large": False,
-                }
-                for each in columns
-            ],
-            ensure_ascii=False,
+        schema = schema_of(
+            DescribedColumn(each.name, each.lake_type, each.source_type, each.name in key, False) for each in columns
         )
-        shape = hashlib.sha256(described.encode()).hexdigest()[:16]
-        if self.state.tables[name].shape == shape:
+        if self.state.tables[name].shape == schema.form:
             return
-        self.state.advance(name, shape=shape)
+        self.state.advance(name, shape=schema.form)
         if at is None:
-            self._emit(name, "schema", None, described)
+            self._emit(name, "schema", None, schema.text)
         else:
-            self._add(name, self._read_row(at, 0, "schema", described))
+            self._add(name, self._read_row(at, 0, "schema", schema.text))
 
     def _encoder(self, columns: tuple[Column, ...]) -> RowEncoder:
         found = self._encoders.get(columns)
