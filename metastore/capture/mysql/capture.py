@@ -16,7 +16,7 @@ from thrift.Thrift import TException
 from metastore.capture import metrics
 from metastore.capture.errors import CaptureError
 from metastore.capture.mysql.cascades import Cascades
-from metastore.capture.mysql.log import Begin, Change, End, Log, LogEvent, Lost, Unreadable
+from metastore.capture.mysql.log import Begin, Change, End, Log, LogEvent, Unreadable
 from metastore.capture.mysql.positions import Position
 from metastore.capture.mysql.source import BY_TRANSACTION, Chunk, MysqlSource, SourceTable, said
 from metastore.capture.mysql.state import MysqlState
@@ -238,8 +238,6 @@ class _Session(Closing):
                 self._pass_over(event)
             case Written():
                 self._written_by_statement(event)
-            case Lost():
-                self._read_again([*self.state.tables], "the source has lost a part of its log")
             case Linked(table, cascades):
                 if cascades:
                     self.state.cascading.add(table)

@@ -77,17 +77,13 @@ class Unreadable(NamedTuple):
     passes: bool = False
 
 
-class Lost(NamedTuple):
-    """The log has a hole here: nobody knows what changed."""
-
-
 class End(NamedTuple):
     """The end of a transaction, or of anything else: the log was read up to this position."""
 
     position: Position
 
 
-LogEvent: TypeAlias = Begin | Change | Unreadable | Lost | Effect | End
+LogEvent: TypeAlias = Begin | Change | Unreadable | Effect | End
 
 
 class LogTable(NamedTuple):
@@ -315,7 +311,7 @@ class Log(Closing):
                     " --new-snapshot"
                 )
             case NotImplementedEvent() if event.event_type == _INCIDENT:
-                yield Lost()
+                raise SlotLost("the source has lost a part of its log: start again with --new-snapshot")
 
     def _ended(self, at: Position) -> End:
         self._in_transaction = False

@@ -113,7 +113,8 @@ class Catalog(NamedTuple):
     def hidden_among(self, names: Sequence[str]) -> tuple[set[str], str | None]:
         """The columns of a table in the log that aren't captured, and that of the end of a row's period, if any."""
         period = self.period or IMPLICIT_PERIOD
-        end = period[-1] if set(period) <= set(names) and (self.period or not self.columns & set(period)) else None
+        is_implicit = bool(self.columns) and not self.columns & set(period)
+        end = period[-1] if set(period) <= set(names) and (self.period or is_implicit) else None
         hidden = {each for each in names if each in self.computed or _is_hash(each, self.columns)}
         return hidden | (set(period) if end is not None else set()), end
 

@@ -279,6 +279,24 @@ def test_what_is_not_in_the_log_is_read(source: Source) -> None:
     source.check("u", "id")
 
 
+def test_rows_that_are_taken_back(source: Source) -> None:
+    source.run("CREATE TABLE t (id INT PRIMARY KEY)")
+    source.run("CREATE TABLE kept (id INT) ENGINE = MyISAM")
+    source.capture()
+    for end in ("ROLLBACK TO s", "COMMIT", "ROLLBACK"):
+        source.run("BEGIN")
+        source.run("INSERT INTO t SELECT 1 + count(*) FROM kept")
+        source.run("INSERT INTO kept VALUES (1)")
+        source.run("SAVEPOINT s")
+        source.run("INSERT INTO t SELECT 101 + count(*) FROM kept")
+        source.run("INSERT INTO kept VALUES (1)")
+        source.run(end)
+        source.run("COMMIT")
+    source.capture()
+    source.check("t", "id")
+    assert len(source.replayed("t", "id")) == 3
+
+
 def test_data_that_is_loaded_by_a_statement(source: Source, tmp_path: Any) -> None:
     (tmp_path / "rows").write_text("1\n2\n")
     source.run("CREATE TABLE t (id INT PRIMARY KEY)")

@@ -1,11 +1,17 @@
 """Changes of a MariaDB's schema: rows that the raw table comes to are those of the source, whatever was changed."""
 
 import json
+import random
+import threading
+import time
+from contextlib import suppress
 
 import duckdb
+import pymysql
 import pytest
 
 from tests.capture.mysql.conftest import Source
+from tests.capture.mysql.test_capture import Killed, dying
 from tests.capture.typed_duck import query_of, typed_rows
 
 CHANGES: dict[str, tuple[str, list[str], list[str]]] = {
@@ -217,6 +223,61 @@ def test_changes_between_chunks(source: Source) -> None:
     source.check("t", "id")
     assert next(changes, None) is None
     assert source.ops("t")[-1] == "complete"
+
+
+def altering(source: Source, chance: random.Random, seconds: float) -> None:
+    """Random changes of rows and tables, until some seconds have passed."""
+    end = time.monotonic() + seconds
+    with source.server.connect(source.name) as connection, connection.cursor() as cursor:
+        number = 0
+        while time.monotonic() < end:
+            number += 1
+            some, other = chance.randint(1, 90), chance.randint(1, 500)
+            changes = [
+                f"DELETE FROM p WHERE id = {some}",
+                f"INSERT INTO p VALUES ({some}, 1)",
+                f"UPDATE p SET id = {some} WHERE id = {other % 90}",
+                f"INSERT INTO c SELECT {other}, max(id) FROM p",
+                f"UPDATE c SET p = NULL WHERE id = {other}",
+                f"INSERT INTO t (id) VALUES ({other})",
+                f"DELETE FROM t WHERE id = {other}",
+            ]
+            alterations = [
+                f"ADD x{number} INT",
+                f"ADD x{number} INT DEFAULT {number}",
+                f"ADD x{number} INT FIRST",
+                *("CHANGE a b INT", "CHANGE b a BIGINT", "TRUNCATE PARTITION p1", "COALESCE PARTITION 1"),
+                "ADD PARTITION PARTITIONS 1",
+            ]
+            with suppress(pymysql.Error):  # keys that are there, columns that aren't
+                alters = chance.random() < 0.2
+                cursor.execute(f"ALTER TABLE t {chance.choice(alterations)}" if alters else chance.choice(changes))
+            time.sleep(0.02)
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long)])
+def test_random_changes_and_kills(source: Source, seed: int) -> None:
+    source.run("CREATE TABLE p (id INT PRIMARY KEY, v INT)")
+    source.run(
+        "CREATE TABLE c (id INT PRIMARY KEY, p INT,"
+        " FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE ON UPDATE CASCADE)"
+    )
+    source.run("CREATE TABLE t (id INT PRIMARY KEY, a INT) PARTITION BY HASH (id) PARTITIONS 4")
+    source.run("INSERT INTO p SELECT seq, 0 FROM seq_1_to_60")
+    source.run("INSERT INTO c SELECT seq, seq % 60 + 1 FROM seq_1_to_300")
+    source.run("INSERT INTO t SELECT seq, 0 FROM seq_1_to_300")
+    chance = random.Random(seed)
+    writer = threading.Thread(target=altering, args=(source, random.Random(seed), 5))
+    writer.start()
+    while writer.is_alive():
+        capture = source.capturing(chunk_rows=100, interval=0.2)
+        capture.pause = dying(chance)
+        with suppress(Killed):
+            capture.run(once=True)
+    writer.join()
+    source.capture(chunk_rows=100)
+    for table in ("p", "c", "t"):
+        source.check(table, "id")
 
 
 @pytest.mark.parametrize("form", ["VIRTUAL", "STORED"])
