@@ -73,6 +73,8 @@ class Capture:
     def run(self, *, once: bool = False) -> Result:
         """Captures; with `once` until all tables are read, and what was committed before that.
 
+        A table that can't be read is named in the result; the others go on.
+
         A source or a metastore that is lost is tried again. Raises CaptureError for what doesn't pass, or if the source
         can't be reached at first, and the last error if it doesn't pass for `retry_seconds`.
         """
@@ -85,6 +87,7 @@ class Capture:
                 with _Session(self, renew=renew) as session:
                     renew, has_begun = False, True
                     session.run(once=once)
+                    self.result.troubles = dict(session.state.troubles)
                 return self.result
             except (psycopg2.OperationalError, psycopg2.InterfaceError, TException, OSError) as error:
                 if not passes(error):
@@ -297,7 +300,9 @@ class _Session(Closing):
 
     def _commit(self, *, even_without_rows: bool = False) -> None:
         """Completes the batch, with the state after it, and acknowledges what it had."""
-        if self._batch is None and not even_without_rows and self.state.tables == self._written.tables:
+        state, written = self.state, self._written
+        is_same = (state.tables, state.troubles) == (written.tables, written.troubles)
+        if self._batch is None and not even_without_rows and is_same:
             return
         batch = self._batch or self._raw.batch()
         self._batch = batch
@@ -341,6 +346,8 @@ class _Session(Closing):
         self._looked = time.monotonic()
         self._check_publication(self._source.check(self._options.publication))
         self._snapshots.find_tables()
+        if self._batch is None and self.state.is_snapshot_done:
+            self._commit()  # what has been found out about the tables
         slot = self._source.slot(self._options.slot)
         if slot is None:
             return

@@ -3,7 +3,7 @@
 import importlib.util
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -174,9 +174,17 @@ def run(
             for number, handler in handlers.items():
                 signal.signal(number, handler)
     if as_json:
-        print_json({"batches": result.batches, "rows": result.rows})
+        print_json({"batches": result.batches, "rows": result.rows, "troubles": result.troubles})
     else:
         print_list("table", ("table", "rows"), sorted(result.rows.items()))
+    if (trouble := _unreadable(result.troubles)) is not None:
+        raise UserError(trouble)
+
+
+def _unreadable(troubles: Mapping[str, str]) -> str | None:
+    """Names tables that can't be read."""
+    listed = "; ".join(f"{name}: {why}" for name, why in sorted(troubles.items()))
+    return f"not captured, while all others are: {listed}" if listed else None
 
 
 def _database(
@@ -293,7 +301,12 @@ def status(source: str | None, into: str, uri: str, alarm_bytes: int, as_json: b
         trouble = _log_status(source, state, alarm_bytes, found)
     elif source is not None and not isinstance(state, MysqlState):
         trouble = _slot_status(source, state, alarm_bytes, found)
-    tables = [(name, each.phase.value, each.rows) for name, each in sorted(state.tables.items())]
+    troubles: Mapping[str, str] = getattr(state, "troubles", {})
+    trouble = trouble or _unreadable(troubles)
+    tables = [
+        (name, "unreadable" if name in troubles else each.phase.value, each.rows)
+        for name, each in sorted(state.tables.items())
+    ]
     if as_json:
         listed = [{"table": name, "snapshot": phase, "rows": rows} for name, phase, rows in tables]
         print_json({**found, "alarm": trouble, "tables": listed})
