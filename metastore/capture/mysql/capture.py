@@ -85,6 +85,8 @@ class MysqlCapture:
     def run(self, *, once: bool = False) -> Result:
         """Captures; with `once` until all tables are read, and what was committed before that.
 
+        A table that can't be read is named in the result; the others go on.
+
         A source or a metastore that is lost is tried again. Raises CaptureError for what doesn't pass, or if the source
         can't be reached at first, and the last error if it doesn't pass for `retry_seconds`.
         """
@@ -97,6 +99,7 @@ class MysqlCapture:
                 with _Session(self, renew=renew) as session:
                     renew, has_begun = False, True
                     session.run(once=once)
+                    self.result.troubles = dict(session.state.troubles)
                 return self.result
             except (pymysql.Error, TException, OSError) as error:
                 if isinstance(error, pymysql.ProgrammingError):
@@ -352,6 +355,7 @@ class _Session(Closing):
             is_unread = progress.phase is Phase.CHUNKS and progress.after is None and not progress.shape
             if is_unread or progress.phase is Phase.WHOLE:
                 continue  # it is going to be read anyway
+            metrics.REREADS.inc()
             _say("table is read again", name, why)
             self._begin_table(name)
 
@@ -361,6 +365,7 @@ class _Session(Closing):
         if progress is None or name in self.state.dropped or self._is_seen(progress):
             return
         if progress.phase is not Phase.WHOLE:
+            metrics.REREADS.inc()
             _say("table is read again", name, why)
             self.state.advance(name, phase=Phase.WHOLE, key=(), after=None)
         if self._pending is not None and self._pending.table.name == name:
@@ -476,7 +481,8 @@ class _Session(Closing):
                     raise
                 reason = said(error)
             if reason is None:
-                self.state.troubles.pop(name, None)
+                if self.state.troubles.pop(name, None) is not None:
+                    metrics.TROUBLED_TABLES.set(len(self.state.troubles))
                 return True
             self._note_trouble(name, reason)
         return False
@@ -620,6 +626,7 @@ class _Session(Closing):
         self._tried.clear()
         self._find_tables()
         self._alarm()
+        metrics.TROUBLED_TABLES.set(len(self.state.troubles))
         if self._batch is None and self.state.troubles != self._written.troubles:
             self._commit(even_without_rows=True)
         behind = self._source.behind(self.state.position)
