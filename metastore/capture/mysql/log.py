@@ -375,6 +375,8 @@ class Log(Closing):
         if not hidden.issuperset(set(all_names).difference(names)):
             return Unreadable(name, "a session has another binlog_row_image than FULL", passes=True)
         made = [column_of_log(each, known.fixed.get(each.name)) for each in columns]
+        if known.columns:  # the log has other keys: none of prefixes, and unique indexes in an order of its own
+            made = [(column._replace(in_key=column.name in known.key), read) for column, read in made]
         kept = [number for number, each in enumerate(names) if each not in hidden]
         shown = tuple(made[number][0] for number in kept)
         return _Layout(

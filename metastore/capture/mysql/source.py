@@ -3,7 +3,7 @@
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from pymysql.cursors import Cursor, SSCursor
 
 from metastore.capture.errors import CaptureError, SlotLost
 from metastore.capture.mysql.positions import Position
-from metastore.capture.mysql.values import FIXED, Column, Text, as_parameter, column_of, from_query, selected
+from metastore.capture.mysql.values import FIXED, Column, Text, as_parameter, column_of, decoding, from_query, selected
 from metastore.client.closing import Closing
 
 MINIMUM_VERSION = (10, 5)
@@ -36,13 +36,14 @@ _SETTINGS = {
 
 _COLUMNS = """
 SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION, EXTRA,
-       GENERATION_EXPRESSION
+       GENERATION_EXPRESSION, CHARACTER_SET_NAME
   FROM information_schema.COLUMNS
  WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
 """
-_KEY = """
-SELECT COLUMN_NAME FROM information_schema.STATISTICS
- WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX
+_KEYS = """
+SELECT INDEX_NAME, COLUMN_NAME, NULLABLE, SUB_PART FROM information_schema.STATISTICS
+ WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0 AND INDEX_TYPE = 'BTREE'
+ ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX
 """
 _TABLES = """
 SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
@@ -102,10 +103,14 @@ class Reference(NamedTuple):
 
 
 class Catalog(NamedTuple):
-    """What the source says of a table's columns, by now. `fixed`: those of types that the log doesn't tell from BINARY.
-    `computed`: those that are computed when they are read. `period`: those of a row's start and end, if it has any."""
+    """What the source says of a table's columns, by now.
+
+    `key`: those that identify rows. `fixed`: those of types that the log doesn't tell from BINARY. `computed`: those
+    that are computed when they are read. `period`: those of a row's start and end, if it has any.
+    """
 
     columns: frozenset[str]
+    key: tuple[str, ...]
     fixed: dict[str, str]
     computed: frozenset[str]
     period: tuple[str, ...]
@@ -293,7 +298,7 @@ class MysqlSource(Closing):
         """What the columns of a table are by now."""
         schema, _, table = name.partition(".")
         columns, fixed, computed, period = set(), {}, set(), dict[str, str]()
-        for column, kind, *_, extra, expression in self._rows(_COLUMNS, schema, table):
+        for column, kind, *_, extra, expression, _ in self._rows(_COLUMNS, schema, table):
             columns.add(column)
             if kind in FIXED:
                 fixed[column] = kind
@@ -301,9 +306,9 @@ class MysqlSource(Closing):
                 computed.add(column)
             if expression in _PERIOD:
                 period[expression] = column
-        return Catalog(
-            frozenset(columns), fixed, frozenset(computed), tuple(period[each] for each in _PERIOD if each in period)
-        )
+        in_period = tuple(period[each] for each in _PERIOD if each in period)
+        key = _key(self._rows(_KEYS, schema, table), columns - computed - {*in_period}, {*in_period})
+        return Catalog(frozenset(columns), key, fixed, frozenset(computed), in_period)
 
     # --- rows -------------------------------------------------------------------------------------------------
 
@@ -406,7 +411,15 @@ def _parameters(url: str) -> tuple[dict[str, Any], str]:
 
 
 def _refusal(
-    name: str, kind: str, whole: str, precision: Any, scale: Any, digits: Any, extra: str, expression: str | None
+    name: str,
+    kind: str,
+    whole: str,
+    precision: Any,
+    scale: Any,
+    digits: Any,
+    extra: str,
+    expression: str | None,
+    character_set: str | None,
 ) -> str | None:
     """Why a table with such a column can't be captured; None if it can."""
     if "COMPRESSED" in whole:
@@ -417,6 +430,7 @@ def _refusal(
         return None
     try:
         column_of(name, kind, whole, precision, scale, digits)
+        decoding(name, character_set)
     except CaptureError as error:
         return str(error)
     return None
@@ -425,21 +439,32 @@ def _refusal(
 def _described(cursor: Any, name: str) -> SourceTable | None:
     schema, _, table = name.partition(".")
     cursor.execute(_COLUMNS, (schema, table))
-    columns = [
-        column_of(*row)
-        for *row, extra, expression in cursor.fetchall()
-        if "VIRTUAL GENERATED" not in extra and expression not in _PERIOD
-    ]
+    rows = cursor.fetchall()
+    columns = [column_of(*row[:6]) for row in rows if "VIRTUAL GENERATED" not in row[6] and row[7] not in _PERIOD]
     if not columns:
         return None
-    cursor.execute(_KEY, (schema, table))
-    names = {each.name for each in columns}
-    key = [row[0] for row in cursor.fetchall() if row[0] in names]  # without the end of the period
+    cursor.execute(_KEYS, (schema, table))
+    key = _key(cursor.fetchall(), {each.name for each in columns}, {row[0] for row in rows if row[7] in _PERIOD})
     made = tuple(each._replace(in_key=each.name in key) for each in columns)
     by_name = {each.name: each for each in made}
-    if not all(by_name[each].orders_chunks for each in key):
-        key = []
-    return SourceTable(schema, table, made, tuple(key))
+    orders = all(by_name[each].orders_chunks for each in key)
+    return SourceTable(schema, table, made, key if orders else ())
+
+
+def _key(rows: Iterable[Any], columns: set[str], period: set[str]) -> tuple[str, ...]:
+    """The columns that identify a row: those of the primary key or of another unique index, whose values aren't NULL.
+
+    `period`: what the server adds to the indexes of a system-versioned table.
+    """
+    indexes = defaultdict[str, list[Any]](list)
+    for name, *part in rows:
+        indexes[name].append(part)
+    for name, parts in indexes.items():
+        found = tuple(column for column, *_ in parts if column not in period)
+        is_whole = all(nullable != "YES" and prefix is None for _, nullable, prefix in parts)
+        if columns.issuperset(found) and (name == "PRIMARY" or is_whole):
+            return found
+    return ()
 
 
 def _quoted(*names: str) -> str:

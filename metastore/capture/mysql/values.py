@@ -286,7 +286,7 @@ def column_of_log(described: Any, fixed: str | None = None) -> tuple[Column, Rea
                 made._replace(kind="binary" if text is _hex else fixed or ""),
                 _reading_bytes(length, lambda value: text(value.ljust(pad, b"\0"))),
             )
-        return made._replace(kind="text"), _reading_bytes(length, _decoding(name, described.character_set_name))
+        return made._replace(kind="text"), _reading_bytes(length, decoding(name, described.character_set_name))
     raise CaptureError(f"the column {name} has the type {kind} of the log, which isn't captured")
 
 
@@ -323,7 +323,8 @@ def _reading_bytes(length: int, text: Callable[[bytes], str]) -> Read:
 _WIDE_SETS: Final = {"utf16": "utf-16-be", "ucs2": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
 
 
-def _decoding(name: str, character_set: str | None) -> Callable[[bytes], str]:
+def decoding(name: str, character_set: str | None) -> Callable[[bytes], str]:
+    """What decodes a column's texts in the log. Raises CaptureError for a character set that isn't captured."""
     found = charset_by_name(character_set or "utf8mb4")
     encoding = found.encoding if found is not None else _WIDE_SETS.get(character_set or "", character_set or "")
     try:

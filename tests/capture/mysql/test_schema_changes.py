@@ -324,6 +324,35 @@ def test_system_versioned_tables(source: Source) -> None:
     assert source.ops("versioned") == ["read"] * 3 + ["update", "delete", "delete", "insert", "update"]
 
 
+KEYS = {
+    "of_prefixes": "a VARCHAR(50), b INT, v INT, PRIMARY KEY (b, a(3))",
+    "in_another_order": "a VARCHAR(50), b INT, v INT, PRIMARY KEY (b, a)",
+    "of_a_unique_index": "a VARCHAR(50) NOT NULL, b INT NOT NULL, v INT UNIQUE, UNIQUE (b, a), UNIQUE (a, b)",
+    "that_is_invisible": "a VARCHAR(50), b INT DEFAULT 0 INVISIBLE PRIMARY KEY, v INT",
+    "without_overlaps": "a INT, b INT, v INT, s DATE, e DATE, PERIOD FOR p (s, e), UNIQUE (b, p WITHOUT OVERLAPS)",
+}
+
+
+def test_keys(source: Source) -> None:
+    for table, definition in KEYS.items():
+        dates = table == "without_overlaps"
+        source.run(f"CREATE TABLE {table} ({definition})")
+        source.run(
+            f"INSERT INTO {table} (a, b, v{', s, e' if dates else ''}) VALUES"
+            f" ('9', 1, 1{', 20200101, 20210101' if dates else ''})"
+        )
+    source.capture()
+    for table in KEYS:
+        source.run(f"UPDATE {table} SET v = 2")
+    source.capture()
+    for table in KEYS:
+        assert source.ops(table)[-2:] == ["read", "update"], table
+        schemas = [json.loads(row["after"]) for row in source.raw(table) if row["op"] == "schema"]
+        assert len(schemas) == 1, table
+        wanted = {"that_is_invisible": ["b"], "without_overlaps": []}.get(table, ["a", "b"])
+        assert [each["name"] for each in schemas[0] if each["key"]] == wanted, table
+
+
 def test_sequences_are_no_tables(source: Source) -> None:
     source.run("CREATE TABLE t (id INT PRIMARY KEY)")
     source.run("CREATE SEQUENCE s")
