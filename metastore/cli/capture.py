@@ -432,6 +432,8 @@ def definitions(into: str, uri: str, tables: tuple[str, ...]) -> None:
     with LakeClient(uri) as client:
         for table in tables or sorted(state.tables):
             try:
+                if table in getattr(state, "troubles", {}):
+                    raise CaptureError(f"{table} can't be read: {state.troubles[table]}")
                 click.echo(definition(client.table(into), table, names[table]))
             except CaptureError as error:
                 if tables:
