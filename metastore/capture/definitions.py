@@ -1,6 +1,9 @@
 """Writes the SQL by which a raw table becomes a typed table of `metastore.pipeline`, kept as the source has it."""
 
+import itertools
 import json
+from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import pyarrow.compute as pc
@@ -14,10 +17,8 @@ POSITION = ("epoch", "commit_lsn", "ordinal")
 _AS_TEXT = {"date", "timestamp", "timestamp_ntz"}
 """Types that JSON has as a text of Postgres's, which is cast."""
 
-_RESERVED = {"op", *POSITION}
-
-_LEFT_OUT = "left_out_columns"
-"""The name that the raw table's `unchanged` has within a definition: sources may have a column of that name."""
+_RESERVED = {"op", *POSITION, "_row_key", "_change_type"}
+"""Names of the columns that changes and layers have beside the source's."""
 
 
 class CapturedColumn(NamedTuple):
@@ -46,10 +47,27 @@ def columns_of(lake: LakeTable, table: str) -> list[CapturedColumn]:
     ]
 
 
-def definition(lake: LakeTable, table: str) -> str:
+def names_of(tables: Iterable[str]) -> dict[str, str]:
+    """What the definitions of some tables of a source are called, by table: as the table, or with its schema before it
+    where another one's definitions have that name. Names don't differ by case alone."""
+    names = {each: each.rpartition(".")[2] for each in tables}
+    users = Counter(made.lower() for name in names.values() for made in _made(name))
+    return {
+        each: each.replace(".", "_") if any(users[made.lower()] > 1 for made in _made(name)) else name
+        for each, name in names.items()
+    }
+
+
+def _made(name: str) -> tuple[str, str, str]:
+    """The table, its typed changes, and the flow between them."""
+    return name, f"{name}_changes", f"{name}_flow"
+
+
+def definition(lake: LakeTable, table: str, name: str | None = None) -> str:
     """The definitions for one table: its typed changes, and the table that they come to, by AUTO CDC.
 
-    Raises CaptureError for a table without a key, whose rows no change can name, and for columns whose names are taken.
+    `name`: of the latter, by default as in the source. Raises CaptureError for a table without a key, whose rows no
+    change can name, and for columns whose names are taken or differ by case alone.
     """
     columns = columns_of(lake, table)
     key = [each.name for each in columns if each.in_key]
@@ -59,13 +77,18 @@ def definition(lake: LakeTable, table: str) -> str:
         raise CaptureError(
             f"the column {taken[0]} of {table} has a name that changes need: write its definition by hand"
         )
-    name = table.rpartition(".")[2]
-    changes, target = _quoted(f"{name}_changes"), _quoted(name)
+    if alike := [each for each, count in Counter(each.name.lower() for each in columns).items() if count > 1]:
+        names = " and ".join(each.name for each in columns if each.name.lower() == alike[0])
+        raise CaptureError(
+            f"the columns {names} of {table} differ by case alone, which Spark doesn't tell apart: rename one, or leave"
+            " it out by a list of columns in the publication"
+        )
+    target, changes, flow = map(_quoted, _made(name or table.rpartition(".")[2]))
     listed = ", ".join(map(_quoted, key))
     return (
         f"CREATE MATERIALIZED VIEW {changes} AS\n{_changes(lake, table, columns, key)};\n\n"
         f"CREATE STREAMING TABLE {target};\n\n"
-        f"CREATE FLOW {_quoted(f'{name}_flow')} AS AUTO CDC INTO {target} FROM STREAM({changes})\n"
+        f"CREATE FLOW {flow} AS AUTO CDC INTO {target} FROM STREAM({changes})\n"
         f"  KEYS ({listed}) APPLY AS DELETE WHEN op = 'delete'\n"
         f"  SEQUENCE BY struct({', '.join(POSITION)})\n"
         f"  COLUMNS * EXCEPT (op, {', '.join(POSITION)}) STORED AS SCD TYPE 1;\n"
@@ -75,16 +98,18 @@ def definition(lake: LakeTable, table: str) -> str:
 def _changes(lake: LakeTable, table: str, columns: list[CapturedColumn], key: list[str]) -> str:
     """The query of the typed changes: rows after a change, and deletes by the key before, since the last truncation."""
     position = ", ".join(POSITION)
+    left_out = _left_out(columns)
     schema = _text(", ".join(f"{_quoted(each.name)} {_json_type(each.type)}" for each in columns))
     of_table = f"source_table = {_text(table)}"
     typed = ",\n    ".join(f"{_typed(each)} AS {_quoted(each.name)}" for each in columns)
     filled = ",\n  ".join(
-        _filled(each, key) if each.may_be_unchanged and not each.in_key else _quoted(each.name) for each in columns
+        _filled(each, key, left_out) if each.may_be_unchanged and not each.in_key else _quoted(each.name)
+        for each in columns
     )
     moved = " OR ".join(f"images.old.{_quoted(name)} <> images.new.{_quoted(name)}" for name in key)
     # One row each: the groups say by which columns changes are known, so that AUTO CDC finds them in a total order.
     groups = ", ".join([*map(_quoted, key), *POSITION])
-    others = ["op", _LEFT_OUT, *(_quoted(each.name) for each in columns if not each.in_key)]
+    others = ["op", left_out, *(_quoted(each.name) for each in columns if not each.in_key)]
     single = ", ".join(f"max({each}) AS {each}" for each in others)
     at = f"struct({', '.join(f'both_images.{each}' for each in POSITION)})"
     here = f"struct({position})"
@@ -109,15 +134,15 @@ def _changes(lake: LakeTable, table: str, columns: list[CapturedColumn], key: li
         f"  GROUP BY raw.source_table\n"
         f"), images AS (\n"
         f"  SELECT source_table, op, from_json(before, {schema}) AS old, from_json(after, {schema}) AS new,"
-        f" unchanged AS {_LEFT_OUT}, {position}\n"
+        f" unchanged AS {left_out}, {position}\n"
         f"  FROM {lake.name} WHERE {of_table} AND op IN ('read', 'insert', 'update', 'delete')\n"
         f"), both_images AS (\n"
-        f"  SELECT source_table, op, new AS image, {_LEFT_OUT}, {position} FROM images WHERE op <> 'delete'\n"
+        f"  SELECT source_table, op, new AS image, {left_out}, {position} FROM images WHERE op <> 'delete'\n"
         f"  UNION ALL\n"
-        f"  SELECT source_table, 'delete' AS op, old AS image, CAST(NULL AS ARRAY<STRING>) AS {_LEFT_OUT}, {position}\n"
+        f"  SELECT source_table, 'delete' AS op, old AS image, CAST(NULL AS ARRAY<STRING>) AS {left_out}, {position}\n"
         f"  FROM images WHERE op = 'delete' OR (op = 'update' AND old IS NOT NULL AND ({moved}))\n"
         f"), typed AS (\n"
-        f"  SELECT both_images.op, both_images.{_LEFT_OUT}, {', '.join(f'both_images.{each}' for each in POSITION)},\n"
+        f"  SELECT both_images.op, both_images.{left_out}, {', '.join(f'both_images.{each}' for each in POSITION)},\n"
         f"    {typed}\n"
         f"  FROM both_images LEFT JOIN truncations ON both_images.source_table = truncations.source_table\n"
         f"    LEFT JOIN forms ON both_images.source_table = forms.source_table\n"
@@ -173,10 +198,16 @@ def _json_type(type: str) -> str:
     return "string" if type in _AS_TEXT or type == "binary" else type
 
 
-def _filled(column: CapturedColumn, key: list[str]) -> str:
+def _left_out(columns: Iterable[CapturedColumn]) -> str:
+    """The name that the raw table's `unchanged` has within a definition: one that the source's columns don't have."""
+    taken = {each.name.lower() for each in columns}
+    return next(name for name in (f"left_out{'_' * count}" for count in itertools.count()) if name not in taken)
+
+
+def _filled(column: CapturedColumn, key: list[str], left_out: str) -> str:
     """A value that updates may leave out: the latest one there was by then."""
     name = _quoted(column.name)
-    there = f"op <> 'delete' AND NOT coalesce(array_contains({_LEFT_OUT}, {_text(column.name)}), false)"
+    there = f"op <> 'delete' AND NOT coalesce(array_contains({left_out}, {_text(column.name)}), false)"
     by_position = ", ".join(POSITION)
     ranked = f"named_struct({', '.join(f'{_text(each)}, {each}' for each in POSITION)}, 'value', {name})"
     return (

@@ -11,18 +11,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from metastore.capture.values import TEXTS
+
 
 class StoredColumn(NamedTuple):
     """A column in the catalog. `number`: pg_attribute.attnum, which no other column of the table ever gets.
 
-    `version`: the transaction that last changed the column's definition. `is_filled`: older rows have a value that
-    isn't stored with them, the default that the column was added with.
+    `attributes`: of a composite type. `version`: the transaction that last changed the column's definition.
+    `is_filled`: older rows have a value that isn't stored with them, the default that the column was added with.
     """
 
     number: int
     name: str
     type_oid: int
     modifier: int
+    attributes: str
     version: str
     is_filled: bool
 
@@ -141,7 +144,12 @@ def catalog_table(sent: Mapping[str, Any], key: str | None, *, is_named: bool) -
 
 
 def _columns(columns: Iterable[StoredColumn]) -> str:
-    return _fingerprint([(each.number, each.name, each.type_oid, each.modifier) for each in columns])
+    return _fingerprint([(each.number, each.name, *_type(each), each.attributes) for each in columns])
+
+
+def _type(column: StoredColumn) -> tuple[int, int]:
+    """The type, and its modifier. Texts stay the same between types of texts, unless they are written again."""
+    return (0, 0) if column.type_oid in TEXTS else (column.type_oid, column.modifier)
 
 
 def _versions(columns: Iterable[StoredColumn]) -> str:

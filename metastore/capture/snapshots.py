@@ -36,6 +36,9 @@ MAX_REREADS = 500
 
 _KEEP_ALIVE_SECONDS = 5.0
 
+_LEFT_OUT = -1
+"""The membership of a table that the publication doesn't have now. Its changes are missing until it is read again."""
+
 _UNREADABLE = (
     UnreadableTable,
     psycopg2.ProgrammingError,
@@ -129,6 +132,8 @@ class Snapshots:
                 self._state.troubles.pop(name, None)
                 if progress.phase is not Phase.DONE:
                     self._leave(name, progress)
+                else:
+                    self._state.advance(name, membership=_LEFT_OUT)
         metrics.TROUBLED_TABLES.set(len(self._state.troubles))
 
     def advance(self) -> None:
@@ -148,7 +153,9 @@ class Snapshots:
                 continue
             try:
                 self._read(name, progress, keys)
-            except (TableChanged, psycopg2.errors.UndefinedColumn, psycopg2.errors.UndefinedTable):
+            except TableChanged:
+                pass  # the next attempt sees what it is now
+            except (psycopg2.errors.UndefinedColumn, psycopg2.errors.UndefinedTable):
                 self._begin_anew(name)
             except _UNREADABLE as error:
                 self._note_trouble(name, said(error))
@@ -213,8 +220,8 @@ class Snapshots:
     def _leave(self, name: str, progress: TableProgress) -> None:
         """A table isn't published any more of which not all rows have been read."""
         self._state.rereads.pop(name, None)
-        if progress.rows:  # they are removed first if it is published again
-            self._state.advance(name, phase=Phase.DONE)
+        if progress.rows or progress.is_read_again:  # they are removed first if it is published again
+            self._state.advance(name, phase=Phase.DONE, membership=_LEFT_OUT)
         else:
             del self._state.tables[name]
 

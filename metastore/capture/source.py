@@ -53,9 +53,14 @@ WITH published AS (
     FROM parts JOIN pg_attribute a ON a.attrelid = parts.part WHERE a.atthasmissing
 ), columns AS (
   SELECT p.oid, a.atttypid,
-         json_build_array(a.attnum, a.attname, a.atttypid::bigint, a.atttypmod, a.xmin::text, filled.root IS NOT NULL)
-           AS described, a.attnum
+         json_build_array(
+           a.attnum, a.attname, a.atttypid::bigint, a.atttypmod,
+           (SELECT coalesce(string_agg(format('%%I %%s', of_type.attname, of_type.atttypid), ',' ORDER BY attnum), '')
+              FROM pg_type c JOIN pg_attribute of_type ON of_type.attrelid = c.typrelid
+             WHERE c.oid IN (t.oid, t.typelem, t.typbasetype) AND of_type.attnum > 0 AND NOT of_type.attisdropped),
+           a.xmin::text, filled.root IS NOT NULL) AS described, a.attnum
     FROM published p JOIN pg_attribute a ON a.attrelid = p.oid AND a.attname = ANY (p.attnames)
+    JOIN pg_type t ON t.oid = a.atttypid
     LEFT JOIN filled ON filled.root = p.oid AND filled.attname = a.attname
    WHERE a.attgenerated = '' OR current_setting('server_version_num')::int >= 180000
 ), listed AS (

@@ -30,7 +30,7 @@ _DATE, _TIMESTAMP, _TIMESTAMPTZ, _BYTEA = 1082, 1114, 1184, 17
 _NUMBERS = frozenset({_INT2, _INT4, _INT8, _OID_TYPE, _FLOAT4, _FLOAT8, _NUMERIC})
 
 _VARCHAR = 1043
-_TEXTS = frozenset({25, _VARCHAR})
+TEXTS = frozenset({25, _VARCHAR})
 """Types that hold the same texts."""
 
 _TYPES = {
@@ -79,7 +79,7 @@ def may_be_unchanged(column: Column) -> bool:
 
 def values_of(column: Column, source_type: str) -> str:
     """Names what a column's values are: the same for types between which a table's rows keep their texts."""
-    return "text" if column.type_oid in _TEXTS else source_type
+    return "text" if column.type_oid in TEXTS else source_type
 
 
 def _number(text: str) -> str:

@@ -414,21 +414,32 @@ def drop(source: str, into: str, uri: str, slot: str | None, yes: bool, as_json:
 def definitions(into: str, uri: str, tables: tuple[str, ...]) -> None:
     """Print definitions of typed tables for `metastore pipeline`.
 
-    One for each captured table that has a key.
+    One for each captured table that has a key. A table whose definitions can't be printed is named in a comment. Two
+    tables of one name get their schemas before it.
 
     \b
     Example:
       metastore capture definitions --into raw.shop > shop/transformations/ods.sql
     """
-    from metastore.capture.definitions import definition
+    from metastore.capture.definitions import definition, names_of
+    from metastore.capture.errors import CaptureError
     from metastore.client.lake import LakeClient
 
     state = _state(uri, into)
     if unknown := [each for each in tables if each not in state.tables]:
         raise UserError(f"{into} has no table {unknown[0]}")
+    names = names_of(state.tables)
     with LakeClient(uri) as client:
-        for name in tables or sorted(state.tables):
-            click.echo(definition(client.table(into), name))
+        for table in tables or sorted(state.tables):
+            try:
+                if table in getattr(state, "troubles", {}):
+                    raise CaptureError(f"{table} can't be read: {state.troubles[table]}")
+                click.echo(definition(client.table(into), table, names[table]))
+            except CaptureError as error:
+                if tables:
+                    raise
+                click.echo(f"-- {error}\n")
+                click.echo(str(error), err=True)
 
 
 def _slot_name(uri: str, into: str) -> str:

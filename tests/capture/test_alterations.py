@@ -1,5 +1,7 @@
 """Definitions that change at the source: the raw table comes to the rows of the source, whatever the log says."""
 
+import pytest
+
 from tests.capture.shop import Source
 
 ALTERATIONS = {
@@ -99,3 +101,54 @@ def _wrong(source: Source, tables: dict[str, str]) -> dict[str, object]:
         if rows != wanted or source.ops(name).count("complete") != 1:
             found[what] = rows, wanted, source.ops(name)
     return found
+
+
+def test_changes_after_which_rows_are_the_same(source: Source) -> None:
+    source.run("CREATE TYPE mood AS ENUM ('low', 'high')")
+    source.run("CREATE TABLE t (id int PRIMARY KEY, s varchar(3), m mood); INSERT INTO t VALUES (1, 'a', 'low')")
+    source.run("CREATE PUBLICATION named FOR TABLE t")
+    source.capture(publication="named")
+    for number, harmless in enumerate(
+        (
+            "ALTER TABLE t ADD n int; ALTER TABLE t ALTER n SET DEFAULT 5",
+            "ALTER TABLE t ALTER s SET NOT NULL, ALTER s SET STATISTICS 10, ALTER n DROP DEFAULT",
+            "ALTER TABLE t ALTER s TYPE varchar(9); CREATE INDEX ON t (s); ANALYZE t",
+            "ALTER TABLE t ALTER s TYPE text; ALTER TABLE t REPLICA IDENTITY FULL",
+            "ALTER TYPE mood ADD VALUE 'middle' BEFORE 'high'; TRUNCATE t",
+            "VACUUM FULL t",
+            "REINDEX TABLE CONCURRENTLY t",
+            "ALTER TABLE t REPLICA IDENTITY DEFAULT",
+        ),
+        2,
+    ):
+        for each in harmless.split("; "):
+            source.run(each)
+        source.capture(publication="named")
+        source.run("INSERT INTO t VALUES (%s, 'b', 'high')", number)
+        source.capture(publication="named")
+        source.check("t", "id")
+    assert "complete" not in source.ops("t")
+
+
+@pytest.mark.parametrize("again", ["RENAME TO t", "SET SCHEMA public"])
+def test_a_table_that_goes_by_another_name_for_a_time(source: Source, again: str) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1); CREATE SCHEMA other")
+    source.run("CREATE PUBLICATION part FOR TABLES IN SCHEMA public")
+    source.capture(publication="part")
+    is_renamed = again.startswith("RENAME")
+    away, name = ("RENAME TO u", "u") if is_renamed else ("SET SCHEMA other", "other.t")
+    source.run(f"ALTER TABLE t {away}; INSERT INTO {name} VALUES (2); DELETE FROM {name} WHERE id = 1")
+    source.capture(publication="part")
+    assert source.ops("t") == ["read"]
+    source.run(f"ALTER TABLE {name} {again}; INSERT INTO t VALUES (3)")
+    source.capture(publication="part")
+    source.check("t", "id")
+
+
+def test_an_attribute_that_is_added_to_a_composite_type(source: Source) -> None:
+    source.run("CREATE TYPE place AS (x int, y int); CREATE TABLE t (id int PRIMARY KEY, at place)")
+    source.run("INSERT INTO t VALUES (1, '(1,2)')")
+    source.capture()
+    source.run("ALTER TYPE place ADD ATTRIBUTE z int")
+    source.capture()
+    assert source.replayed("t", ("id",)) == ['{"at": "(1,2,)", "id": 1}']

@@ -1,11 +1,22 @@
 """The definitions that `metastore capture definitions` prints: what they show while the source changes."""
 
+from pathlib import Path
+
 import duckdb
 import pytest
+from click.testing import CliRunner
 
 from metastore.capture.capture import Capture
+from metastore.capture.definitions import definition, names_of
+from metastore.capture.errors import CaptureError
+from metastore.cli import main
+from metastore.pipeline.graph import graph_of
+from metastore.pipeline.projects import read_project
 from tests.capture.shop import Source
+from tests.capture.test_commands import invoke
 from tests.capture.typed_duck import query_of, typed_rows
+from tests.layers.projects import write_project
+from tests.support.server import MetastoreServer
 
 
 class Typed:
@@ -64,3 +75,45 @@ def test_a_column_that_is_null_in_older_rows_needs_no_other_definitions(source: 
         typed.rows()
     typed.print()
     assert typed.rows() == [[3, 30]]
+
+
+def test_columns_with_names_that_definitions_use(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, unchanged text, left_out text, source_table text, last int)")
+    source.run("ALTER TABLE t ALTER unchanged SET STORAGE EXTERNAL")
+    source.run("INSERT INTO t VALUES (1, repeat(md5('1'), 99), 'a', 'b', 5)")
+    source.capture()
+    source.run("UPDATE t SET left_out = 'c'")
+    source.capture()
+    assert source.raw("t")[-1]["unchanged"] == ["unchanged"]
+    [row] = source.run("SELECT * FROM t")
+    assert Typed(source).rows() == [[*row]]
+
+
+def test_columns_that_differ_by_case_alone(source: Source) -> None:
+    source.run('CREATE TABLE t (id int PRIMARY KEY, name text, "Name" text)')
+    source.capture()
+    with pytest.raises(CaptureError, match=r"the columns name and Name of public\.t differ by case alone"):
+        definition(source.client.table(source.into), "public.t")
+
+
+def test_names_of_definitions() -> None:
+    tables = ["public.t", "shop.T", "public.orders", "public.orders_changes", "public.items"]
+    assert names_of(tables) == {
+        "public.t": "public_t",
+        "shop.T": "shop_T",
+        "public.orders": "public_orders",
+        "public.orders_changes": "public_orders_changes",
+        "public.items": "items",
+    }
+
+
+def test_definitions_of_all_tables(source: Source, metastore_server: MetastoreServer, tmp_path: Path) -> None:
+    source.run("CREATE SCHEMA other; CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE other.t (id int PRIMARY KEY)")
+    source.run("CREATE TABLE log (v text); CREATE TABLE u (id int PRIMARY KEY)")
+    source.capture()
+    uri = ("--into", source.into, "--uri", metastore_server.uri)
+    printed = CliRunner().invoke(main, ["capture", "definitions", *uri]).stdout
+    assert "-- public.log has no key: only its raw changes can be read" in printed
+    assert "has no key" in invoke("definitions", "--table", "public.log", *uri, code=1)
+    graph = graph_of(read_project(write_project(tmp_path, {"ods.sql": printed})))
+    assert {each.name for each in graph.nodes} >= {"shop.public_t", "shop.other_t", "shop.u"}
