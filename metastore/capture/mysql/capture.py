@@ -352,8 +352,7 @@ class _Session(Closing):
                 continue
             self._unreadable.discard(name)
             self._tried.discard(name)
-            is_unread = progress.phase is Phase.CHUNKS and progress.after is None and not progress.shape
-            if is_unread or progress.phase is Phase.WHOLE:
+            if progress.phase is Phase.WHOLE or _is_unwritten(progress):
                 continue  # it is going to be read anyway
             metrics.REREADS.inc()
             _say("table is read again", name, why)
@@ -362,7 +361,7 @@ class _Session(Closing):
     def _read_whole_again(self, name: str, why: str) -> None:
         """Lets a table be read as a whole, so that it is complete however often that is needed."""
         progress = self.state.tables.get(name)
-        if progress is None or name in self.state.dropped or self._is_seen(progress):
+        if progress is None or name in self.state.dropped or self._is_seen(progress) or _is_unwritten(progress):
             return
         if progress.phase is not Phase.WHOLE:
             metrics.REREADS.inc()
@@ -524,7 +523,9 @@ class _Session(Closing):
         schema = self._schema(table.columns, _key_of(table))
         if progress.shape and not schema.continues(progress.shape):
             # What changed it comes later in the log, and lets the table be read again.
-            self._note_trouble(name, "its columns changed, and the log doesn't say so yet: else use --new-snapshot")
+            self._note_trouble(
+                name, "its columns changed without a statement in the log: use --new-snapshot if that stays"
+            )
             return
         if progress.shape != schema.form:
             self.state.advance(name, shape=schema.form)
@@ -640,6 +641,11 @@ _MISSING = "it isn't there, or the user has no SELECT on it"
 
 def _say(what: str, table: str, why: str) -> None:
     logger.warning(json.dumps({"alarm": what, "table": table, "reason": why}))
+
+
+def _is_unwritten(progress: TableProgress) -> bool:
+    """Whether the raw table has nothing of a table since its rows were to be read from the start."""
+    return progress.phase is Phase.CHUNKS and progress.after is None and not progress.shape
 
 
 def _key_of(table: SourceTable) -> tuple[str, ...]:

@@ -45,6 +45,8 @@ _LOG_IS_GONE = 1236  # ER_MASTER_FATAL_ERROR_READING_BINLOG
 _STANDALONE = 1  # of a GTID event: one statement follows, without an end of its own
 _COMPRESSED = range(165, 172)  # events of log_bin_compress
 _INCIDENT = 26  # the event that says that others are missing
+_PARTS_OF_LOADS = frozenset({9, 11})  # files of LOAD DATA INFILE, whose statement comes as well
+_IGNORABLE = 0x80  # of an event's flags: that others may skip it
 _LOAD = 18  # LOAD DATA INFILE as a statement
 
 _SEQUENCE = ["next_not_cached_value", "minimum_value"]  # the first columns of one, which is a table to the log
@@ -312,6 +314,10 @@ class Log(Closing):
                 )
             case NotImplementedEvent() if event.event_type == _INCIDENT:
                 raise SlotLost("the source has lost a part of its log: start again with --new-snapshot")
+            case NotImplementedEvent() if (
+                event.event_type not in _PARTS_OF_LOADS and not event.packet.flags & _IGNORABLE
+            ):
+                raise CaptureError(f"the source's log has events of the type {event.event_type}, which isn't known")
 
     def _ended(self, at: Position) -> End:
         self._in_transaction = False

@@ -5,12 +5,17 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pymysql
 import pytest
+from pymysqlreplication.event import NotImplementedEvent
 
 from metastore.capture.errors import CaptureError, SlotLost
+from metastore.capture.mysql.log import Log
+from metastore.capture.mysql.positions import Position
+from metastore.capture.mysql.source import MysqlSource
 from metastore.client.lake import LakeClient
 from tests.capture.mysql.conftest import Source
 from tests.support import mariadb
@@ -349,3 +354,15 @@ def test_the_commands(source: Source, metastore_server: MetastoreServer) -> None
     defined = output("capture", "definitions", *place)
     assert "CAST(both_images.image.`at` AS TIMESTAMP)" in defined
     assert "unhex(substring(both_images.image.`v`, 3))" in defined
+
+
+@pytest.mark.parametrize(("kind", "message"), [(26, "has lost a part of its log"), (199, "of the type 199")])
+def test_events_of_the_log_that_are_not_known(source: Source, kind: int, message: str) -> None:
+    with Log(MysqlSource(source.url), Position("mariadb-bin.000001", 4)) as log:
+        event = NotImplementedEvent.__new__(NotImplementedEvent)
+        event.event_type, event.packet = kind, SimpleNamespace(flags=0)
+        with pytest.raises(CaptureError, match=message):
+            list(log._taken(event))
+        event.packet.flags = 0x80
+        event.event_type = 199
+        assert list(log._taken(event)) == []
