@@ -429,11 +429,12 @@ def definitions(into: str, uri: str, tables: tuple[str, ...]) -> None:
     if unknown := [each for each in tables if each not in state.tables]:
         raise UserError(f"{into} has no table {unknown[0]}")
     names = names_of(state.tables)
+    troubles: Mapping[str, str] = getattr(state, "troubles", {})
     with LakeClient(uri) as client:
         for table in tables or sorted(state.tables):
             try:
-                if table in getattr(state, "troubles", {}):
-                    raise CaptureError(f"{table} can't be read: {state.troubles[table]}")
+                if table in troubles:
+                    raise CaptureError(f"{table} can't be read: {troubles[table]}")
                 click.echo(definition(client.table(into), table, names[table]))
             except CaptureError as error:
                 if tables:
