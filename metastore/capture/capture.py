@@ -13,13 +13,13 @@ from thrift.Thrift import TException
 from metastore.capture import metrics
 from metastore.capture.changes import Changes, Commitment
 from metastore.capture.errors import CaptureError, SlotLost
-from metastore.capture.pgoutput import Begin, Relation, decode
+from metastore.capture.pgoutput import Begin, decode
 from metastore.capture.raw_table import Batch, RawTable, Row
 from metastore.capture.replication import Stream
 from metastore.capture.results import Result
 from metastore.capture.retries import Retries, passes
 from metastore.capture.snapshots import Snapshots
-from metastore.capture.source import Identity, Source
+from metastore.capture.source import Identity, Source, SourceTable
 from metastore.capture.state import State
 from metastore.client.closing import Closing
 from metastore.client.lake import LakeClient
@@ -73,6 +73,8 @@ class Capture:
     def run(self, *, once: bool = False) -> Result:
         """Captures; with `once` until all tables are read, and what was committed before that.
 
+        A table that can't be read is named in the result; the others go on.
+
         A source or a metastore that is lost is tried again. Raises CaptureError for what doesn't pass, or if the source
         can't be reached at first, and the last error if it doesn't pass for `retry_seconds`.
         """
@@ -85,6 +87,7 @@ class Capture:
                 with _Session(self, renew=renew) as session:
                     renew, has_begun = False, True
                     session.run(once=once)
+                    self.result.troubles = dict(session.state.troubles)
                 return self.result
             except (psycopg2.OperationalError, psycopg2.InterfaceError, TException, OSError) as error:
                 if not passes(error):
@@ -121,9 +124,7 @@ class _Session(Closing):
             self.close()
             raise
         self._written = self.state.copy()
-        self._changes = Changes(
-            self.state, self._add, self._key_of, lambda columns: self._source.type_names([*columns])
-        )
+        self._changes = Changes(self.state, self._add, self._found, lambda columns: self._source.type_names([*columns]))
         self._snapshots = Snapshots(
             self._source,
             self.state,
@@ -214,13 +215,9 @@ class _Session(Closing):
         batch.complete(state)
         return state
 
-    def _key_of(self, relation: Relation) -> tuple[str, ...]:
-        """The key of a table, in the order in which chunks have it."""
-        flagged = {each.name for each in relation.columns if each.in_key}
-        found = self._source.tables(self._options.publication, relation.oid)
-        if found and (relation.identity in "fn" or set(found[0].key) == flagged):
-            return found[0].key
-        return () if relation.identity in "fn" else tuple(each.name for each in relation.columns if each.in_key)
+    def _found(self, oid: int) -> SourceTable | None:
+        """A published table as it is now."""
+        return next(iter(self._source.tables(self._options.publication, oid)), None)
 
     # --- the stream -------------------------------------------------------------------------------------------
 
@@ -303,7 +300,9 @@ class _Session(Closing):
 
     def _commit(self, *, even_without_rows: bool = False) -> None:
         """Completes the batch, with the state after it, and acknowledges what it had."""
-        if self._batch is None and not even_without_rows and self.state.tables == self._written.tables:
+        state, written = self.state, self._written
+        is_same = (state.tables, state.troubles) == (written.tables, written.troubles)
+        if self._batch is None and not even_without_rows and is_same:
             return
         batch = self._batch or self._raw.batch()
         self._batch = batch
@@ -347,6 +346,8 @@ class _Session(Closing):
         self._looked = time.monotonic()
         self._check_publication(self._source.check(self._options.publication))
         self._snapshots.find_tables()
+        if self._batch is None and self.state.is_snapshot_done:
+            self._commit()  # what has been found out about the tables
         slot = self._source.slot(self._options.slot)
         if slot is None:
             return

@@ -1,7 +1,6 @@
 """From messages of the log to rows of the raw table, and which keys the latest transactions have changed."""
 
-import hashlib
-import json
+import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -22,9 +21,10 @@ from metastore.capture.pgoutput import (
 )
 from metastore.capture.positions import SnapshotOfTransactions
 from metastore.capture.raw_table import Row
-from metastore.capture.source import MESSAGE_PREFIX
+from metastore.capture.schemas import READ_AGAIN, DescribedColumn, Schema, schema_of
+from metastore.capture.source import MESSAGE_PREFIX, SourceTable
 from metastore.capture.state import Phase, State, TableProgress
-from metastore.capture.values import RowEncoder, lake_type, may_be_unchanged
+from metastore.capture.values import RowEncoder, lake_type, may_be_unchanged, values_of
 
 Key = tuple[str, ...]
 """The values of a row's key, as texts."""
@@ -59,10 +59,11 @@ class Transaction:
 
 
 class TableLog:
-    """A table as the stream last described it."""
+    """A table as the stream last described it. `may_swap_keys`: as of SourceTable."""
 
-    def __init__(self, relation: Relation, key: tuple[str, ...]) -> None:
+    def __init__(self, relation: Relation, key: tuple[str, ...], *, may_swap_keys: bool) -> None:
         self.relation = relation
+        self.may_swap_keys = may_swap_keys
         self.name = relation.name
         self.encoder = RowEncoder(relation.columns)
         names = [each.name for each in relation.columns]
@@ -81,13 +82,13 @@ class Changes:
         self,
         state: State,
         add: Add,
-        key_of: Callable[[Relation], tuple[str, ...]],
+        found: Callable[[int], SourceTable | None],
         type_names: Callable[[Iterable[Column]], list[str]],
     ) -> None:
-        """`key_of`: the columns of a table's key. `state` is changed as the rows are added."""
+        """`found`: a table as it is now in the source, by its oid. `state` is changed as the rows are added."""
         self.state = state
         self.add = add
-        self._key_of = key_of
+        self._found = found
         self._type_names = type_names
         self._tables: dict[int, TableLog] = {}
         self._open: Transaction | None = None
@@ -161,8 +162,10 @@ class Changes:
         """Whether a change of a table in the open transaction is to be written."""
         if not self._is_new:
             return False
-        progress = self.state.tables[table]
+        progress = self.state.tables.get(table)
         assert self._open is not None
+        if progress is None:
+            return False  # it was left out of the publication before any of its rows were read
         return progress.phase is not Phase.WHOLE and self._open.begin.commit_lsn >= progress.start_lsn
 
     def _change(self, change: Change) -> None:
@@ -177,9 +180,18 @@ class Changes:
         unchanged = None
         if new is not None and UNCHANGED in new:
             unchanged = [each.name for each, value in zip(log.relation.columns, new, strict=True) if value is UNCHANGED]
+        is_taken = (
+            log.may_swap_keys and log.key_columns and old is not None and self._has_changed(transaction, log, old)
+        )
         moved = self._track(transaction, log, old, new, is_partial=unchanged is not None)
         if not self._counts(log.name):
             return
+        if not self.state.tables[log.name].shape:
+            self._write_schema(log, self.describe(log.relation.columns, log.key_columns))
+        if is_taken and (new is None or moved):
+            # Another row may have got this key before: nothing says which of the two is gone.
+            assert old is not None
+            self.state.rereads.setdefault(log.name, set()).add(log.key(old))
         if moved and unchanged:
             # Its values are in the log by the old key at most, and nowhere if the snapshot hasn't come there yet.
             assert new is not None
@@ -189,6 +201,10 @@ class Changes:
             before = log.encoder.encode_key(old) if change.old_is_key else log.encoder.encode(old)
         after = None if new is None else log.encoder.encode(new)
         self._emit(log.name, _OPS[change.kind], before, after, unchanged)
+
+    def _has_changed(self, transaction: Transaction, log: TableLog, row: Values) -> bool:
+        """Whether the transaction has changed a row with the key of this one before, or may have."""
+        return log.name in transaction.tables or log.key(row) in transaction.keys.get(log.name, ())
 
     def _track(
         self, transaction: Transaction, log: TableLog, old: Values | None, new: Values | None, *, is_partial: bool
@@ -222,46 +238,73 @@ class Changes:
                 raise CaptureError("a truncation came without its table")
             transaction.tables.add(log.name)
             if self._counts(log.name):
-                self._emit(log.name, "truncate", None, None)
+                self._empty(log)
+
+    def _empty(self, log: TableLog) -> None:
+        """Writes down that the log has emptied a table. The columns of its rows are written down again before the
+        next one."""
+        progress = self.state.tables[log.name]
+        layout = None if progress.layout is None else progress.layout.emptied()
+        self.state.advance(log.name, layout=layout, shape="")
+        self._emit(log.name, "truncate", None, READ_AGAIN if progress.is_read_again else None)
+
+    def _write_schema(self, log: TableLog, schema: Schema) -> None:
+        self.state.advance(log.name, shape=schema.form)
+        self._emit(log.name, "schema", None, schema.text)
 
     def _relation(self, relation: Relation) -> None:
         transaction = self._open
         if transaction is None:
             raise CaptureError("a table came outside a transaction")
-        log = self._tables[relation.oid] = TableLog(relation, self._key_of(relation))
-        if not self._is_new:
-            return
-        known = self.state.tables.get(log.name)
-        if known is None or known.oid != relation.oid:
-            # Without a key there is nothing to read chunks by.
-            phase = Phase.CHUNKS if log.key_columns else Phase.WHOLE
-            self.state.tables[log.name] = TableProgress(relation.oid, phase)
-            self.state.rereads.pop(log.name, None)
-            if known is not None:
-                transaction.tables.add(log.name)
-                self._emit(log.name, "truncate", None, None)
-        described, shape = self.describe(relation.columns, log.key_columns)
-        if self.state.tables[log.name].shape != shape:
-            self.state.advance(log.name, shape=shape)
-            self._emit(log.name, "schema", None, described)
-
-    def describe(self, columns: Iterable[Column], key: tuple[str, ...]) -> tuple[str, str]:
-        """The columns of a table as JSON, and a fingerprint of that."""
-        columns = list(columns)
-        described = json.dumps(
-            [
-                {
-                    "name": each.name,
-                    "type": lake_type(each),
-                    "source_type": name,
-                    "key": each.name in key,
-                    "large": may_be_unchanged(each),
-                }
-                for each, name in zip(columns, self._type_names(columns), strict=True)
-            ],
-            ensure_ascii=False,
+        found = self._found(relation.oid)
+        log = self._tables[relation.oid] = TableLog(
+            relation, _key(relation, found), may_swap_keys=found is not None and found.may_swap_keys
         )
-        return described, hashlib.sha256(described.encode()).hexdigest()[:16]
+        known = self.state.tables.get(log.name)
+        if not self._is_new or (known is not None and transaction.begin.commit_lsn < known.start_lsn):
+            return
+        schema = self.describe(relation.columns, log.key_columns)
+        if known is None or known.oid != relation.oid or self._has_changed_since(known, schema, found):
+            phase = Phase.CHUNKS if log.key_columns else Phase.WHOLE  # without a key there is nothing to read chunks by
+            self._ordinal = self.begin_again(
+                log.name, TableProgress(relation.oid, phase), transaction.begin, self._ordinal
+            )
+        if self.state.tables[log.name].shape != schema.form:
+            self._write_schema(log, schema)
+
+    def _has_changed_since(self, known: TableProgress, schema: Schema, found: SourceTable | None) -> bool:
+        """Whether a table has changed in a way of which the log doesn't bring all rows."""
+        if known.shape and not schema.continues(known.shape):
+            return True
+        if found is None or known.layout is None:
+            return False
+        return found.catalog.change_since(known.layout, may_be_emptied=True) is not None
+
+    def begin_again(self, name: str, progress: TableProgress, begin: Begin, ordinal: int) -> int:
+        """Lets the rows of a table be read from the start. What the raw table has counts until that is done.
+
+        `ordinal`: the last place in the transaction `begin` that has a row. Returns the last one afterwards.
+        """
+        is_read_again = name in self.state.tables
+        self.state.tables[name] = dataclasses.replace(progress, is_read_again=is_read_again)
+        self.state.rereads.pop(name, None)
+        if not is_read_again:
+            return ordinal
+        # Until chunks see these transactions, any row may be one that they changed.
+        for each in (*self.recent, *([] if self._open is None else [self._open])):
+            each.tables.add(name)
+        self.add(name, self.row(begin, ordinal + 1, "truncate", None, READ_AGAIN))
+        return ordinal + 1
+
+    def describe(self, columns: Iterable[Column], key: tuple[str, ...]) -> Schema:
+        """The schema of a table."""
+        columns = list(columns)
+        return schema_of(
+            DescribedColumn(
+                each.name, lake_type(each), name, each.name in key, may_be_unchanged(each), values_of(each, name)
+            )
+            for each, name in zip(columns, self._type_names(columns), strict=True)
+        )
 
     def _commit(self, commit: Commit) -> Commitment:
         transaction, self._open = self._open, None
@@ -273,3 +316,11 @@ class Changes:
 
 
 _OPS = {"I": "insert", "U": "update", "D": "delete"}
+
+
+def _key(relation: Relation, found: SourceTable | None) -> tuple[str, ...]:
+    """The key of a table, in the order in which chunks have it."""
+    flagged = tuple(each.name for each in relation.columns if each.in_key)
+    if found is not None and (relation.identity in "fn" or set(found.key) == {*flagged}):
+        return found.key
+    return () if relation.identity in "fn" else flagged

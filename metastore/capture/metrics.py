@@ -8,3 +8,5 @@ RECONNECTS = Counter("capture_reconnects", "How often the source or the metastor
 LAG_BYTES = Gauge("capture_slot_lag_bytes", "Log of the source that the slot hasn't acknowledged.")
 RETAINED_BYTES = Gauge("capture_slot_retained_bytes", "Log that the source keeps because of the slot.")
 LAG_SECONDS = Gauge("capture_lag_seconds", "From a commit in the source to that of its rows here, of the latest batch.")
+TROUBLED_TABLES = Gauge("capture_troubled_tables", "Tables whose rows can't be read.")
+REREADS = Counter("capture_tables_read_again", "Tables that are read again, since their definition changed.")

@@ -14,6 +14,7 @@ from psycopg2.extras import LogicalReplicationConnection, ReplicationCursor
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from metastore.capture.errors import CaptureError, SlotLost
+from metastore.capture.layouts import CatalogTable, catalog_table
 from metastore.capture.pgoutput import Column
 from metastore.capture.positions import SnapshotOfTransactions, parse_lsn
 from metastore.capture.replication import Stream
@@ -33,25 +34,74 @@ _DROP_SECONDS = 5
 _FETCH = 10_000
 
 _TABLES = """
-SELECT p.schemaname, p.tablename, c.oid, c.relreplident, p.rowfilter,
-       (SELECT json_agg(json_build_array(a.attname, a.atttypid::bigint, a.atttypmod) ORDER BY a.attnum)
-          FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = ANY (p.attnames)),
-       (SELECT array_agg(a.attname::text ORDER BY k.place)
-          FROM pg_index i CROSS JOIN unnest(i.indkey) WITH ORDINALITY AS k (number, place)
-          JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
-         WHERE i.indrelid = c.oid AND k.place <= i.indnkeyatts AND i.indisvalid
-           AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END),
+WITH published AS (
+  SELECT p.schemaname, p.tablename, p.attnames, p.rowfilter, named.oid AS publication, n.oid AS namespace,
+         c.oid, c.relreplident, c.relkind
+    FROM pg_publication_tables p
+    JOIN pg_publication named ON named.pubname = p.pubname
+    JOIN pg_namespace n ON n.nspname = p.schemaname
+    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename
+   WHERE p.pubname = %s AND (%s::oid IS NULL OR c.oid = %s::oid)
+), parts AS (
+  SELECT oid AS root, oid AS part, NULL::text AS attached FROM published WHERE relkind <> 'p'
+   UNION ALL
+  SELECT p.oid, t.relid, h.xmin::text
+    FROM published p CROSS JOIN pg_partition_tree(p.oid) t LEFT JOIN pg_inherits h ON h.inhrelid = t.relid
+   WHERE p.relkind = 'p'
+), filled AS (
+  SELECT DISTINCT parts.root, a.attname
+    FROM parts JOIN pg_attribute a ON a.attrelid = parts.part WHERE a.atthasmissing
+), columns AS (
+  SELECT p.oid, a.atttypid,
+         json_build_array(
+           a.attnum, a.attname, a.atttypid::bigint, a.atttypmod,
+           (SELECT coalesce(string_agg(format('%%I %%s', of_type.attname, of_type.atttypid), ',' ORDER BY attnum), '')
+              FROM pg_type c JOIN pg_attribute of_type ON of_type.attrelid = c.typrelid
+             WHERE c.oid IN (t.oid, t.typelem, t.typbasetype) AND of_type.attnum > 0 AND NOT of_type.attisdropped),
+           a.xmin::text, filled.root IS NOT NULL) AS described, a.attnum
+    FROM published p JOIN pg_attribute a ON a.attrelid = p.oid AND a.attname = ANY (p.attnames)
+    JOIN pg_type t ON t.oid = a.atttypid
+    LEFT JOIN filled ON filled.root = p.oid AND filled.attname = a.attname
+   WHERE a.attgenerated = '' OR current_setting('server_version_num')::int >= 180000
+), listed AS (
+  SELECT oid, json_agg(described ORDER BY attnum) AS columns FROM columns GROUP BY oid
+), labels AS (
+  SELECT c.oid, json_agg(DISTINCT jsonb_build_array(e.oid::bigint, e.enumlabel)) AS labels
+    FROM columns c JOIN pg_type t ON t.oid = c.atttypid
+    JOIN pg_enum e ON e.enumtypid IN (t.oid, t.typelem, t.typbasetype) GROUP BY c.oid
+), stored AS (
+  SELECT parts.root AS oid,
+         json_agg(json_build_array(c.oid::bigint, c.relfilenode::bigint, coalesce(attached, ''),
+                    -- ATTACH changes all columns, so that none is as it was when the table was made.
+                    EXISTS (SELECT 1 FROM pg_attribute a JOIN pg_attribute made ON made.attrelid = a.attrelid
+                             WHERE a.attrelid = c.oid AND a.attnum > 0 AND made.attnum = -6
+                               AND a.xmin = made.xmin AND a.cmin::text = made.cmin::text))) AS parts,
+         json_agg(c.oid::regclass::text) FILTER (WHERE c.relkind NOT IN ('r', 'p') OR c.relpersistence <> 'p')
+           AS unlogged
+    FROM parts JOIN pg_class c ON c.oid = parts.part GROUP BY parts.root
+), keys AS (
+  SELECT p.oid, i.indimmediate, coalesce(k.oid, i.indexrelid)::text AS name,
+         (SELECT array_agg(a.attname::text ORDER BY n.place)
+            FROM unnest(i.indkey) WITH ORDINALITY AS n (number, place)
+            JOIN pg_attribute a ON a.attrelid = p.oid AND a.attnum = n.number
+           WHERE n.place <= i.indnkeyatts) AS columns
+    FROM published p JOIN pg_index i ON i.indrelid = p.oid
+    LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype IN ('p', 'u')
+   WHERE i.indisvalid AND CASE p.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END
+)
+SELECT p.schemaname, p.tablename, p.oid, p.relreplident, p.rowfilter,
+       keys.columns, keys.name, coalesce(keys.indimmediate, true),
        coalesce(
          (SELECT max(r.oid::bigint) FROM pg_publication_rel r
-           WHERE r.prpubid = published.oid
-             AND (r.prrelid = c.oid OR r.prrelid IN (SELECT relid FROM pg_partition_ancestors(c.oid)))),
+           WHERE r.prpubid = p.publication
+             AND (r.prrelid = p.oid OR r.prrelid IN (SELECT relid FROM pg_partition_ancestors(p.oid)))),
          (SELECT s.oid::bigint FROM pg_publication_namespace s
-           WHERE s.pnpubid = published.oid AND s.pnnspid = n.oid), 0)
-  FROM pg_publication_tables p
-  JOIN pg_publication published ON published.pubname = p.pubname
-  JOIN pg_namespace n ON n.nspname = p.schemaname
-  JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename
- WHERE p.pubname = %s AND (%s::oid IS NULL OR c.oid = %s::oid)
+           WHERE s.pnpubid = p.publication AND s.pnnspid = p.namespace), 0),
+       EXISTS (SELECT 1 FROM pg_publication_rel r WHERE r.prpubid = p.publication AND r.prrelid = p.oid),
+       json_build_object('root', p.relkind = 'p', 'columns', listed.columns, 'labels', labels.labels,
+                         'parts', stored.parts, 'unlogged', stored.unlogged)
+  FROM published p JOIN stored ON stored.oid = p.oid
+  LEFT JOIN listed ON listed.oid = p.oid LEFT JOIN labels ON labels.oid = p.oid LEFT JOIN keys ON keys.oid = p.oid
  ORDER BY 1, 2
 """
 
@@ -67,9 +117,10 @@ SELECT slot_type = 'logical' AND plugin = 'pgoutput' AND database = current_data
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A published table. `key`: the columns that identify its rows in the log; empty for none. `filter`: the
-    publication's condition, in SQL. `membership`: the oid by which the publication has it, another one once it was left
-    out and taken in again; 0 in a publication of all tables."""
+    """A published table. `key`: the columns that identify its rows in the log; empty for none. `may_swap_keys`: a
+    statement may give a row the key of another row before that one has lost it. `filter`: the publication's condition,
+    in SQL. `membership`: the oid by which the publication has it, another one once it was left out and taken in again;
+    0 in a publication of all tables. `unlogged`: partitions whose changes aren't in the log."""
 
     oid: int
     schema: str
@@ -77,8 +128,11 @@ class SourceTable:
     identity: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    may_swap_keys: bool
     filter: str | None
     membership: int
+    catalog: CatalogTable
+    unlogged: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -99,6 +153,14 @@ class Identity(NamedTuple):
     timeline: int
     lsn: int
     database: str
+
+
+class UnreadableTable(Exception):
+    """A table can't be captured; the message says why, and what to do."""
+
+
+class TableChanged(Exception):
+    """A table was altered while it was read: it has to be read again."""
 
 
 class Slot(NamedTuple):
@@ -261,18 +323,21 @@ class Source(Closing):
         """The next rows of a table in the order of its key, or those `among` some keys. Nothing is locked.
 
         `key`: the key's columns that `after` is of; if the table has another key by now, the chunk begins anew. None if
-        the table isn't published any more, or has no key.
+        the table isn't published any more, or has no key. Raises TableChanged for one that is altered meanwhile, and
+        psycopg2.Error.
         """
         with self._reading() as cursor:
             [(seen,)] = _fetched(cursor, "SELECT pg_current_snapshot()::text", ())
             found = _tables(_fetched(cursor, _TABLES, (publication, oid, oid)))
             if not found or not found[0].key:
                 return None
-            table = found[0]
+            table = _readable(found[0])
             after = after if key == table.key else None
             query, values = _chunk_query(table, after, among, limit)
             _as_text(cursor)
-            return Chunk(table, SnapshotOfTransactions.parse(seen), _fetched(cursor, query, values))
+            rows = _fetched(cursor, query, values)
+            self._check_still(publication, table)
+            return Chunk(table, SnapshotOfTransactions.parse(seen), rows)
 
     @contextmanager
     def whole(
@@ -280,7 +345,8 @@ class Source(Closing):
     ) -> Iterator[tuple[SourceTable, int, Iterator[tuple[str | None, ...]]] | None]:
         """A table, a position in the log, and all rows as of exactly there; None if it isn't published any more.
 
-        A temporary slot gives the position. It waits for the transactions that write now.
+        A temporary slot gives the position. It waits for the transactions that write now. Raises TableChanged for a
+        table that is altered meanwhile, and psycopg2.Error.
         """
         with self._replication() as exporting:
             name = f"metastore_snapshot_{exporting.connection.info.backend_pid}"
@@ -292,11 +358,22 @@ class Source(Closing):
                 if not found:
                     yield None
                     return
+                _readable(found[0])
                 with cursor.connection.cursor("whole") as rows:
                     rows.itersize = _FETCH
                     _as_text(rows)
                     rows.execute(_select(found[0], with_values=False))
+                    self._check_still(publication, found[0])
                     yield found[0], parse_lsn(position), rows
+
+    def _check_still(self, publication: str, table: SourceTable) -> None:
+        """Raises TableChanged if the table isn't as the transaction that reads it saw it in the catalog.
+
+        A query sees the latest definition, and no rows that were written into a new file after its transaction began.
+        From the query on the table is locked against such changes, until the transaction ends.
+        """
+        if [each.catalog for each in self.tables(publication, table.oid)] != [table.catalog]:
+            raise TableChanged(f"{table.name} was changed while it was read")
 
     # --- connections ------------------------------------------------------------------------------------------
 
@@ -343,7 +420,7 @@ def open_source(url: str) -> Iterator[Source]:
         with Source(url) as opened:
             yield opened
     except psycopg2.Error as error:
-        raise CaptureError(f"the source: {' '.join(str(error).split())}") from None
+        raise CaptureError(f"the source: {said(error)}") from None
 
 
 def _dsn(url: str) -> str:
@@ -359,12 +436,32 @@ def _dsn(url: str) -> str:
 
 def _tables(rows: Sequence[Any]) -> list[SourceTable]:
     found = []
-    for schema, table, oid, identity, filter, columns, key, membership in rows:
-        names = {name for name, _, _ in columns}
+    for schema, table, oid, identity, filter, key, key_name, is_immediate, membership, is_named, sent in rows:
+        catalog = catalog_table(sent, key_name, is_named=is_named)
+        names = {each.name for each in catalog.columns}
         own = tuple(key) if key and set(key) <= names else ()
-        made = tuple(Column(name, kind, modifier, name in own) for name, kind, modifier in columns)
-        found.append(SourceTable(oid, schema, table, identity, made, own, filter, membership))
+        columns = tuple(Column(each.name, each.type_oid, each.modifier, each.name in own) for each in catalog.columns)
+        unlogged = tuple(sent["unlogged"] or ())
+        made = SourceTable(
+            oid, schema, table, identity, columns, own, not is_immediate, filter, membership, catalog, unlogged
+        )
+        found.append(made)
     return found
+
+
+def _readable(table: SourceTable) -> SourceTable:
+    """The table. Raises UnreadableTable if the log doesn't bring its changes."""
+    if table.unlogged:
+        raise UnreadableTable(
+            f"changes of {', '.join(table.unlogged[:3])} aren't in the log, since it is foreign, unlogged or temporary:"
+            " detach it, or leave the table out of the publication"
+        )
+    return table
+
+
+def said(error: Exception) -> str:
+    """An error's message, in one line."""
+    return " ".join(str(error).split())
 
 
 def _select(table: SourceTable, *, with_values: bool) -> sql.Composed:
@@ -372,7 +469,9 @@ def _select(table: SourceTable, *, with_values: bool) -> sql.Composed:
     condition = sql.SQL(f" WHERE ({table.filter})" if table.filter else " WHERE true")
     if with_values and table.filter:
         condition = sql.SQL(condition.string.replace("%", "%%"))
-    return sql.SQL("SELECT {} FROM {}").format(columns, sql.Identifier(table.schema, table.table)) + condition
+    # Tables that inherit from this one have changes of their own.
+    only = sql.SQL("" if table.catalog.is_root else "ONLY ")
+    return sql.SQL("SELECT {} FROM {}{}").format(columns, only, sql.Identifier(table.schema, table.table)) + condition
 
 
 def _chunk_query(

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from metastore.capture.errors import CaptureError
+from metastore.capture.layouts import Layout
 
 METADATA_KEY = "capture"
 """Of the JSON object in an instant's metadata."""
@@ -27,10 +28,12 @@ class Phase(StrEnum):
 class TableProgress:
     """How far a table has come.
 
-    `oid`: pg_class's, by which a table that was made anew is known. `membership`: as of the source's table; 0 if it
-    isn't known. `key` and `after`: the columns by which chunks are read, and their values in the last row read. `rows`:
-    read so far. `start_lsn`: changes with earlier commits don't count. `shape`: a fingerprint of the columns that were
-    last written down.
+    `oid`: pg_class's, by which a table that was made again is known. `membership`: as of the source's table; 0 if it
+    isn't known, -1 while the publication doesn't have the table. `key` and `after`: the columns by which chunks are
+    read, and their values in the last row read. `rows`: read so far. `start_lsn`: changes with earlier commits don't
+    count. `shape`: a fingerprint of the columns that were last written down, empty if none were since the table was
+    emptied. `layout`: by which the rows were read; None if none were read. `is_read_again`: what the raw table had
+    before counts until all rows are read.
     """
 
     oid: int
@@ -41,6 +44,8 @@ class TableProgress:
     start_lsn: int = 0
     shape: str = ""
     membership: int = 0
+    layout: Layout | None = None
+    is_read_again: bool = False
 
 
 @dataclass
@@ -49,8 +54,8 @@ class State:
 
     `system`: the source's identifier; `timeline` is another one after a standby took its place. `epoch` grows with each
     snapshot of all tables anew. `lsn`: commits before it are written. `batch`: the number of the instant. `rereads`:
-    keys of rows of which a value is missing, by table. `publication_oid`: the publication's number in the source;
-    0 if it isn't known.
+    keys of rows that have to be read, by table. `publication_oid`: the publication's number in the source; 0 if it
+    isn't known. `troubles`: why a table's rows can't be read, by table.
     """
 
     slot: str
@@ -64,6 +69,7 @@ class State:
     tables: dict[str, TableProgress] = field(default_factory=dict)
     rereads: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
     publication_oid: int = 0
+    troubles: dict[str, str] = field(default_factory=dict)
 
     @property
     def stream(self) -> str:
@@ -72,12 +78,17 @@ class State:
 
     @property
     def is_snapshot_done(self) -> bool:
-        """Whether all rows have been read that were there when their tables were first seen."""
-        return all(each.phase is Phase.DONE for each in self.tables.values()) and not any(self.rereads.values())
+        """Whether all rows have been read that were there when their tables were first seen.
+
+        Tables that can't be read don't count.
+        """
+        progress = [each for name, each in self.tables.items() if name not in self.troubles]
+        rereads = [keys for name, keys in self.rereads.items() if name not in self.troubles]
+        return all(each.phase is Phase.DONE for each in progress) and not any(rereads)
 
     def copy(self) -> "State":
         rereads = {name: set(keys) for name, keys in self.rereads.items()}
-        return dataclasses.replace(self, tables=dict(self.tables), rereads=rereads)
+        return dataclasses.replace(self, tables=dict(self.tables), rereads=rereads, troubles=dict(self.troubles))
 
     def advance(self, table: str, **changes: Any) -> None:
         """Changes what is known of a table; fields as of TableProgress."""
@@ -124,5 +135,6 @@ def sent_progress(sent: Mapping[str, Any]) -> TableProgress:
             "phase": Phase(sent["phase"]),
             "key": tuple(sent["key"]),
             "after": None if after is None else tuple(after),
+            "layout": Layout.parse(sent.get("layout")),
         }
     )

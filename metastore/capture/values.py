@@ -17,16 +17,21 @@ SESSION_SETTINGS: Final = {
     "DateStyle": "ISO, YMD",
     "extra_float_digits": "1",
     "IntervalStyle": "iso_8601",
+    "row_security": "off",  # a policy that hides rows makes queries fail
     "TimeZone": "UTC",
     "xmlbinary": "base64",
 }
-"""Of every session with a source: snapshot and log must write a value in the same way."""
+"""Of every session with a source: snapshot and log must have the same rows, with values written in the same way."""
 
 _BOOL = 16
 _INT8, _INT2, _INT4, _OID_TYPE = 20, 21, 23, 26
 _FLOAT4, _FLOAT8, _NUMERIC = 700, 701, 1700
 _DATE, _TIMESTAMP, _TIMESTAMPTZ, _BYTEA = 1082, 1114, 1184, 17
 _NUMBERS = frozenset({_INT2, _INT4, _INT8, _OID_TYPE, _FLOAT4, _FLOAT8, _NUMERIC})
+
+_VARCHAR = 1043
+TEXTS = frozenset({25, _VARCHAR})
+"""Types that hold the same texts."""
 
 _TYPES = {
     _BOOL: "boolean",
@@ -70,6 +75,11 @@ def numeric_limits(modifier: int) -> tuple[int, int]:
 def may_be_unchanged(column: Column) -> bool:
     """Whether an update may leave a column's value out of the log, because it is stored apart from its row (TOAST)."""
     return column.type_oid not in _FIXED_LENGTH
+
+
+def values_of(column: Column, source_type: str) -> str:
+    """Names what a column's values are: the same for types between which a table's rows keep their texts."""
+    return "text" if column.type_oid in TEXTS else source_type
 
 
 def _number(text: str) -> str:

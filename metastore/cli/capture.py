@@ -3,7 +3,7 @@
 import importlib.util
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -174,9 +174,17 @@ def run(
             for number, handler in handlers.items():
                 signal.signal(number, handler)
     if as_json:
-        print_json({"batches": result.batches, "rows": result.rows})
+        print_json({"batches": result.batches, "rows": result.rows, "troubles": result.troubles})
     else:
         print_list("table", ("table", "rows"), sorted(result.rows.items()))
+    if (trouble := _unreadable(result.troubles)) is not None:
+        raise UserError(trouble)
+
+
+def _unreadable(troubles: Mapping[str, str]) -> str | None:
+    """Names tables that can't be read."""
+    listed = "; ".join(f"{name}: {why}" for name, why in sorted(troubles.items()))
+    return f"not captured, while all others are: {listed}" if listed else None
 
 
 def _database(
@@ -293,7 +301,12 @@ def status(source: str | None, into: str, uri: str, alarm_bytes: int, as_json: b
         trouble = _log_status(source, state, alarm_bytes, found)
     elif source is not None and not isinstance(state, MysqlState):
         trouble = _slot_status(source, state, alarm_bytes, found)
-    tables = [(name, each.phase.value, each.rows) for name, each in sorted(state.tables.items())]
+    troubles: Mapping[str, str] = getattr(state, "troubles", {})
+    trouble = trouble or _unreadable(troubles)
+    tables = [
+        (name, "unreadable" if name in troubles else each.phase.value, each.rows)
+        for name, each in sorted(state.tables.items())
+    ]
     if as_json:
         listed = [{"table": name, "snapshot": phase, "rows": rows} for name, phase, rows in tables]
         print_json({**found, "alarm": trouble, "tables": listed})
@@ -401,21 +414,33 @@ def drop(source: str, into: str, uri: str, slot: str | None, yes: bool, as_json:
 def definitions(into: str, uri: str, tables: tuple[str, ...]) -> None:
     """Print definitions of typed tables for `metastore pipeline`.
 
-    One for each captured table that has a key.
+    One for each captured table that has a key. A table whose definitions can't be printed is named in a comment. Two
+    tables of one name get their schemas before it.
 
     \b
     Example:
       metastore capture definitions --into raw.shop > shop/transformations/ods.sql
     """
-    from metastore.capture.definitions import definition
+    from metastore.capture.definitions import definition, names_of
+    from metastore.capture.errors import CaptureError
     from metastore.client.lake import LakeClient
 
     state = _state(uri, into)
     if unknown := [each for each in tables if each not in state.tables]:
         raise UserError(f"{into} has no table {unknown[0]}")
+    names = names_of(state.tables)
+    troubles: Mapping[str, str] = getattr(state, "troubles", {})
     with LakeClient(uri) as client:
-        for name in tables or sorted(state.tables):
-            click.echo(definition(client.table(into), name))
+        for table in tables or sorted(state.tables):
+            try:
+                if table in troubles:
+                    raise CaptureError(f"{table} can't be read: {troubles[table]}")
+                click.echo(definition(client.table(into), table, names[table]))
+            except CaptureError as error:
+                if tables:
+                    raise
+                click.echo(f"-- {error}\n")
+                click.echo(str(error), err=True)
 
 
 def _slot_name(uri: str, into: str) -> str:

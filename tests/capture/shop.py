@@ -102,18 +102,23 @@ def replayed(rows: list[dict[str, Any]], key: tuple[str, ...]) -> list[str]:
     if not key:
         return _bag(rows)
     state: dict[tuple[Any, ...], dict[str, Any]] = {}
+    columns: list[str] = []
     for row in rows:
-        before = None if row["before"] is None else json.loads(row["before"])
-        after = None if row["after"] is None or row["op"] == "schema" else json.loads(row["after"])
         if row["op"] == "truncate":
             state.clear()
+        if row["op"] == "truncate" or row["op"] == "schema":
+            columns = [each["name"] for each in json.loads(row["after"])] if row["op"] == "schema" else columns
+            continue
+        before = None if row["before"] is None else json.loads(row["before"])
+        after = None if row["after"] is None else json.loads(row["after"])
         old = state.pop(tuple(before[each] for each in key), {}) if before is not None else {}
         if after is not None:
             place = tuple(after[each] for each in key)
             old = old or state.get(place, {})
             kept = {name: old[name] for name in row["unchanged"] or () if name in old}
             state[place] = {**kept, **after}
-    return sorted(map(text, state.values()))
+    # Only columns that have no value in older rows are added without a truncation.
+    return sorted(text({**dict.fromkeys(columns), **row}) for row in state.values())
 
 
 def _bag(rows: list[dict[str, Any]]) -> list[str]:
@@ -121,7 +126,7 @@ def _bag(rows: list[dict[str, Any]]) -> list[str]:
     for row in rows:
         if row["op"] == "truncate":
             state.clear()
-        elif row["op"] != "schema":
+        elif row["op"] not in ("schema", "complete"):
             if row["before"] is not None:
                 state[text(json.loads(row["before"]))] -= 1
             if row["after"] is not None:

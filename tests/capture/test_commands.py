@@ -25,7 +25,7 @@ def test_run_status_definitions_and_drop(source: Source, metastore_server: Metas
     made = command.output(
         "capture", source.url, "--publication", "shop", "--slot", source.slot, "--once", "--json", *uri
     )
-    assert json.loads(made) == {"batches": 1, "rows": {"public.t": 3}}
+    assert json.loads(made) == {"batches": 1, "rows": {"public.t": 3}, "troubles": {}}
     found = json.loads(invoke("status", source.url, "--json", *uri))
     assert found["slot"] == source.slot
     assert found["alarm"] is None

@@ -8,7 +8,7 @@ import pytest
 from tests.capture.shop import Source
 from tests.capture.typed_tables import TypedTable
 from tests.spark.conftest import spark_session
-from tests.spark.session import SparkSession
+from tests.spark.session import SparkError, SparkSession
 from tests.support.target import Target
 
 __all__ = ["spark_session"]
@@ -49,3 +49,31 @@ def test_a_captured_table_is_kept_as_the_source_has_it(
     source.run("TRUNCATE items; INSERT INTO items (id, body) VALUES (1, 'after')")
     source.capture()
     check()
+
+
+def test_a_table_that_is_altered(
+    source: Source, spark_session: Callable[[str], SparkSession], target: Target, tmp_path: Path
+) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, a int, body text); ALTER TABLE t ALTER body SET STORAGE EXTERNAL")
+    source.run("INSERT INTO t SELECT n, n, repeat(md5(n::text), 90) FROM generate_series(1, 4) n")
+    source.capture()
+    spark = spark_session("4")
+
+    def definitions() -> TypedTable:
+        return TypedTable(tmp_path, source.client, source.into, "public.t")
+
+    def check(columns: str) -> None:
+        rows = [[*map(repr, row)] for row in source.run(f"SELECT {columns} FROM t ORDER BY id")]
+        assert table.refresh(spark)[1] == rows
+
+    table = definitions()
+    check("id, a, body")
+    source.run("ALTER TABLE t ADD n bigint; UPDATE t SET a = 11, n = 5 WHERE id = 1")
+    source.capture()
+    check("id, a, body")
+    source.run("ALTER TABLE t RENAME a TO amount; UPDATE t SET amount = 12 WHERE id = 2; DELETE FROM t WHERE id = 3")
+    source.capture()
+    with pytest.raises(SparkError, match="changed at the source: print its definitions again"):
+        table.refresh(spark)
+    table = definitions()
+    check("id, amount, body, n")

@@ -1,31 +1,47 @@
 -- Printed by: metastore capture definitions --into raw.shop
 
 CREATE MATERIALIZED VIEW `customers_changes` AS
-WITH images AS (
-  SELECT source_table, op, from_json(before, '`id` bigint, `name` string, `city` string') AS old, from_json(after, '`id` bigint, `name` string, `city` string') AS new, unchanged, epoch, commit_lsn, ordinal
+WITH completions AS (
+  SELECT source_table, max(struct(epoch, commit_lsn, ordinal)) AS last FROM raw.shop
+  WHERE source_table = 'public.customers' AND op = 'complete' GROUP BY source_table
+), truncations AS (
+  SELECT raw.source_table,
+    max(CASE WHEN raw.after IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) < completions.last THEN struct(raw.epoch, raw.commit_lsn, raw.ordinal) END) AS last,
+    min(CASE WHEN raw.after IS NOT NULL AND (completions.last IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) > completions.last) THEN struct(raw.epoch, raw.commit_lsn, raw.ordinal) END) AS incomplete
+  FROM raw.shop AS raw LEFT JOIN completions ON raw.source_table = completions.source_table
+  WHERE raw.source_table = 'public.customers' AND raw.op = 'truncate' GROUP BY raw.source_table
+), forms AS (
+  SELECT raw.source_table, max(CASE WHEN raw.op = 'hold' THEN raw.after END) AS reason,
+    max(CASE WHEN raw.op = 'schema' AND contains(raw.after, '"form": "7dd6d39aa628c464"') THEN 1 ELSE 0 END) AS known
+  FROM raw.shop AS raw LEFT JOIN truncations ON raw.source_table = truncations.source_table
+  WHERE raw.source_table = 'public.customers' AND raw.op IN ('schema', 'hold') AND (truncations.last IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) > truncations.last) AND (truncations.incomplete IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) < truncations.incomplete)
+  GROUP BY raw.source_table
+), images AS (
+  SELECT source_table, op, from_json(before, '`id` bigint, `name` string, `city` string') AS old, from_json(after, '`id` bigint, `name` string, `city` string') AS new, unchanged AS left_out, epoch, commit_lsn, ordinal
   FROM raw.shop WHERE source_table = 'public.customers' AND op IN ('read', 'insert', 'update', 'delete')
 ), both_images AS (
-  SELECT source_table, op, new AS image, unchanged, epoch, commit_lsn, ordinal FROM images WHERE op <> 'delete'
+  SELECT source_table, op, new AS image, left_out, epoch, commit_lsn, ordinal FROM images WHERE op <> 'delete'
   UNION ALL
-  SELECT source_table, 'delete' AS op, old AS image, CAST(NULL AS ARRAY<STRING>) AS unchanged, epoch, commit_lsn, ordinal
+  SELECT source_table, 'delete' AS op, old AS image, CAST(NULL AS ARRAY<STRING>) AS left_out, epoch, commit_lsn, ordinal
   FROM images WHERE op = 'delete' OR (op = 'update' AND old IS NOT NULL AND (images.old.`id` <> images.new.`id`))
-), truncations AS (
-  SELECT source_table, max(struct(epoch, commit_lsn, ordinal)) AS last FROM raw.shop
-  WHERE source_table = 'public.customers' AND op = 'truncate' GROUP BY source_table
 ), typed AS (
-  SELECT both_images.op, both_images.unchanged, both_images.epoch, both_images.commit_lsn, both_images.ordinal,
+  SELECT both_images.op, both_images.left_out, both_images.epoch, both_images.commit_lsn, both_images.ordinal,
     both_images.image.`id` AS `id`,
     both_images.image.`name` AS `name`,
     both_images.image.`city` AS `city`
   FROM both_images LEFT JOIN truncations ON both_images.source_table = truncations.source_table
-  WHERE truncations.last IS NULL OR struct(both_images.epoch, both_images.commit_lsn, both_images.ordinal) > truncations.last
+    LEFT JOIN forms ON both_images.source_table = forms.source_table
+  WHERE (truncations.last IS NULL OR struct(both_images.epoch, both_images.commit_lsn, both_images.ordinal) > truncations.last) AND (truncations.incomplete IS NULL OR struct(both_images.epoch, both_images.commit_lsn, both_images.ordinal) < truncations.incomplete)
+    AND CASE WHEN forms.reason IS NOT NULL THEN CAST(raise_error(forms.reason) AS BOOLEAN)
+      WHEN forms.known = 0 AND truncations.incomplete IS NOT NULL THEN CAST(raise_error('public.customers is being read again, since it changed at the source: refresh when metastore capture status says that its snapshot is done') AS BOOLEAN)
+      WHEN forms.known = 0 THEN CAST(raise_error('the columns of public.customers changed at the source: print its definitions again, by metastore capture definitions --into raw.shop --table public.customers') AS BOOLEAN) ELSE true END
 ), changes AS (
-  SELECT `id`, epoch, commit_lsn, ordinal, max(op) AS op, max(unchanged) AS unchanged, max(`name`) AS `name`, max(`city`) AS `city` FROM typed GROUP BY `id`, epoch, commit_lsn, ordinal
+  SELECT `id`, epoch, commit_lsn, ordinal, max(op) AS op, max(left_out) AS left_out, max(`name`) AS `name`, max(`city`) AS `city` FROM typed GROUP BY `id`, epoch, commit_lsn, ordinal
 )
 SELECT op, epoch, commit_lsn, ordinal,
   `id`,
-  max(CASE WHEN op <> 'delete' AND NOT coalesce(array_contains(unchanged, 'name'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'value', `name`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] AS `name`,
-  max(CASE WHEN op <> 'delete' AND NOT coalesce(array_contains(unchanged, 'city'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'value', `city`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] AS `city`
+  max(CASE WHEN op <> 'delete' AND NOT coalesce(array_contains(left_out, 'name'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'value', `name`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] AS `name`,
+  max(CASE WHEN op <> 'delete' AND NOT coalesce(array_contains(left_out, 'city'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'value', `city`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] AS `city`
 FROM changes;
 
 CREATE STREAMING TABLE `customers`;
@@ -36,32 +52,48 @@ CREATE FLOW `customers_flow` AS AUTO CDC INTO `customers` FROM STREAM(`customers
   COLUMNS * EXCEPT (op, epoch, commit_lsn, ordinal) STORED AS SCD TYPE 1;
 
 CREATE MATERIALIZED VIEW `orders_changes` AS
-WITH images AS (
-  SELECT source_table, op, from_json(before, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string') AS old, from_json(after, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string') AS new, unchanged, epoch, commit_lsn, ordinal
+WITH completions AS (
+  SELECT source_table, max(struct(epoch, commit_lsn, ordinal)) AS last FROM raw.shop
+  WHERE source_table = 'public.orders' AND op = 'complete' GROUP BY source_table
+), truncations AS (
+  SELECT raw.source_table,
+    max(CASE WHEN raw.after IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) < completions.last THEN struct(raw.epoch, raw.commit_lsn, raw.ordinal) END) AS last,
+    min(CASE WHEN raw.after IS NOT NULL AND (completions.last IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) > completions.last) THEN struct(raw.epoch, raw.commit_lsn, raw.ordinal) END) AS incomplete
+  FROM raw.shop AS raw LEFT JOIN completions ON raw.source_table = completions.source_table
+  WHERE raw.source_table = 'public.orders' AND raw.op = 'truncate' GROUP BY raw.source_table
+), forms AS (
+  SELECT raw.source_table, max(CASE WHEN raw.op = 'hold' THEN raw.after END) AS reason,
+    max(CASE WHEN raw.op = 'schema' AND contains(raw.after, '"form": "46feaef70f91c464"') THEN 1 ELSE 0 END) AS known
+  FROM raw.shop AS raw LEFT JOIN truncations ON raw.source_table = truncations.source_table
+  WHERE raw.source_table = 'public.orders' AND raw.op IN ('schema', 'hold') AND (truncations.last IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) > truncations.last) AND (truncations.incomplete IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) < truncations.incomplete)
+  GROUP BY raw.source_table
+), images AS (
+  SELECT source_table, op, from_json(before, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string') AS old, from_json(after, '`id` bigint, `customer` bigint, `amount` decimal(10,2), `at` string') AS new, unchanged AS left_out, epoch, commit_lsn, ordinal
   FROM raw.shop WHERE source_table = 'public.orders' AND op IN ('read', 'insert', 'update', 'delete')
 ), both_images AS (
-  SELECT source_table, op, new AS image, unchanged, epoch, commit_lsn, ordinal FROM images WHERE op <> 'delete'
+  SELECT source_table, op, new AS image, left_out, epoch, commit_lsn, ordinal FROM images WHERE op <> 'delete'
   UNION ALL
-  SELECT source_table, 'delete' AS op, old AS image, CAST(NULL AS ARRAY<STRING>) AS unchanged, epoch, commit_lsn, ordinal
+  SELECT source_table, 'delete' AS op, old AS image, CAST(NULL AS ARRAY<STRING>) AS left_out, epoch, commit_lsn, ordinal
   FROM images WHERE op = 'delete' OR (op = 'update' AND old IS NOT NULL AND (images.old.`id` <> images.new.`id`))
-), truncations AS (
-  SELECT source_table, max(struct(epoch, commit_lsn, ordinal)) AS last FROM raw.shop
-  WHERE source_table = 'public.orders' AND op = 'truncate' GROUP BY source_table
 ), typed AS (
-  SELECT both_images.op, both_images.unchanged, both_images.epoch, both_images.commit_lsn, both_images.ordinal,
+  SELECT both_images.op, both_images.left_out, both_images.epoch, both_images.commit_lsn, both_images.ordinal,
     both_images.image.`id` AS `id`,
     both_images.image.`customer` AS `customer`,
     both_images.image.`amount` AS `amount`,
     CAST(both_images.image.`at` AS TIMESTAMP) AS `at`
   FROM both_images LEFT JOIN truncations ON both_images.source_table = truncations.source_table
-  WHERE truncations.last IS NULL OR struct(both_images.epoch, both_images.commit_lsn, both_images.ordinal) > truncations.last
+    LEFT JOIN forms ON both_images.source_table = forms.source_table
+  WHERE (truncations.last IS NULL OR struct(both_images.epoch, both_images.commit_lsn, both_images.ordinal) > truncations.last) AND (truncations.incomplete IS NULL OR struct(both_images.epoch, both_images.commit_lsn, both_images.ordinal) < truncations.incomplete)
+    AND CASE WHEN forms.reason IS NOT NULL THEN CAST(raise_error(forms.reason) AS BOOLEAN)
+      WHEN forms.known = 0 AND truncations.incomplete IS NOT NULL THEN CAST(raise_error('public.orders is being read again, since it changed at the source: refresh when metastore capture status says that its snapshot is done') AS BOOLEAN)
+      WHEN forms.known = 0 THEN CAST(raise_error('the columns of public.orders changed at the source: print its definitions again, by metastore capture definitions --into raw.shop --table public.orders') AS BOOLEAN) ELSE true END
 ), changes AS (
-  SELECT `id`, epoch, commit_lsn, ordinal, max(op) AS op, max(unchanged) AS unchanged, max(`customer`) AS `customer`, max(`amount`) AS `amount`, max(`at`) AS `at` FROM typed GROUP BY `id`, epoch, commit_lsn, ordinal
+  SELECT `id`, epoch, commit_lsn, ordinal, max(op) AS op, max(left_out) AS left_out, max(`customer`) AS `customer`, max(`amount`) AS `amount`, max(`at`) AS `at` FROM typed GROUP BY `id`, epoch, commit_lsn, ordinal
 )
 SELECT op, epoch, commit_lsn, ordinal,
   `id`,
   `customer`,
-  max(CASE WHEN op <> 'delete' AND NOT coalesce(array_contains(unchanged, 'amount'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'value', `amount`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] AS `amount`,
+  max(CASE WHEN op <> 'delete' AND NOT coalesce(array_contains(left_out, 'amount'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'value', `amount`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] AS `amount`,
   `at`
 FROM changes;
 

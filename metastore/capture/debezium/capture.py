@@ -1,10 +1,8 @@
 """The capture of Debezium's messages: from files or topics into a raw table, through failures of both."""
 
 import dataclasses
-import hashlib
-import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -19,6 +17,7 @@ from metastore.capture.errors import CaptureError
 from metastore.capture.raw_table import Batch, RawTable, Row
 from metastore.capture.results import Result
 from metastore.capture.retries import Retries, passes
+from metastore.capture.schemas import DescribedColumn, Schema, schema_of
 from metastore.client.closing import Closing
 from metastore.client.lake import LakeClient
 from metastore.clock import now_ms
@@ -177,6 +176,9 @@ class _Session(Closing):
         self.state.number += 1
         self._describe(event)
         self._add(event, event.op, event.before, event.after, 1)
+        if event.op == "truncate":  # its rows may have any columns from here on
+            self.state.tables[event.table] = dataclasses.replace(self.state.tables[event.table], shape="")
+            self._columns.pop(event.table, None)
         self._last_commit_time = event.committed_at
 
     def _describe(self, event: Event) -> None:
@@ -188,21 +190,25 @@ class _Session(Closing):
             known = self.state.tables[event.table] = TableState()
         key = self._options.keys.get(event.table) or event.key or known.key
         columns = tuple(each._replace(key=each.name in key) for each in event.columns)
-        if not columns or self._columns.get(event.table) == columns:
+        if not columns or event.op == "truncate" or self._columns.get(event.table) == columns:
             return
         self._columns[event.table] = columns
         if missing := [each for each in key if each not in {column.name for column in columns}]:
             raise CaptureError(f"{event.table} has no column {missing[0]}, which is said to be in its key")
-        described = json.dumps([each._asdict() for each in columns], ensure_ascii=False)
-        shape = hashlib.sha256(described.encode()).hexdigest()[:16]
-        if shape != known.shape:
-            self.state.tables[event.table] = dataclasses.replace(known, key=key, shape=shape)
-            self._add(event, "schema", None, described, 0)
+        schema = schema_of(
+            DescribedColumn(each.name, each.type, each.source_type, each.key, each.large) for each in columns
+        )
+        if schema.form == known.shape:
+            return
+        self.state.tables[event.table] = dataclasses.replace(known, key=key, shape=schema.form)
+        if known.shape and not _is_read_by(schema, known.shape, columns):
+            self._add(event, "hold", None, _altered(event.table), -1)
+        self._add(event, "schema", None, schema.text, 0)
 
     def _add(self, event: Event, op: str, before: str | None, after: str | None, ordinal: int) -> None:
         if self._batch is None:
             self._batch = self._raw.batch()
-        unchanged = None if op == "schema" else event.unchanged
+        unchanged = None if op in ("schema", "hold") else event.unchanged
         state = self.state
         row = Row(
             op, before, after, unchanged, event.transaction_id, event.committed_at, state.epoch, state.number, ordinal
@@ -232,3 +238,17 @@ class _Session(Closing):
         if self._last_commit_time:
             metrics.LAG_SECONDS.set(max(0.0, time.time() - self._last_commit_time / 1e6))
         self._capture.on_commit(self.state)
+
+
+def _is_read_by(schema: Schema, known: str, columns: Sequence[Column]) -> bool:
+    """Whether rows with the columns of the fingerprint `known` are rows of a schema, with NULL in its other columns."""
+    if not schema.continues(known):
+        return False
+    return all(each.is_null_before for each in columns[schema.forms.index(known) + 1 :])
+
+
+def _altered(table: str) -> str:
+    return (
+        f"{table} was altered at the source, and its older messages don't say what its rows have now: let Debezium"
+        " write its snapshot into another topic or directory, and capture that with --new-snapshot"
+    )

@@ -24,13 +24,18 @@ _INTEGERS = 1 << 63
 
 
 class Column(NamedTuple):
-    """A column as a `schema` row of the raw table describes it. `large`: updates may leave it out."""
+    """A column as a `schema` row of the raw table describes it.
+
+    `large`: updates may leave it out. `is_null_before`: rows that are older than the column have NULL there, since it
+    may be NULL and has no default.
+    """
 
     name: str
     type: str
     source_type: str
     key: bool
     large: bool
+    is_null_before: bool
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,7 @@ def _columns(
 ) -> tuple[Column, ...]:
     """Columns with their types; without a schema they are strings, since their values may mean anything."""
     if not fields:
-        return tuple(Column(name, "string", "", name in key, is_postgres) for name in image)
+        return tuple(Column(name, "string", "", name in key, is_postgres, False) for name in image)
     return tuple(
         Column(
             name,
@@ -161,6 +166,7 @@ def _columns(
             _source_type(each),
             name in key,
             is_postgres and may_be_unavailable(each),
+            bool(each.get("optional")) and each.get("default") is None,
         )
         for name, each in fields.items()
     )

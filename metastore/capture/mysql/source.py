@@ -1,7 +1,9 @@
 """A MariaDB whose changes are captured: its settings, its log, chunks of its tables. All SQL for it is here."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +16,13 @@ from pymysql.cursors import Cursor, SSCursor
 
 from metastore.capture.errors import CaptureError, SlotLost
 from metastore.capture.mysql.positions import Position
-from metastore.capture.mysql.values import FIXED, Column, Text, as_parameter, column_of, from_query, selected
+from metastore.capture.mysql.values import FIXED, Column, Text, as_parameter, column_of, decoding, from_query, selected
 from metastore.client.closing import Closing
 
 MINIMUM_VERSION = (10, 5)
 """Since then the log describes columns: `binlog_row_metadata`."""
+
+BY_TRANSACTION = "its rows are versioned by transactions, and the log doesn't have them"
 
 _CONNECT_SECONDS = 10
 _READ_SECONDS = 300  # a query, or a heartbeat of the log
@@ -31,18 +35,29 @@ _SETTINGS = {
 }
 
 _COLUMNS = """
-SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION
+SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION, EXTRA,
+       GENERATION_EXPRESSION, CHARACTER_SET_NAME
   FROM information_schema.COLUMNS
- WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND EXTRA NOT LIKE '%%VIRTUAL GENERATED%%' ORDER BY ORDINAL_POSITION
+ WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
 """
-_KEY = """
-SELECT COLUMN_NAME FROM information_schema.STATISTICS
- WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX
+_KEYS = """
+SELECT INDEX_NAME, COLUMN_NAME, NULLABLE, SUB_PART FROM information_schema.STATISTICS
+ WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0 AND INDEX_TYPE = 'BTREE'
+ ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX
 """
 _TABLES = """
-SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE FROM information_schema.TABLES
- WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA IN ({}) ORDER BY 1, 2
+SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
+ WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND TABLE_SCHEMA IN ({}) ORDER BY 1, 2
 """
+_ENGINE = "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+_REFERENCES = """
+SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME,
+       REFERENCED_COLUMN_NAME
+  FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL
+ ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION
+"""  # REFERENTIAL_CONSTRAINTS has the rules, but only for users with more rights than SELECT
+_PERIOD = ("ROW START", "ROW END")
+_RULE = re.compile(r"ON (DELETE|UPDATE) (?:CASCADE|SET NULL|SET DEFAULT)\b")
 
 
 class Server(NamedTuple):
@@ -75,6 +90,49 @@ class Chunk(NamedTuple):
     is_last: bool
 
 
+class Reference(NamedTuple):
+    """A foreign key by which changes of `parent` change rows of `child`, which the log doesn't have.
+
+    `columns`: those of the parent that it references. `rules`: when rows change: `DELETE`, `UPDATE`, or both.
+    """
+
+    child: str
+    parent: str
+    columns: tuple[str, ...]
+    rules: frozenset[str]
+
+
+class Catalog(NamedTuple):
+    """What the source says of a table's columns, by now.
+
+    `key`: those that identify rows. `fixed`: those of types that the log doesn't tell from BINARY. `computed`: those
+    that are computed when they are read. `period`: those of a row's start and end, if it has any.
+    """
+
+    columns: frozenset[str]
+    key: tuple[str, ...]
+    fixed: dict[str, str]
+    computed: frozenset[str]
+    period: tuple[str, ...]
+
+    def hidden_among(self, names: Sequence[str]) -> tuple[set[str], str | None]:
+        """The columns of a table in the log that aren't captured, and that of the end of a row's period, if any."""
+        period = self.period or IMPLICIT_PERIOD
+        is_implicit = bool(self.columns) and not self.columns & set(period)
+        end = period[-1] if set(period) <= set(names) and (self.period or is_implicit) else None
+        hidden = {each for each in names if each in self.computed or _is_hash(each, self.columns)}
+        return hidden | (set(period) if end is not None else set()), end
+
+
+IMPLICIT_PERIOD = ("row_start", "row_end")
+"""Columns of a system-versioned table that says nothing of them. Only the log has them."""
+
+
+def _is_hash(name: str, columns: Container[str]) -> bool:
+    """Whether a column of the log is one that the server has added for a unique index of long values."""
+    return name.startswith("DB_ROW_HASH_") and name not in columns
+
+
 class CapturedTables:
     """Which tables are captured: all of a database, or some, by their names with their database's."""
 
@@ -82,11 +140,16 @@ class CapturedTables:
         """Raises CaptureError for names of another form."""
         if wrong := [each for each in tables if each.count(".") != 1 or not all(each.split("."))]:
             raise CaptureError(f"--table {wrong[0]}: give DATABASE.TABLE")
-        self._tables = frozenset(tables)
+        self.names = frozenset(tables)
+        """The tables that were named; none for all of a database."""
         self.schemas = sorted({each.partition(".")[0] for each in tables} or {database})
 
     def includes(self, schema: str, table: str) -> bool:
-        return f"{schema}.{table}" in self._tables if self._tables else schema in self.schemas
+        return f"{schema}.{table}" in self.names if self.names else schema in self.schemas
+
+    def has(self, name: str) -> bool:
+        """Whether a table is captured, by its name with its database's."""
+        return name in self.names if self.names else name.partition(".")[0] in self.schemas
 
 
 class MysqlSource(Closing):
@@ -100,6 +163,7 @@ class MysqlSource(Closing):
         self._parameters, database = _parameters(url)
         self.wanted = CapturedTables(database, tables)
         self._connection = self.connect()
+        self._folds: bool | None = None
         self._chunks: pymysql.Connection[Any] | None = None
 
     def close(self) -> None:
@@ -127,6 +191,13 @@ class MysqlSource(Closing):
     def stream_settings(self) -> dict[str, Any]:
         """What python-mysql-replication connects with."""
         return {**self._parameters, "read_timeout": 60, "connect_timeout": _CONNECT_SECONDS}
+
+    @property
+    def folds_names(self) -> bool:
+        """Whether names of tables are in lower case, however statements write them."""
+        if self._folds is None:
+            self._folds = self._rows("SELECT @@lower_case_table_names") == [("1",)]
+        return self._folds
 
     # --- what there is ----------------------------------------------------------------------------------------
 
@@ -175,23 +246,69 @@ class MysqlSource(Closing):
         return int(later + max(0, dict(sizes).get(position.file, 0) - position.at))
 
     def tables(self) -> list[str]:
-        """The names of the tables that are captured. Raises CaptureError for one whose engine has no snapshots."""
+        """The names of the tables that are captured, as far as the user may see them."""
         places = ", ".join(["%s"] * len(self.wanted.schemas))
-        found = []
-        for schema, table, engine in self._rows(_TABLES.format(places), *self.wanted.schemas):
-            if not self.wanted.includes(schema, table):
-                continue
+        found = self._rows(_TABLES.format(places), *self.wanted.schemas)
+        return [f"{schema}.{table}" for schema, table in found if self.wanted.includes(schema, table)]
+
+    def refusal(self, name: str) -> str | None:
+        """Why a table's rows can't be captured; None if they can. Raises pymysql.Error if the user may not read all."""
+        schema, _, table = name.partition(".")
+        for (engine,) in self._rows(_ENGINE, schema, table):
             if engine != "InnoDB":
-                raise CaptureError(
-                    f"{schema}.{table} is kept by {engine}: only InnoDB reads as of a position. Name the others with"
-                    " --table"
-                )
-            found.append(f"{schema}.{table}")
+                return f"it is kept by {engine}: only InnoDB reads as of a position"
+        for column in self._rows(_COLUMNS, schema, table):
+            if (why := _refusal(*column)) is not None:
+                return why
+        self._rows(f"SELECT * FROM {_quoted(schema, table).replace('%%', '%')} LIMIT 0")  # fails if one may not be read
+        return None
+
+    def sees(self, name: str) -> bool:
+        """Whether the user may see a table. One that isn't there can't be told from others."""
+        return bool(self._rows(_ENGINE, *name.split(".", 1)))
+
+    def references(self) -> list[Reference]:
+        """The foreign keys by which rows of captured tables may change without being in the log."""
+        columns = defaultdict[tuple[str, str, str, str], list[str]](list)
+        for schema, table, key, parent_schema, parent, column in self._rows(_REFERENCES):
+            columns[schema, table, key, f"{parent_schema}.{parent}"].append(column)
+        rules: dict[tuple[str, str], dict[str, frozenset[str]]] = {}
+        found = []
+        for (schema, table, key, parent), names in columns.items():
+            if (schema, table) not in rules:
+                rules[schema, table] = self._rules(schema, table)
+            if of_key := rules[schema, table].get(key):
+                found.append(Reference(f"{schema}.{table}", parent, tuple(names), of_key))
         return found
 
-    def fixed(self, schema: str, table: str) -> dict[str, str]:
-        """The columns of a table whose types the log doesn't tell from BINARY, with these types."""
-        return {name: kind for name, kind, *_ in self._rows(_COLUMNS, schema, table) if kind in FIXED}
+    def _rules(self, schema: str, table: str) -> dict[str, frozenset[str]]:
+        """When rows of a table are changed by its foreign keys, by the names of these."""
+        try:
+            [(_, text)] = self._rows(f"SHOW CREATE TABLE {_quoted(schema, table).replace('%%', '%')}")
+        except pymysql.Error:  # it is dropped by now, or may not be read
+            return {}
+        found = {}
+        for line in text.splitlines():
+            if line.startswith("  CONSTRAINT `") and (rules := _RULE.findall(line)):
+                name = line.removeprefix("  CONSTRAINT `").partition("` FOREIGN KEY")[0].replace("``", "`")
+                found[name] = frozenset(rules)
+        return found
+
+    def catalog(self, name: str) -> Catalog:
+        """What the columns of a table are by now."""
+        schema, _, table = name.partition(".")
+        columns, fixed, computed, period = set(), {}, set(), dict[str, str]()
+        for column, kind, *_, extra, expression, _ in self._rows(_COLUMNS, schema, table):
+            columns.add(column)
+            if kind in FIXED:
+                fixed[column] = kind
+            if "VIRTUAL GENERATED" in extra:
+                computed.add(column)
+            if expression in _PERIOD:
+                period[expression] = column
+        in_period = tuple(period[each] for each in _PERIOD if each in period)
+        key = _key(self._rows(_KEYS, schema, table), columns - computed - {*in_period}, {*in_period})
+        return Catalog(frozenset(columns), key, fixed, frozenset(computed), in_period)
 
     # --- rows -------------------------------------------------------------------------------------------------
 
@@ -293,19 +410,61 @@ def _parameters(url: str) -> tuple[dict[str, Any], str]:
     return {name: value for name, value in given.items() if value is not None}, database
 
 
+def _refusal(
+    name: str,
+    kind: str,
+    whole: str,
+    precision: Any,
+    scale: Any,
+    digits: Any,
+    extra: str,
+    expression: str | None,
+    character_set: str | None,
+) -> str | None:
+    """Why a table with such a column can't be captured; None if it can."""
+    if "COMPRESSED" in whole:
+        return f"its column {name} is COMPRESSED, which isn't captured"
+    if expression in _PERIOD and kind != "timestamp":
+        return BY_TRANSACTION
+    if "VIRTUAL GENERATED" in extra:
+        return None
+    try:
+        column_of(name, kind, whole, precision, scale, digits)
+        decoding(name, character_set)
+    except CaptureError as error:
+        return str(error)
+    return None
+
+
 def _described(cursor: Any, name: str) -> SourceTable | None:
     schema, _, table = name.partition(".")
     cursor.execute(_COLUMNS, (schema, table))
-    columns = [column_of(*row) for row in cursor.fetchall()]
+    rows = cursor.fetchall()
+    columns = [column_of(*row[:6]) for row in rows if "VIRTUAL GENERATED" not in row[6] and row[7] not in _PERIOD]
     if not columns:
         return None
-    cursor.execute(_KEY, (schema, table))
-    key = [row[0] for row in cursor.fetchall()]
+    cursor.execute(_KEYS, (schema, table))
+    key = _key(cursor.fetchall(), {each.name for each in columns}, {row[0] for row in rows if row[7] in _PERIOD})
     made = tuple(each._replace(in_key=each.name in key) for each in columns)
     by_name = {each.name: each for each in made}
-    if not all(each in by_name and by_name[each].orders_chunks for each in key):
-        key = []
-    return SourceTable(schema, table, made, tuple(key))
+    orders = all(by_name[each].orders_chunks for each in key)
+    return SourceTable(schema, table, made, key if orders else ())
+
+
+def _key(rows: Iterable[Any], columns: set[str], period: set[str]) -> tuple[str, ...]:
+    """The columns that identify a row: those of the primary key or of another unique index, whose values aren't NULL.
+
+    `period`: what the server adds to the indexes of a system-versioned table.
+    """
+    indexes = defaultdict[str, list[Any]](list)
+    for name, *part in rows:
+        indexes[name].append(part)
+    for name, parts in indexes.items():
+        found = tuple(column for column, *_ in parts if column not in period)
+        is_whole = all(nullable != "YES" and prefix is None for _, nullable, prefix in parts)
+        if columns.issuperset(found) and (name == "PRIMARY" or is_whole):
+            return found
+    return ()
 
 
 def _quoted(*names: str) -> str:

@@ -18,7 +18,9 @@ class MysqlState:
 
     `server`: the source's server_id. `position`: what is before it in the log is written. `gtid`: of the last
     transaction before it; empty if there was none yet. `epoch` grows with each snapshot of all tables anew, `batch` is
-    the number of the instant. `dropped`: tables that are made anew when they come again.
+    the number of the instant. `dropped`: tables that are made again when they come again. `troubles`: why a table's
+    rows can't be read, by table. `cascading`: tables with a foreign key by which their rows may have changed without
+    being in the log.
     """
 
     server: int
@@ -28,6 +30,8 @@ class MysqlState:
     batch: int = 0
     tables: dict[str, TableProgress] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
+    troubles: dict[str, str] = field(default_factory=dict)
+    cascading: set[str] = field(default_factory=set)
 
     @property
     def stream(self) -> str:
@@ -36,11 +40,18 @@ class MysqlState:
 
     @property
     def is_snapshot_done(self) -> bool:
-        """Whether all rows have been read that were there when their tables were first seen."""
-        return all(each.phase is Phase.DONE for each in self.tables.values())
+        """Whether all rows have been read that were there when their tables were first seen. Tables that can't be read
+        don't count."""
+        return all(each.phase is Phase.DONE for name, each in self.tables.items() if name not in self.troubles)
 
     def copy(self) -> "MysqlState":
-        return dataclasses.replace(self, tables=dict(self.tables), dropped=set(self.dropped))
+        return dataclasses.replace(
+            self,
+            tables=dict(self.tables),
+            dropped=set(self.dropped),
+            troubles=dict(self.troubles),
+            cascading=set(self.cascading),
+        )
 
     def advance(self, table: str, **changes: Any) -> None:
         """Changes what is known of a table; fields as of TableProgress."""
@@ -48,7 +59,8 @@ class MysqlState:
 
     def metadata(self, rows: int) -> bytes:
         """The metadata of an instant that wrote some rows."""
-        sent = {"kind": KIND, **dataclasses.asdict(self), "dropped": sorted(self.dropped)}
+        sets = {"dropped": sorted(self.dropped), "cascading": sorted(self.cascading)}
+        sent = {"kind": KIND, **dataclasses.asdict(self), **sets}
         return json.dumps({"operation": "capture", "rows": rows, METADATA_KEY: sent}, separators=(",", ":")).encode()
 
     @classmethod
@@ -64,4 +76,5 @@ class MysqlState:
             raise CaptureError("the raw table has the changes of another kind of source: give another with --into")
         tables = {name: sent_progress(each) for name, each in sent.pop("tables").items()}
         position, dropped = Position(*sent.pop("position")), set(sent.pop("dropped"))
-        return cls(**sent, position=position, tables=tables, dropped=dropped)
+        cascading = set(sent.pop("cascading", ()))
+        return cls(**sent, position=position, tables=tables, dropped=dropped, cascading=cascading)

@@ -118,7 +118,7 @@ def column_of(name: str, data_type: str, column_type: str, precision: Any, scale
         return Column(name, "geometry")
     if kind in ("float", "double", "date", "year", "enum", "set") or kind in FIXED:
         return Column(name, kind)
-    raise CaptureError(f"the column {name} has the type {kind}, which isn't captured: leave its table out with --table")
+    raise CaptureError(f"the column {name} has the type {kind}, which isn't captured")
 
 
 # --- as JSON --------------------------------------------------------------------------------------------------
@@ -215,13 +215,23 @@ _BLOB, _STRING, _GEOMETRY_TYPE = 252, 254, 255
 _OF_LOG: Final = {_TINY: "tinyint", _SHORT: "smallint", _INT24: "mediumint", _LONG: "int", _LONGLONG: "bigint"}
 
 
-def may_be_fixed(described: Any) -> bool:
-    """Whether a column that the log describes as BINARY may be one of `FIXED`."""
-    return (
-        described.type == _STRING
-        and described.character_set_name == "binary"
-        and described.max_length in {size for size, _ in FIXED.values()}
-    )
+READABLE: Final = frozenset(
+    {
+        *(_DECIMAL, _FLOAT, _DOUBLE, _YEAR, _DATE, _DATETIME2, _TIMESTAMP2, _TIME2, _BIT, _ENUM, _SET),
+        *(_GEOMETRY_TYPE, _VARCHAR, _STRING, _BLOB, *_OF_LOG),
+    }
+)
+"""Types of the log of which rows can be read."""
+
+UNREADABLE: Final = {7: "TIMESTAMP", 11: "TIME", 12: "DATETIME", 140: "COMPRESSED", 141: "COMPRESSED"}
+"""Others, in MariaDB's words: the first three are of a table that was made before MariaDB 10.1."""
+
+_ENDLESS: Final = ("2038-01-19 03:14:07.999999+00", "2106-02-07 06:28:15.999999+00")
+
+
+def is_history(row_end: Text) -> bool:
+    """Whether a row of a system-versioned table isn't the current one, by its `row_end`."""
+    return row_end not in _ENDLESS
 
 
 def column_of_log(described: Any, fixed: str | None = None) -> tuple[Column, Read]:
@@ -276,7 +286,7 @@ def column_of_log(described: Any, fixed: str | None = None) -> tuple[Column, Rea
                 made._replace(kind="binary" if text is _hex else fixed or ""),
                 _reading_bytes(length, lambda value: text(value.ljust(pad, b"\0"))),
             )
-        return made._replace(kind="text"), _reading_bytes(length, _decoding(name, described.character_set_name))
+        return made._replace(kind="text"), _reading_bytes(length, decoding(name, described.character_set_name))
     raise CaptureError(f"the column {name} has the type {kind} of the log, which isn't captured")
 
 
@@ -313,7 +323,8 @@ def _reading_bytes(length: int, text: Callable[[bytes], str]) -> Read:
 _WIDE_SETS: Final = {"utf16": "utf-16-be", "ucs2": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
 
 
-def _decoding(name: str, character_set: str | None) -> Callable[[bytes], str]:
+def decoding(name: str, character_set: str | None) -> Callable[[bytes], str]:
+    """What decodes a column's texts in the log. Raises CaptureError for a character set that isn't captured."""
     found = charset_by_name(character_set or "utf8mb4")
     encoding = found.encoding if found is not None else _WIDE_SETS.get(character_set or "", character_set or "")
     try:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from click.testing import CliRunner
 
@@ -20,6 +21,7 @@ from metastore.cli import main
 from metastore.client.lake import LakeClient
 from tests.capture.debezium.messages import ID, NOTE, change, envelope, line, order
 from tests.capture.shop import NUMBERS, replayed
+from tests.capture.typed_duck import query_of, typed_rows
 from tests.support.server import MetastoreServer
 
 ROOT = Path(__file__).parents[3]
@@ -141,6 +143,32 @@ def test_other_columns_and_keys(landing: Landing) -> None:
         ("extra", "bigint", False),
     ]
     assert "KEYS (`id`)" in definition(lake, "public.orders")
+
+
+OTHER_COLUMNS = {
+    "renamed": [ID, {**NOTE, "field": "remark"}],
+    "dropped": [ID],
+    "another type": [ID, {**NOTE, "type": "int64"}],
+    "a default": [ID, NOTE, {"field": "extra", "type": "int64", "optional": True, "default": 7}],
+    "never null": [ID, NOTE, {"field": "extra", "type": "int64", "optional": False}],
+    "moved": [NOTE, ID],
+}
+
+
+@pytest.mark.parametrize("what", OTHER_COLUMNS)
+def test_columns_by_which_older_messages_are_not_read(landing: Landing, what: str) -> None:
+    keys = {"public.orders": ("id",)}
+    landing.write("1.json", envelope([ID, NOTE], change("c", None, {"id": 1, "note": "a"})))
+    landing.write("1.json", envelope(OTHER_COLUMNS[what], change("c", None, {"id": 2})))
+    landing.capture(keys=keys)
+    assert [row["op"] for row in landing.raw()] == ["schema", "insert", "hold", "schema", "insert"]
+    query = query_of(landing.client, landing.into, "public.orders")
+    with pytest.raises(duckdb.Error, match=r"public\.orders was altered at the source.*--new-snapshot"):
+        typed_rows(landing.client, landing.into, "public.orders", query)
+    landing.write("1.json", envelope(OTHER_COLUMNS[what], change("t", None, None)))
+    landing.write("1.json", envelope(OTHER_COLUMNS[what], change("c", None, {"id": 3})))
+    landing.capture(keys=keys)
+    assert [row["id"] for row in typed_rows(landing.client, landing.into, "public.orders", query)] == [3]
 
 
 @pytest.mark.parametrize(("step", "count"), [("reading", 1), ("before", 1), ("before", 2), ("completed", 1)])

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import pymysql
 import pytest
 
 from metastore.client.lake import LakeClient
@@ -70,28 +71,43 @@ class Source:
         """The rows that the raw table comes to, as JSON."""
         rows: dict[Any, str] = {}
         loose: list[str] = []
+        is_described = False
         for row in self.raw(table):
-            before, after = (None if row[each] is None else json.loads(row[each]) for each in ("before", "after"))
             if row["op"] == "truncate":
                 rows.clear()
                 loose.clear()
-            elif row["op"] == "schema":
+            if row["op"] in ("schema", "truncate", "complete"):
+                is_described = row["op"] == "schema" or (is_described and row["op"] == "complete")
                 continue
-            elif not key:
+            assert is_described, f"{table} has a row without its columns"
+            before, after = (None if row[each] is None else json.loads(row[each]) for each in ("before", "after"))
+            if not key:
                 if before is not None:
                     loose.remove(row["before"])
                 if after is not None:
                     loose.append(row["after"])
             else:
                 if before is not None:
-                    rows.pop(tuple(before[each] for each in key), None)
+                    rows.pop(tuple(before.get(each) for each in key), None)
                 if after is not None:
-                    rows[tuple(after[each] for each in key)] = row["after"]
+                    rows[tuple(after.get(each) for each in key)] = row["after"]
         return sorted(rows.values() if key else loose)
+
+    def check(self, table: str, *key: str) -> None:
+        """Raises AssertionError unless the raw table comes to the rows that the table has; values as texts."""
+        with self.connection.cursor(pymysql.cursors.DictCursor) as cursor:
+            cursor.execute(f"SELECT * FROM {table}")
+            wanted = [_texts(row) for row in cursor.fetchall()]
+        found = [_texts(json.loads(row)) for row in self.replayed(table, *key)]
+        assert sorted(found, key=repr) == sorted(wanted, key=repr), table
 
     def close(self) -> None:
         self.run(f"DROP DATABASE {self.name}")
         self.connection.close()
+
+
+def _texts(row: dict[str, Any]) -> dict[str, str | None]:
+    return {name: None if value is None else str(value) for name, value in sorted(row.items())}
 
 
 @pytest.fixture

@@ -1,0 +1,73 @@
+"""Which columns a source's table has, as the `schema` rows of a raw table say it, and what may follow what.
+
+Rows of a raw table are read by the columns of the latest `schema` row before them. Only nullable columns may be added
+at the end: older rows have NULL there, as the source has. After any other change the rows before it don't tell what the
+source has now. Then the table is read again, or a `hold` row says that it can't be.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+READ_AGAIN = "the table is read again: its definition changed at the source"
+"""`after` of the `truncate` row with which a table begins to be read again. A `complete` row says that it is done."""
+
+
+@dataclass(frozen=True)
+class DescribedColumn:
+    """A column of a source's table.
+
+    `type`: Spark's. `source_type`: as the source writes it. `in_key`: part of the key that identifies rows. `large`:
+    updates may leave its value out. `values_of`: names the type for comparison, where two types of the source hold the
+    same values; by default `source_type`.
+    """
+
+    name: str
+    type: str
+    source_type: str
+    in_key: bool
+    large: bool
+    values_of: str | None = None
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table. `text`: of a `schema` row. `forms`: a fingerprint of the first column, of the first two,
+    and so on."""
+
+    text: str
+    forms: tuple[str, ...]
+
+    @property
+    def form(self) -> str:
+        """The fingerprint of all columns."""
+        return self.forms[-1] if self.forms else _form("", "")
+
+    def continues(self, form: str) -> bool:
+        """Whether the columns are those of a fingerprint, and perhaps others after them."""
+        return form == self.form or form in self.forms
+
+
+def schema_of(columns: Iterable[DescribedColumn]) -> Schema:
+    """The schema that some columns make, in their order."""
+    described: list[dict[str, object]] = []
+    forms: list[str] = []
+    for each in columns:
+        compared = [each.name, each.type, each.values_of or each.source_type, each.in_key, each.large]
+        forms.append(_form(forms[-1] if forms else "", json.dumps(compared)))
+        described.append(
+            {
+                "name": each.name,
+                "type": each.type,
+                "source_type": each.source_type,
+                "key": each.in_key,
+                "large": each.large,
+                "form": forms[-1],
+            }
+        )
+    return Schema(json.dumps(described, ensure_ascii=False), tuple(forms))
+
+
+def _form(before: str, compared: str) -> str:
+    return hashlib.sha256(f"{before} {compared}".encode()).hexdigest()[:16]
