@@ -701,8 +701,12 @@ def _is_window_function(node: exp.Expr) -> bool:
 def _aggregates_in(value: exp.Expr) -> bool:
     """Whether an expression has aggregates, other than those of windows."""
     if isinstance(value, exp.Window):
-        parts = [each for each in value.iter_expressions() if each is not value.this]
-        parts += list(value.this.iter_expressions())
+        function = value.this
+        parts = [each for each in value.iter_expressions() if each is not function]
+        while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+            parts += [each for each in function.iter_expressions() if each is not function.this]
+            function = function.this
+        parts += list(function.iter_expressions())
         return any(_aggregates_in(each) for each in parts)
     return _is_aggregate(value) or any(_aggregates_in(each) for each in value.iter_expressions())
 

@@ -89,6 +89,7 @@ class Runner:
         self.table = table
         self.heartbeat_seconds = heartbeat_seconds
         self.engine = engine
+        self._compared: set[str] = set()
         self.pause: Callable[[str], None] = _nothing
         """Called with the name of each stage of a refresh, for tests that kill the process there."""
 
@@ -126,7 +127,8 @@ class Runner:
 
     def compiled_by(self, engine: Engine) -> list[Compiled]:
         """The project's layers, as an engine understands them. Raises BadDefinition, NoSource."""
-        found = compiled(self.graph, {name: self._source(name, engine) for name in self.graph.sources}, engine)
+        sources = {name: self._source(name, engine) for name in self.graph.sources}
+        found = compiled(self.graph, sources, engine, self._compared)
         if len(found) > MAX_TOGETHER:
             raise BadDefinition(
                 self.graph.project.directory,

@@ -52,6 +52,12 @@ class DuckEngine:
         except duckdb.Error as error:
             raise BadQuery(str(error)) from None
 
+    def means(self, text: str, query: exp.Query) -> bool:
+        return True  # texts are Spark's
+
+    def why_changing(self, text: str) -> str | None:
+        return None
+
     def columns(self, schema: Schema) -> Mapping[str, str]:
         return {each.name.lower(): each.type.lower() for each in (*schema.columns, *schema.keys)}
 

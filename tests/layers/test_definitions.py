@@ -106,7 +106,7 @@ def others():
 """
     nodes = {each.name: each for each in graph(tmp_path, a__sql=sql, b__py=python).nodes}
     assert nodes["shop.events"].reads == {"raw.a", "raw.b", "shop.c"}
-    assert [each.sql("spark") for each in nodes["shop.events"].appends] == [
+    assert [each.tree.sql("spark") for each in nodes["shop.events"].appends] == [
         "SELECT id FROM raw.a AS x JOIN raw.b USING (id)",
         "SELECT id FROM c",
     ]
