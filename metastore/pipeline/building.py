@@ -3,7 +3,7 @@
 What can't be built is computed as a whole, as an `Opaque` operator: always right, and never by increments.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -50,6 +50,14 @@ class _CannotBuild(Exception):
     """A part of a query has no operator. The message says which."""
 
 
+class Pair(NamedTuple):
+    """Two values that a join's condition says are equal: the number of the join, and of the pair within, in the order
+    in which they are built."""
+
+    join: int
+    number: int
+
+
 _Names = dict[tuple[str, str], str]
 """By a relation's alias and a column's name, the operator's column."""
 
@@ -84,10 +92,14 @@ class _Shared:
 class Builder:
     """Builds operators, with names for columns that are unique in all that it builds."""
 
-    def __init__(self, tables: Mapping[str, Table]) -> None:
-        """`tables`: those that queries may read, by `database.table`."""
+    def __init__(self, tables: Mapping[str, Table], unlike: Collection["Pair"] = ()) -> None:
+        """`tables`: those that queries may read, by `database.table`. `unlike`: pairs that a join doesn't match by."""
         self._tables = tables
+        self._unlike = frozenset(unlike)
         self._used = 0
+        self._joins = 0
+        self.pairs: dict[Pair, tuple[Join, str, str]] = {}
+        """The pairs of columns that joins match by, each with its join."""
 
     def build(self, query: exp.Query) -> Built:
         """The operators of a qualified query. Raises BadQuery for what no computation makes repeatable."""
@@ -117,7 +129,7 @@ class Builder:
     def _opaque(self, query: exp.Query, known: Mapping[str, _Shared], reason: str) -> Built:
         _check_limit(query)
         whole = _with(query.copy(), known)
-        names = whole.named_selects
+        names = _output_names(whole)
         columns = tuple(self._fresh(name) for name in names)
         tables = _tables_in(whole)
         if unknown := sorted(tables - self._tables.keys()):
@@ -199,11 +211,19 @@ class Builder:
         return made, {(alias, column): mine for column, mine in columns.items()}
 
     def _joined(
-        self, left: Operator, names: _Names, join: exp.Join, known: Mapping[str, _Shared]
+        self,
+        left: Operator,
+        names: _Names,
+        join: exp.Join,
+        known: Mapping[str, _Shared],
+        where: list[exp.Expr] | None = None,
     ) -> tuple[Operator, _Names]:
+        """A join with what is left of it. Conditions of `where` that are about the right side alone are taken out."""
         if join.args.get("method") or join.args.get("using"):
             raise _CannotBuild("a NATURAL join is computed as a whole")
         right, others = self._relation(join.this, known)
+        if where is not None:
+            right, where[:] = self._guarded(right, others, where)
         side, kind = (join.side or "").upper(), (join.kind or "").upper()
         on = join.args.get("on")
         both = {**names, **others}
@@ -217,15 +237,25 @@ class Builder:
         return self._join(left, right, JoinKind(side.lower() or "inner"), condition), both
 
     def _join(self, left: Operator, right: Operator, kind: JoinKind, condition: exp.Expr | None) -> Operator:
+        self._joins += 1
         if kind is JoinKind.FULL:  # a row without partner is told apart from one whose key is NULL
             left, right = self._marked(left), self._marked(right)
+        # What is said of one side guards what is computed of it to be compared, as where Spark plans the join.
+        if kind in (JoinKind.INNER, JoinKind.SEMI):
+            left = _with_own(left, condition)
+        if kind is not JoinKind.FULL:
+            right = _with_own(right, condition)
         pairs: list[tuple[str, str]] = []
+        unlike: list[tuple[str, str]] = []
+        numbered: dict[Pair, tuple[str, str]] = {}
         not_null: set[str] = set()
         for part in _conjuncts(condition):
             pair = _equality(part, left, right)
             if pair is not None:
                 (left, first), (right, second) = (self._column(*each) for each in zip((left, right), pair, strict=True))
-                pairs.append((first, second))
+                place = Pair(self._joins, len(pairs) + len(unlike))
+                numbered[place] = first, second
+                (unlike if place in self._unlike else pairs).append((first, second))
                 not_null |= {first, second} if isinstance(part, exp.EQ) else set()
         only_left = kind in (JoinKind.SEMI, JoinKind.ANTI)
         non_null = frozenset() if kind is JoinKind.FULL else left.non_null
@@ -233,7 +263,7 @@ class Builder:
             non_null |= right.non_null | not_null
         elif kind is JoinKind.SEMI:
             non_null |= not_null & set(left.columns)
-        return Join(
+        made = Join(
             left.columns if only_left else (*left.columns, *right.columns),
             _joined_key(left, right, kind, pairs),
             left,
@@ -241,8 +271,11 @@ class Builder:
             kind,
             condition,
             tuple(pairs),
+            tuple(unlike),
             non_null=non_null,
         )
+        self.pairs |= {place: (made, *names) for place, names in numbered.items()}
+        return made
 
     def _marked(self, operator: Operator) -> Operator:
         """An operator with a column that is never NULL, as a part of its key."""
@@ -271,19 +304,39 @@ class Builder:
         where = [] if select.args.get("where") is None else list(_conjuncts(select.args["where"].this))
         joins = select.args.get("joins") or []
         moves = all(_is_inner(each) for each in joins)
+        if joins and all(_keeps_left(each) for each in joins):
+            operator, where = self._guarded(operator, names, where)
         for number, join in enumerate(joins):
-            operator, names = self._joined(operator, names, join, known)
+            operator, names = self._joined(operator, names, join, known, where if moves else None)
             if moves:
                 operator, where = self._with_conditions(operator, names, where, is_last=number == len(joins) - 1)
         for lateral in select.args.get("laterals") or ():
             operator, names = self._exploded(operator, names, lateral)
         operator = self._filtered(operator, names, where, known)
+        if generators := [each for item in select.expressions for each in item.find_all(exp.Func) if _generates(each)]:
+            name = min(determinism.names_of(generators[0]))
+            raise _CannotBuild(f"{name}() in the SELECT list is computed as a whole, unlike LATERAL VIEW explode")
         items = [(each.alias_or_name.lower(), _translated(each.unalias(), names)) for each in select.expressions]
         having = select.args.get("having")
         condition = None if having is None else _translated(having.this, names)
         operator, items = self._aggregated(select, operator, names, items, condition)
         operator, items = self._windowed(operator, items)
         return self._projected(operator, items, distinct=bool(select.args.get("distinct")))
+
+    def _guarded(self, operator: Operator, names: _Names, where: list[exp.Expr]) -> tuple[Operator, list[exp.Expr]]:
+        """A relation with those conditions of WHERE that are about it alone, and the other conditions.
+
+        They come before its join, as where Spark plans it: they may guard a cast in the join's condition.
+        """
+        own: list[exp.Expr] = []
+        left: list[exp.Expr] = []
+        for each in where:
+            try:
+                about = bool(_columns_of(_translated(each, names)))
+            except _CannotBuild:
+                about = False
+            (own if about else left).append(each)
+        return self._filtered(operator, names, own, {}), left
 
     def _with_conditions(
         self, operator: Operator, names: _Names, where: list[exp.Expr], *, is_last: bool
@@ -709,6 +762,60 @@ def _aggregates_in(value: exp.Expr) -> bool:
         parts += list(function.iter_expressions())
         return any(_aggregates_in(each) for each in parts)
     return _is_aggregate(value) or any(_aggregates_in(each) for each in value.iter_expressions())
+
+
+_GENERATORS = frozenset(
+    [
+        "explode",
+        "explode_outer",
+        "posexplode",
+        "posexplode_outer",
+        "inline",
+        "inline_outer",
+        "stack",
+        "json_tuple",
+        "variant_explode",
+        "variant_explode_outer",
+    ]
+)
+"""Functions that make several rows of one."""
+
+
+def _generates(function: exp.Func) -> bool:
+    return isinstance(function, exp.UDTF) or bool(determinism.names_of(function) & _GENERATORS)
+
+
+def _output_names(query: exp.Query) -> list[str]:
+    """The names of a query's columns. A generator may have several."""
+    first: exp.Expr = query
+    while isinstance(first, exp.SetOperation | exp.Subquery):
+        first = first.this
+    if not isinstance(first, exp.Select):
+        return query.named_selects
+    found: list[str] = []
+    for each in first.selects:
+        found += [name.name for name in each.expressions] if isinstance(each, exp.Aliases) else [each.output_name]
+    return found
+
+
+def _with_own(operator: Operator, condition: exp.Expr | None) -> Operator:
+    """The rows of one side of a join of which its condition says what is about this side alone."""
+    columns = {*operator.columns}
+    own = [each for each in _conjuncts(condition) if (found := _columns_of(each)) and found <= columns]
+    if not own:
+        return operator
+    non_null = operator.non_null | {column for each in own for column in _never_null_in(each)}
+    together = exp.and_(*(each.copy() for each in own))
+    return Filter(operator.columns, operator.key, operator, together, non_null=frozenset(non_null))
+
+
+def _columns_of(value: exp.Expr) -> set[str]:
+    return {each.name for each in value.find_all(exp.Column) if not _is_parameter(each)}
+
+
+def _keeps_left(join: exp.Join) -> bool:
+    """Whether a condition of WHERE about the left side may come before a join."""
+    return (join.side or "").upper() in ("", "LEFT")
 
 
 def _is_inner(join: exp.Join) -> bool:

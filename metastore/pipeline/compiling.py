@@ -10,14 +10,15 @@ from sqlglot import exp
 
 from metastore.formats.commit_mode import COMMIT_MODE, CommitMode
 from metastore.formats.keyed_table import BUCKET, MERGE_ENGINE, PRIMARY_KEY, SEQUENCE_FIELD
-from metastore.pipeline import queries
-from metastore.pipeline.building import Built, Table
+from metastore.pipeline import queries, typed
+from metastore.pipeline.algebra import Operator
+from metastore.pipeline.building import Table
 from metastore.pipeline.checks import FAILED, Checks, checked, condition_of, rejected
 from metastore.pipeline.definitions import READINESS, REFRESH_POLICY, RefreshPolicy
 from metastore.pipeline.deltas import Deltas, Relations, Side, Step
 from metastore.pipeline.errors import BadDefinition, BadQuery
 from metastore.pipeline.graph import Graph, Node, appended, cdc_query
-from metastore.pipeline.layers import Layer, how, keyed, layer_of, recomputed, refresh
+from metastore.pipeline.layers import Layer, how, layer_of, recomputed, refresh
 from metastore.pipeline.written import Written, refused
 
 _OURS = frozenset({MERGE_ENGINE, SEQUENCE_FIELD})
@@ -142,8 +143,12 @@ def _compiled(node: Node, tables: Mapping[str, Table], database: str, comparing:
     else:
         written = [*node.appends] if node.query is None else [node.query]
     tree = appended(written, read, database)
-    built = keyed(queries.built(tree, read, database))
-    types = _types(built, node, analyser)
+
+    def types_of(operator: Operator, wanted: Sequence[Operator]) -> Sequence[Mapping[str, str]]:
+        return _types(operator, wanted, node, analyser)
+
+    built = typed.built(tree, read, database, types_of)
+    [types] = types_of(built.operator, [built.operator])
     declared = tuple(each.strip().lower() for each in node.properties.get(PRIMARY_KEY, "").split(",") if each.strip())
     if node.is_quarantine:
         made, checks = rejected(built, node.expectations)
@@ -237,11 +242,14 @@ def _digest(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def _types(built: Built, node: Node, analyser: Analyser) -> Mapping[str, str]:
+def _types(operator: Operator, wanted: Sequence[Operator], node: Node, analyser: Analyser) -> list[Mapping[str, str]]:
+    """The types of the columns of some operators that are below one."""
     relations = {name: Relations(*[analysed(name)] * 4) for name in node.reads}
     deltas = Deltas(relations, [], "_types")
-    step = deltas.rows(built.operator, Side.AFTER)
-    return analyser.types(deltas.steps, step)
+    deltas.rows(operator, Side.AFTER)
+    steps = [deltas.rows(each, Side.AFTER) for each in wanted]
+    found = [analyser.types(deltas.steps, steps[0])]
+    return [*found, *(analyser.types([], each) for each in steps[1:])]
 
 
 def _check_like_spark(query: exp.Query, columns: Mapping[str, str], layer: Layer, analyser: Analyser) -> None:

@@ -212,6 +212,9 @@ def how(operator: Operator) -> tuple[str, list[str]]:
                 named = "an aggregate over all rows has one group"
             case Window(partition=()):
                 named = "a window without PARTITION BY is over all rows"
+            case Join(equal=(), unlike=((first, second), *_)):
+                names = " and ".join(each.rpartition("_")[0] for each in (first, second))
+                named = f"a join of {names}, whose types differ, compares each row with each: CAST one to the other's"
             case Join(equal=()):
                 named = "a join without equal columns compares each row with each"
         if named:
