@@ -90,6 +90,7 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
     for name in full:
         graph.node(name)
     with _runner(graph, uri) as runner:
+        from metastore.pipeline.runner import LayersFailed
         from metastore.pipeline.sinks import SinkFailed
 
         while True:
@@ -97,7 +98,9 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
             try:
                 result = runner.refresh(full)
                 _print_result(result, time.monotonic() - began, as_json=as_json)
-            except SinkFailed as error:  # all else is done, and goes on
+            except (LayersFailed, SinkFailed) as error:  # all else is done, and goes on
+                if isinstance(error, LayersFailed):
+                    _print_result(error.result, time.monotonic() - began, as_json=as_json)
                 if every is None:
                     raise
                 click.echo(f"Error: {error}", err=True)
@@ -395,7 +398,8 @@ def _print_result(result: "RefreshResult", seconds: float, *, as_json: bool) -> 
         }
         print_json(
             {
-                "moment": result.moment.number,
+                "moment": result.completed.number,
+                "read": result.moment.number,
                 "seconds": round(seconds, 3),
                 "tables": layers,
                 "partitions": turned,
@@ -416,7 +420,7 @@ def _print_result(result: "RefreshResult", seconds: float, *, as_json: bool) -> 
     for name, count in result.delivered.items():
         if count:
             click.echo(f"{name}: {counted(count, 'instant')} delivered", err=True)
-    click.echo(f"moment {result.moment.number}, {seconds:.1f} s", err=True)
+    click.echo(f"moment {result.completed.number}, {seconds:.1f} s", err=True)
 
 
 def _print_turned(name: str, turned: "Turned") -> None:

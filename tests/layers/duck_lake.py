@@ -43,7 +43,10 @@ class DuckEngine:
         self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {relation} ({columns})")
 
     def types(self, steps: Sequence[Step], relation: str) -> Mapping[str, str]:
-        self.run([each._replace(keep=False) for each in steps])
+        try:
+            self.run([each._replace(keep=False) for each in steps])
+        except duckdb.Error as error:
+            raise BadQuery(str(error)) from None
         return self._described(f"DESCRIBE {relation}")
 
     def types_of_query(self, query: exp.Query) -> Mapping[str, str]:
@@ -100,10 +103,7 @@ class DuckEngine:
             self._observed[each.name] = each.observed
             kind = "TABLE" if each.keep else "VIEW"
             text = each.query.sql("duckdb")
-            try:
-                self._connection.execute(f"CREATE OR REPLACE TEMP {kind} {each.name} AS {text}")
-            except duckdb.Error as error:
-                raise BadQuery(f"{error} in {text}") from None
+            self._connection.execute(f"CREATE OR REPLACE TEMP {kind} {each.name} AS {text}")
 
     def observed(self, step: str) -> Mapping[str, int]:
         return self.aggregated(step, self._observed[step])
