@@ -127,7 +127,7 @@ class Builder:
             return self._opaque(query, known, str(reason))
 
     def _opaque(self, query: exp.Query, known: Mapping[str, _Shared], reason: str) -> Built:
-        _check_limit(query)
+        self._check_repeatable(query, known)
         whole = _with(query.copy(), known)
         names = _output_names(whole)
         columns = tuple(self._fresh(name) for name in names)
@@ -137,12 +137,69 @@ class Builder:
         made = Opaque(columns, None, whole, tuple(sorted(tables)), reason)
         return Built(made, tuple(zip(names, columns, strict=True)))
 
+    # --- what is computed as a whole --------------------------------------------------------------------------
+
+    def _check_repeatable(self, query: exp.Query, known: Mapping[str, _Shared]) -> None:
+        """Raises BadQuery unless a query that is computed as a whole takes the same rows, and numbers, each time."""
+        for each in list(query.find_all(exp.Query)):
+            around = _known_around(each, query, known)
+            if each.args.get("limit") or each.args.get("offset"):
+                self._check_limit(each, around)
+            if isinstance(each, exp.Select):
+                self._check_windows(each, around)
+
+    def _check_limit(self, query: exp.Query, known: Mapping[str, _Shared]) -> None:
+        """Raises BadQuery unless the ORDER BY of a query with LIMIT or OFFSET leaves no rows that tie and differ."""
+        if not query.args.get("order"):
+            raise BadQuery("LIMIT without ORDER BY takes any rows: order them by something that tells all apart")
+        by = [each.this for each in query.args["order"].expressions if isinstance(each.this, exp.Column)]
+        names = {each.name.lower() for each in by if not each.table}
+        bare = query.copy()
+        for part in ("limit", "offset", "order"):
+            bare.set(part, None)
+        extra = [f"order_{number}_" for number in range(len(by))]
+        if isinstance(bare, exp.Select) and not bare.args.get("distinct"):
+            for name, column in zip(extra, by, strict=True):
+                if column.table:
+                    bare.append("expressions", exp.alias_(column.copy(), name))
+        built = self._query(bare, known)
+        ordered = {column for name, column in built.outputs if name in names or name in extra}
+        visible = {column for name, column in built.outputs if name not in extra}
+        key = built.operator.key
+        if not visible <= ordered and (key is None or not {*key} <= ordered):
+            advice = ", ".join(each.rpartition("_")[0] for each in key or ()) or "all columns"
+            raise BadQuery(f"LIMIT takes any of the rows that tie in ORDER BY: add {advice} to it")
+
+    def _check_windows(self, select: exp.Select, known: Mapping[str, _Shared]) -> None:
+        """Raises BadQuery unless the window functions of a SELECT give each row the same value each time."""
+        windows = [
+            each
+            for each in select.find_all(exp.Window)
+            if each.parent_select is select and determinism.needs_total_order(each)
+        ]
+        if not windows:
+            return
+        bare = exp.Select(
+            expressions=[exp.alias_(each.copy(), f"window_{number}") for number, each in enumerate(windows)]
+        )
+        for part in ("from_", "joins", "laterals", "group"):
+            if value := select.args.get(part):
+                bare.set(part, [each.copy() for each in value] if isinstance(value, list) else value.copy())
+        try:
+            self._select(bare, known)
+        except _CannotBuild as reason:
+            function = windows[0].this.sql("spark").split("(")[0].lower()
+            raise BadQuery(
+                f"{function} needs a total order, and whether this is one can't be said ({reason}): compute it in a"
+                " subquery of its own"
+            ) from None
+
     # --- UNION ------------------------------------------------------------------------------------------------
 
     def _union(self, query: exp.Union, known: Mapping[str, _Shared]) -> Built:
         if query.args.get("by_name"):
             raise _CannotBuild("UNION BY NAME is computed as a whole")
-        parts = [self._query(each, known) for each in (query.left, query.right)]
+        parts = [self._query(each, known) for each in _branches(query)]
         names = [name for name, _ in parts[0].outputs]
         if any(len(each.outputs) != len(names) for each in parts):
             raise BadQuery("the queries of a UNION have different numbers of columns")
@@ -153,15 +210,16 @@ class Builder:
             united = UnionAll(columns, None, tuple(branches))
             return Built(Aggregate(columns, columns, united, columns, {}), tuple(zip(names, columns, strict=True)))
         keys = [part.operator.key for part in parts]
-        if keys[0] is None or keys[1] is None:
+        if any(key is None for key in keys):
             return Built(
                 UnionAll(columns, None, tuple(_renamed(part, columns) for part in parts)),
                 tuple(zip(names, columns, strict=True)),
             )
-        # Each branch's key has columns of its own, which are NULL in the other: their types may differ.
+        # Each branch's key has columns of its own, which are NULL in the others: their types may differ. A branch that
+        # is added at the end leaves the keys of the others as they are.
         tag = self._fresh("branch")
         own = [{self._fresh("key"): name for name in key or ()} for key in keys]
-        key = (tag, *own[0], *own[1])
+        key = (tag, *(column for each in own for column in each))
         branches = []
         for number, part in enumerate(parts):
             expressions: dict[str, exp.Expr] = {
@@ -582,11 +640,6 @@ def _check_order(window: exp.Window, operator: Operator, partition: Sequence[str
         raise BadQuery(f"{function} has no total order, so that rows that tie may change places: {advice}")
 
 
-def _check_limit(query: exp.Query) -> None:
-    if query.args.get("limit") and not query.args.get("order"):
-        raise BadQuery("LIMIT without ORDER BY takes any rows: order them by something that tells all apart")
-
-
 def _joined_key(
     left: Operator, right: Operator, kind: JoinKind, pairs: Sequence[tuple[str, str]]
 ) -> tuple[str, ...] | None:
@@ -764,6 +817,15 @@ def _aggregates_in(value: exp.Expr) -> bool:
     return _is_aggregate(value) or any(_aggregates_in(each) for each in value.iter_expressions())
 
 
+def _branches(query: exp.Union) -> list[exp.Query]:
+    """The queries of a chain of UNION ALL, or the two of another union."""
+    left = query.left
+    parts = ("distinct", "limit", "offset", "order", "with_", "by_name")
+    if query.args.get("distinct") or not isinstance(left, exp.Union) or any(left.args.get(part) for part in parts):
+        return [left, query.right]
+    return [*_branches(left), query.right]
+
+
 _GENERATORS = frozenset(
     [
         "explode",
@@ -829,6 +891,17 @@ def _name(table: exp.Table) -> str:
 def _tables_in(query: exp.Query) -> set[str]:
     """The tables that a query reads, without those that its WITH clauses define."""
     return {_name(each) for each in query.find_all(exp.Table) if each.db and isinstance(each.this, exp.Identifier)}
+
+
+def _known_around(inner: exp.Query, outer: exp.Query, known: Mapping[str, _Shared]) -> Mapping[str, _Shared]:
+    """The queries of WITH clauses that one within a query may name, its own among them."""
+    path: list[exp.Expr] = [inner]
+    while path[-1] is not outer and path[-1].parent is not None:
+        path.append(path[-1].parent)
+    for each in reversed(path):
+        for cte in each.ctes if isinstance(each, exp.Query) else ():
+            known = {**known, cte.alias.lower(): _Shared(cte.this, known)}
+    return known
 
 
 def _with(query: exp.Query, known: Mapping[str, _Shared]) -> exp.Query:

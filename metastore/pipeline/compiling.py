@@ -28,6 +28,10 @@ _DEFINING = frozenset({REFRESH_POLICY, READINESS})
 """Properties of definitions that are none of tables."""
 
 
+_ROW_KEYS = 2
+"""The form of the texts in `ROW_KEY`. Layers that were computed in another form are computed as a whole once."""
+
+
 class Analyser(Protocol):
     """What knows the types of columns."""
 
@@ -177,7 +181,7 @@ def _compiled(node: Node, tables: Mapping[str, Table], database: str, comparing:
     if not node.is_quarantine:
         comparing.check_conditions(node, {name: columns[name] for name in layer.outputs})
     conditions = [(each.condition, each.violation) for each in node.expectations]
-    text = repr((tree.sql("spark"), columns, layer.key, conditions))
+    text = repr((_ROW_KEYS, tree.sql("spark"), columns, layer.key, conditions))
     return Compiled(node, layer, columns, kind, reasons, checks, hashlib.sha256(text.encode()).hexdigest()[:16])
 
 

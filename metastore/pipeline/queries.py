@@ -122,6 +122,7 @@ def qualified(tree: exp.Query, tables: Mapping[str, Table], database: str) -> ex
     if not isinstance(made, exp.Query):
         raise BadQuery("expected one query, a SELECT")
     _use_one_side(made)
+    _inline_windows(made)
     return made
 
 
@@ -151,6 +152,21 @@ def _use_one_side(tree: exp.Query) -> None:
             others = coalesce.expressions
             if len(others) == 1 and (coalesce.this.sql(), others[0].sql()) in pairs:
                 coalesce.replace((others[0] if sides == ["RIGHT"] else coalesce.this).copy())
+
+
+def _inline_windows(tree: exp.Query) -> None:
+    """Puts the windows that a WINDOW clause names in the places that name them."""
+    for select in tree.find_all(exp.Select):
+        named = {each.name.lower(): each for each in select.args.get("windows") or ()}
+        for window in list(select.find_all(exp.Window)) if named else ():
+            found = named.get(window.alias.lower()) if window.parent_select is select else None
+            if found is not None:
+                window.set("alias", None)
+                for part in ("partition_by", "order", "spec"):
+                    if value := found.args.get(part):
+                        window.set(part, [each.copy() for each in value] if isinstance(value, list) else value.copy())
+        if named:
+            select.set("windows", None)
 
 
 def _defined_around(table: exp.Table) -> set[str]:

@@ -149,7 +149,12 @@ class DuckEngine:
 
     def _described(self, text: str) -> dict[str, str]:
         rows = self._connection.execute(text).fetchall()
-        return {row[0]: exp.DataType.build(row[1], dialect="duckdb").sql("spark").lower() for row in rows}
+        return {row[0]: _sparks(row[1]) for row in rows}
+
+
+def _sparks(kind: str) -> str:
+    """Spark's name of one of DuckDB's types."""
+    return "void" if kind == '"NULL"' else exp.DataType.build(kind, dialect="duckdb").sql("spark").lower()
 
 
 def create_table(

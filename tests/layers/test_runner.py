@@ -526,3 +526,14 @@ def test_a_layer_that_fails_stops_only_those_that_read_it(shop: Shop) -> None:
     assert len(moments) == 1
     shop.know((2, "2"), (1, "Oslo"))
     assert how(runner.refresh().layers)["over"] == "by group"
+
+
+def test_a_further_branch_of_a_union_leaves_the_rows_of_others_as_they_are(shop: Shop) -> None:
+    filled(shop)
+    text = "CREATE MATERIALIZED VIEW u AS SELECT id, dt FROM orders UNION ALL SELECT id, city FROM customers"
+    shop.runner(text).refresh()
+    further = f"{text} UNION ALL SELECT amount AS id, 'a' FROM orders UNION ALL SELECT id, dt FROM orders WHERE id < 2"
+    [found] = shop.runner(further).refresh().layers
+    assert (found.how, found.changed) == ("full", {"inserted": 5})
+    [found] = shop.runner(text).refresh().layers
+    assert found.changed == {"deleted": 5}
