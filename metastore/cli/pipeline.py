@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _MOST_WAITING = 5
+_QUIET_SECONDS = 2.0
+"""How long a refresh says nothing of its progress."""
 _COUNTS = ("inserted", "updated", "deleted")
 _CLASSES_OF_A_LAYER = 150
 
@@ -95,6 +97,7 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
 
         while True:
             began = time.monotonic()
+            runner.progress = _progress(began)
             try:
                 result = runner.refresh(full)
                 _print_result(result, time.monotonic() - began, as_json=as_json)
@@ -384,6 +387,16 @@ def _needs_pipeline() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise UserError(f"{error.name} is missing: pip install 'lake-metastore[pipeline]'") from None
+
+
+def _progress(began: float) -> Callable[[str], None]:
+    """Says how far a refresh is, once it has taken a while."""
+
+    def say(text: str) -> None:
+        if time.monotonic() - began > _QUIET_SECONDS:
+            click.echo(text, err=True)
+
+    return say
 
 
 def _print_result(result: "RefreshResult", seconds: float, *, as_json: bool) -> None:

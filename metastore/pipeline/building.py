@@ -807,8 +807,8 @@ def _is_window_function(node: exp.Expr) -> bool:
 def _aggregates_in(value: exp.Expr) -> bool:
     """Whether an expression has aggregates, other than those of windows."""
     if isinstance(value, exp.Window):
-        function = value.this
-        parts = [each for each in value.iter_expressions() if each is not function]
+        function: exp.Expr = value.this
+        parts: list[exp.Expr] = [each for each in value.iter_expressions() if each is not function]
         while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
             parts += [each for each in function.iter_expressions() if each is not function.this]
             function = function.this

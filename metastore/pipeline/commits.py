@@ -86,8 +86,9 @@ def _completion(
     read = {name: writings[name].instant for name in commit.from_layers}
     sources = {**commit.record.sources, **{name: Read(each.timestamp, each.action) for name, each in read.items()}}
     record = dataclasses.replace(commit.record, sources=sources)
+    foreseen: tuple[type[Exception], ...] = (UnfitRows, *errors)
     try:
         completion = commit.action.write(own)
-    except (UnfitRows, *errors) as error:
+    except foreseen as error:
         raise NotWritten(commit.layer) from error
     return dataclasses.replace(completion, metadata=record.metadata(), batch=StreamBatch(STREAM, record.number))

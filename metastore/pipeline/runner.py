@@ -4,6 +4,7 @@ A refresh reads all tables as of one moment. A layer's changes are computed from
 layers of the same refresh among them, and all layers complete together. Nothing is kept but what is in the instants.
 """
 
+import itertools
 import logging
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -114,6 +115,8 @@ class Runner:
         self._compared: set[str] = set()
         self.pause: Callable[[str], None] = _nothing
         """Called with the name of each stage of a refresh, for tests that kill the process there."""
+        self.progress: Callable[[str], None] = _nothing
+        """Called with words for users that say how far a refresh is, by several threads."""
 
     def compile(self) -> list[Compiled]:
         """The project's layers. Raises BadDefinition, NoSource."""
@@ -228,6 +231,7 @@ class _Refresh:
         """Completes the layers, by name, but for those whose rows can't be written, and those that read these."""
         while commits := [self._commits[each.name] for each in self._layers if each.name in self._commits]:
             runner, client = self._runner, self._lakes[commits[0].layer].client
+            runner.progress(f"writing {len(commits)} tables")
             try:
                 return complete_together(client, commits, runner.heartbeat_seconds, runner.pause, self._engine.errors)
             except NotWritten as error:
@@ -241,6 +245,13 @@ class _Refresh:
     def _all_layers(self) -> list[LayerResult]:
         """Computes layers, several at a time where the engine can; each after those that it reads."""
         computed: dict[str, Future[LayerResult]] = {}
+        foreseen: tuple[type[Exception], ...] = (UnfitRows, *self._engine.errors)
+        numbers = itertools.count(1)
+
+        def compute_and_say(made: Compiled) -> LayerResult:
+            result = compute(made)
+            self._runner.progress(f"{next(numbers)} of {len(self._layers)} tables: {made.name}, {result.how}")
+            return result
 
         def compute(made: Compiled) -> LayerResult:
             # Those that it reads have begun before it, so that threads never wait for what no thread is left to do.
@@ -249,12 +260,12 @@ class _Refresh:
                 return LayerResult(made.name, SKIPPED, f"{undone[0]} {FAILED}")
             try:
                 return self._layer(made)
-            except (UnfitRows, *self._engine.errors) as error:
+            except foreseen as error:
                 return self._failed(made.name, error)
 
         with ThreadPoolExecutor(self._engine.threads, "layers") as pool:
             for each in self._layers:
-                computed[each.name] = pool.submit(compute, each)
+                computed[each.name] = pool.submit(compute_and_say, each)
             try:
                 return [each.result() for each in computed.values()]
             finally:

@@ -147,7 +147,8 @@ class SparkEngine:
         partitions = ", ".join(map(quoted, made.node.partitions))
         partitioned = f"PARTITIONED BY ({partitions})" if partitions else ""
         comment = "" if made.node.comment is None else f"COMMENT {_text(made.node.comment)}"
-        self._spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(database)}")
+        if not self._spark.catalog.databaseExists(database):  # else Spark warns of each that is there
+            self._spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(database)}")
         self._spark.sql(
             f"CREATE TABLE IF NOT EXISTS {quoted(database)}.{quoted(table)} ({columns}) USING parquet {partitioned}"
             f" {comment} TBLPROPERTIES ({listed})"

@@ -103,8 +103,8 @@ def _cut(text: str, tree: exp.Query) -> Text:
             cuts.append((first.meta["start"], table.meta["start"], None))
     found: list[str | Mention] = []
     place = 0
-    for start, end, mention in sorted(cuts, key=lambda cut: cut[:2]):
-        found += [text[place:start], *([] if mention is None else [mention])]
+    for start, end, instead in sorted(cuts, key=lambda cut: cut[:2]):
+        found += [text[place:start], *([] if instead is None else [instead])]
         place = end
     return (*found, text[place:])
 

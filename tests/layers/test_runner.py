@@ -32,7 +32,11 @@ def filled(shop: Shop) -> None:
 def test_layers_follow_their_sources(shop: Shop) -> None:
     filled(shop)
     runner = shop.runner()
+    said: list[str] = []
+    runner.progress = said.append
     first = runner.refresh()
+    computed = [f"{number} of 3 tables: {shop.database}.{name}, full" for number, name in enumerate(QUERIES, 1)]
+    assert said == [*computed, "writing 3 tables"]
     assert how(first.layers) == FIRST
     assert {each.why for each in first.layers} == {"first refresh"}
     shop.check()
