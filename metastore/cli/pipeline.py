@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _MOST_WAITING = 5
+_QUIET_SECONDS = 2.0
+"""How long a refresh says nothing of its progress."""
 _COUNTS = ("inserted", "updated", "deleted")
 _CLASSES_OF_A_LAYER = 150
 
@@ -90,14 +92,18 @@ def run(project: Path, uri: str, once: bool, every: float | None, full: tuple[st
     for name in full:
         graph.node(name)
     with _runner(graph, uri) as runner:
+        from metastore.pipeline.runner import LayersFailed
         from metastore.pipeline.sinks import SinkFailed
 
         while True:
             began = time.monotonic()
+            runner.progress = _progress(began)
             try:
                 result = runner.refresh(full)
                 _print_result(result, time.monotonic() - began, as_json=as_json)
-            except SinkFailed as error:  # all else is done, and goes on
+            except (LayersFailed, SinkFailed) as error:  # all else is done, and goes on
+                if isinstance(error, LayersFailed):
+                    _print_result(error.result, time.monotonic() - began, as_json=as_json)
                 if every is None:
                     raise
                 click.echo(f"Error: {error}", err=True)
@@ -383,6 +389,16 @@ def _needs_pipeline() -> Iterator[None]:
         raise UserError(f"{error.name} is missing: pip install 'lake-metastore[pipeline]'") from None
 
 
+def _progress(began: float) -> Callable[[str], None]:
+    """Says how far a refresh is, once it has taken a while."""
+
+    def say(text: str) -> None:
+        if time.monotonic() - began > _QUIET_SECONDS:
+            click.echo(text, err=True)
+
+    return say
+
+
 def _print_result(result: "RefreshResult", seconds: float, *, as_json: bool) -> None:
     if as_json:
         layers = [
@@ -395,7 +411,8 @@ def _print_result(result: "RefreshResult", seconds: float, *, as_json: bool) -> 
         }
         print_json(
             {
-                "moment": result.moment.number,
+                "moment": result.completed.number,
+                "read": result.moment.number,
                 "seconds": round(seconds, 3),
                 "tables": layers,
                 "partitions": turned,
@@ -416,7 +433,7 @@ def _print_result(result: "RefreshResult", seconds: float, *, as_json: bool) -> 
     for name, count in result.delivered.items():
         if count:
             click.echo(f"{name}: {counted(count, 'instant')} delivered", err=True)
-    click.echo(f"moment {result.moment.number}, {seconds:.1f} s", err=True)
+    click.echo(f"moment {result.completed.number}, {seconds:.1f} s", err=True)
 
 
 def _print_turned(name: str, turned: "Turned") -> None:

@@ -7,6 +7,7 @@ a value like any other; None if nothing does, and the rows are a bag. `non_null`
 Operators compare by identity: two references to one table are two operators.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -90,7 +91,8 @@ class JoinKind(StrEnum):
 class Join(Operator):
     """Rows of two relations that match. `equal`: pairs of columns that the condition says are equal.
 
-    A pair says whether NULLs are equal, too. `condition` is the whole condition, None for all pairs of rows.
+    A pair says whether NULLs are equal, too. `condition` is the whole condition, None for all pairs of rows. `unlike`:
+    pairs of columns that are equal only after a cast that may make different values the same; they aren't in `equal`.
     """
 
     left: Operator
@@ -98,6 +100,7 @@ class Join(Operator):
     kind: JoinKind
     condition: exp.Expr | None
     equal: tuple[tuple[str, str], ...]
+    unlike: tuple[tuple[str, str], ...] = ()
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -166,6 +169,22 @@ class Explode(Operator):
 def walk(operator: Operator) -> "list[Operator]":
     """An operator and all below it."""
     return [operator, *(each for input in operator.inputs for each in walk(input))]
+
+
+def with_projects(operator: Operator, further: "Mapping[Operator, Project]") -> Operator:
+    """An operator, and all below it, with projects put over some of them. `further`: these by their inputs."""
+    made = operator
+    match operator:
+        case Join(left=left, right=right):
+            made = dataclasses.replace(operator, left=with_projects(left, further), right=with_projects(right, further))
+        case UnionAll(branches=branches):
+            made = dataclasses.replace(operator, branches=tuple(with_projects(each, further) for each in branches))
+        case Project(input=input) | Filter(input=input) | Aggregate(input=input) | Window(input=input):
+            made = dataclasses.replace(operator, input=with_projects(input, further))
+        case Explode(input=input):
+            made = dataclasses.replace(operator, input=with_projects(input, further))
+    over = further.get(operator)
+    return made if over is None else dataclasses.replace(over, input=made)
 
 
 def tables_of(operator: Operator) -> set[str]:

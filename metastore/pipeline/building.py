@@ -3,7 +3,7 @@
 What can't be built is computed as a whole, as an `Opaque` operator: always right, and never by increments.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -50,6 +50,14 @@ class _CannotBuild(Exception):
     """A part of a query has no operator. The message says which."""
 
 
+class Pair(NamedTuple):
+    """Two values that a join's condition says are equal: the number of the join, and of the pair within, in the order
+    in which they are built."""
+
+    join: int
+    number: int
+
+
 _Names = dict[tuple[str, str], str]
 """By a relation's alias and a column's name, the operator's column."""
 
@@ -84,10 +92,14 @@ class _Shared:
 class Builder:
     """Builds operators, with names for columns that are unique in all that it builds."""
 
-    def __init__(self, tables: Mapping[str, Table]) -> None:
-        """`tables`: those that queries may read, by `database.table`."""
+    def __init__(self, tables: Mapping[str, Table], unlike: Collection["Pair"] = ()) -> None:
+        """`tables`: those that queries may read, by `database.table`. `unlike`: pairs that a join doesn't match by."""
         self._tables = tables
+        self._unlike = frozenset(unlike)
         self._used = 0
+        self._joins = 0
+        self.pairs: dict[Pair, tuple[Join, str, str]] = {}
+        """The pairs of columns that joins match by, each with its join."""
 
     def build(self, query: exp.Query) -> Built:
         """The operators of a qualified query. Raises BadQuery for what no computation makes repeatable."""
@@ -115,9 +127,9 @@ class Builder:
             return self._opaque(query, known, str(reason))
 
     def _opaque(self, query: exp.Query, known: Mapping[str, _Shared], reason: str) -> Built:
-        _check_limit(query)
+        self._check_repeatable(query, known)
         whole = _with(query.copy(), known)
-        names = whole.named_selects
+        names = _output_names(whole)
         columns = tuple(self._fresh(name) for name in names)
         tables = _tables_in(whole)
         if unknown := sorted(tables - self._tables.keys()):
@@ -125,12 +137,69 @@ class Builder:
         made = Opaque(columns, None, whole, tuple(sorted(tables)), reason)
         return Built(made, tuple(zip(names, columns, strict=True)))
 
+    # --- what is computed as a whole --------------------------------------------------------------------------
+
+    def _check_repeatable(self, query: exp.Query, known: Mapping[str, _Shared]) -> None:
+        """Raises BadQuery unless a query that is computed as a whole takes the same rows, and numbers, each time."""
+        for each in list(query.find_all(exp.Query)):
+            around = _known_around(each, query, known)
+            if each.args.get("limit") or each.args.get("offset"):
+                self._check_limit(each, around)
+            if isinstance(each, exp.Select):
+                self._check_windows(each, around)
+
+    def _check_limit(self, query: exp.Query, known: Mapping[str, _Shared]) -> None:
+        """Raises BadQuery unless the ORDER BY of a query with LIMIT or OFFSET leaves no rows that tie and differ."""
+        if not query.args.get("order"):
+            raise BadQuery("LIMIT without ORDER BY takes any rows: order them by something that tells all apart")
+        by = [each.this for each in query.args["order"].expressions if isinstance(each.this, exp.Column)]
+        names = {each.name.lower() for each in by if not each.table}
+        bare = query.copy()
+        for part in ("limit", "offset", "order"):
+            bare.set(part, None)
+        extra = [f"order_{number}_" for number in range(len(by))]
+        if isinstance(bare, exp.Select) and not bare.args.get("distinct"):
+            for name, column in zip(extra, by, strict=True):
+                if column.table:
+                    bare.append("expressions", exp.alias_(column.copy(), name))
+        built = self._query(bare, known)
+        ordered = {column for name, column in built.outputs if name in names or name in extra}
+        visible = {column for name, column in built.outputs if name not in extra}
+        key = built.operator.key
+        if not visible <= ordered and (key is None or not {*key} <= ordered):
+            advice = ", ".join(each.rpartition("_")[0] for each in key or ()) or "all columns"
+            raise BadQuery(f"LIMIT takes any of the rows that tie in ORDER BY: add {advice} to it")
+
+    def _check_windows(self, select: exp.Select, known: Mapping[str, _Shared]) -> None:
+        """Raises BadQuery unless the window functions of a SELECT give each row the same value each time."""
+        windows = [
+            each
+            for each in select.find_all(exp.Window)
+            if each.parent_select is select and determinism.needs_total_order(each)
+        ]
+        if not windows:
+            return
+        bare = exp.Select(
+            expressions=[exp.alias_(each.copy(), f"window_{number}") for number, each in enumerate(windows)]
+        )
+        for part in ("from_", "joins", "laterals", "group"):
+            if value := select.args.get(part):
+                bare.set(part, [each.copy() for each in value] if isinstance(value, list) else value.copy())
+        try:
+            self._select(bare, known)
+        except _CannotBuild as reason:
+            function = windows[0].this.sql("spark").split("(")[0].lower()
+            raise BadQuery(
+                f"{function} needs a total order, and whether this is one can't be said ({reason}): compute it in a"
+                " subquery of its own"
+            ) from None
+
     # --- UNION ------------------------------------------------------------------------------------------------
 
     def _union(self, query: exp.Union, known: Mapping[str, _Shared]) -> Built:
         if query.args.get("by_name"):
             raise _CannotBuild("UNION BY NAME is computed as a whole")
-        parts = [self._query(each, known) for each in (query.left, query.right)]
+        parts = [self._query(each, known) for each in _branches(query)]
         names = [name for name, _ in parts[0].outputs]
         if any(len(each.outputs) != len(names) for each in parts):
             raise BadQuery("the queries of a UNION have different numbers of columns")
@@ -141,15 +210,16 @@ class Builder:
             united = UnionAll(columns, None, tuple(branches))
             return Built(Aggregate(columns, columns, united, columns, {}), tuple(zip(names, columns, strict=True)))
         keys = [part.operator.key for part in parts]
-        if keys[0] is None or keys[1] is None:
+        if any(key is None for key in keys):
             return Built(
                 UnionAll(columns, None, tuple(_renamed(part, columns) for part in parts)),
                 tuple(zip(names, columns, strict=True)),
             )
-        # Each branch's key has columns of its own, which are NULL in the other: their types may differ.
+        # Each branch's key has columns of its own, which are NULL in the others: their types may differ. A branch that
+        # is added at the end leaves the keys of the others as they are.
         tag = self._fresh("branch")
         own = [{self._fresh("key"): name for name in key or ()} for key in keys]
-        key = (tag, *own[0], *own[1])
+        key = (tag, *(column for each in own for column in each))
         branches = []
         for number, part in enumerate(parts):
             expressions: dict[str, exp.Expr] = {
@@ -199,11 +269,19 @@ class Builder:
         return made, {(alias, column): mine for column, mine in columns.items()}
 
     def _joined(
-        self, left: Operator, names: _Names, join: exp.Join, known: Mapping[str, _Shared]
+        self,
+        left: Operator,
+        names: _Names,
+        join: exp.Join,
+        known: Mapping[str, _Shared],
+        where: list[exp.Expr] | None = None,
     ) -> tuple[Operator, _Names]:
+        """A join with what is left of it. Conditions of `where` that are about the right side alone are taken out."""
         if join.args.get("method") or join.args.get("using"):
             raise _CannotBuild("a NATURAL join is computed as a whole")
         right, others = self._relation(join.this, known)
+        if where is not None:
+            right, where[:] = self._guarded(right, others, where)
         side, kind = (join.side or "").upper(), (join.kind or "").upper()
         on = join.args.get("on")
         both = {**names, **others}
@@ -217,15 +295,25 @@ class Builder:
         return self._join(left, right, JoinKind(side.lower() or "inner"), condition), both
 
     def _join(self, left: Operator, right: Operator, kind: JoinKind, condition: exp.Expr | None) -> Operator:
+        self._joins += 1
         if kind is JoinKind.FULL:  # a row without partner is told apart from one whose key is NULL
             left, right = self._marked(left), self._marked(right)
+        # What is said of one side guards what is computed of it to be compared, as where Spark plans the join.
+        if kind in (JoinKind.INNER, JoinKind.SEMI):
+            left = _with_own(left, condition)
+        if kind is not JoinKind.FULL:
+            right = _with_own(right, condition)
         pairs: list[tuple[str, str]] = []
+        unlike: list[tuple[str, str]] = []
+        numbered: dict[Pair, tuple[str, str]] = {}
         not_null: set[str] = set()
         for part in _conjuncts(condition):
             pair = _equality(part, left, right)
             if pair is not None:
                 (left, first), (right, second) = (self._column(*each) for each in zip((left, right), pair, strict=True))
-                pairs.append((first, second))
+                place = Pair(self._joins, len(pairs) + len(unlike))
+                numbered[place] = first, second
+                (unlike if place in self._unlike else pairs).append((first, second))
                 not_null |= {first, second} if isinstance(part, exp.EQ) else set()
         only_left = kind in (JoinKind.SEMI, JoinKind.ANTI)
         non_null = frozenset() if kind is JoinKind.FULL else left.non_null
@@ -233,7 +321,7 @@ class Builder:
             non_null |= right.non_null | not_null
         elif kind is JoinKind.SEMI:
             non_null |= not_null & set(left.columns)
-        return Join(
+        made = Join(
             left.columns if only_left else (*left.columns, *right.columns),
             _joined_key(left, right, kind, pairs),
             left,
@@ -241,8 +329,11 @@ class Builder:
             kind,
             condition,
             tuple(pairs),
+            tuple(unlike),
             non_null=non_null,
         )
+        self.pairs |= {place: (made, *names) for place, names in numbered.items()}
+        return made
 
     def _marked(self, operator: Operator) -> Operator:
         """An operator with a column that is never NULL, as a part of its key."""
@@ -271,19 +362,39 @@ class Builder:
         where = [] if select.args.get("where") is None else list(_conjuncts(select.args["where"].this))
         joins = select.args.get("joins") or []
         moves = all(_is_inner(each) for each in joins)
+        if joins and all(_keeps_left(each) for each in joins):
+            operator, where = self._guarded(operator, names, where)
         for number, join in enumerate(joins):
-            operator, names = self._joined(operator, names, join, known)
+            operator, names = self._joined(operator, names, join, known, where if moves else None)
             if moves:
                 operator, where = self._with_conditions(operator, names, where, is_last=number == len(joins) - 1)
         for lateral in select.args.get("laterals") or ():
             operator, names = self._exploded(operator, names, lateral)
         operator = self._filtered(operator, names, where, known)
+        if generators := [each for item in select.expressions for each in item.find_all(exp.Func) if _generates(each)]:
+            name = min(determinism.names_of(generators[0]))
+            raise _CannotBuild(f"{name}() in the SELECT list is computed as a whole, unlike LATERAL VIEW explode")
         items = [(each.alias_or_name.lower(), _translated(each.unalias(), names)) for each in select.expressions]
         having = select.args.get("having")
         condition = None if having is None else _translated(having.this, names)
         operator, items = self._aggregated(select, operator, names, items, condition)
         operator, items = self._windowed(operator, items)
         return self._projected(operator, items, distinct=bool(select.args.get("distinct")))
+
+    def _guarded(self, operator: Operator, names: _Names, where: list[exp.Expr]) -> tuple[Operator, list[exp.Expr]]:
+        """A relation with those conditions of WHERE that are about it alone, and the other conditions.
+
+        They come before its join, as where Spark plans it: they may guard a cast in the join's condition.
+        """
+        own: list[exp.Expr] = []
+        left: list[exp.Expr] = []
+        for each in where:
+            try:
+                about = bool(_columns_of(_translated(each, names)))
+            except _CannotBuild:
+                about = False
+            (own if about else left).append(each)
+        return self._filtered(operator, names, own, {}), left
 
     def _with_conditions(
         self, operator: Operator, names: _Names, where: list[exp.Expr], *, is_last: bool
@@ -529,11 +640,6 @@ def _check_order(window: exp.Window, operator: Operator, partition: Sequence[str
         raise BadQuery(f"{function} has no total order, so that rows that tie may change places: {advice}")
 
 
-def _check_limit(query: exp.Query) -> None:
-    if query.args.get("limit") and not query.args.get("order"):
-        raise BadQuery("LIMIT without ORDER BY takes any rows: order them by something that tells all apart")
-
-
 def _joined_key(
     left: Operator, right: Operator, kind: JoinKind, pairs: Sequence[tuple[str, str]]
 ) -> tuple[str, ...] | None:
@@ -701,10 +807,77 @@ def _is_window_function(node: exp.Expr) -> bool:
 def _aggregates_in(value: exp.Expr) -> bool:
     """Whether an expression has aggregates, other than those of windows."""
     if isinstance(value, exp.Window):
-        parts = [each for each in value.iter_expressions() if each is not value.this]
-        parts += list(value.this.iter_expressions())
+        function: exp.Expr = value.this
+        parts: list[exp.Expr] = [each for each in value.iter_expressions() if each is not function]
+        while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+            parts += [each for each in function.iter_expressions() if each is not function.this]
+            function = function.this
+        parts += list(function.iter_expressions())
         return any(_aggregates_in(each) for each in parts)
     return _is_aggregate(value) or any(_aggregates_in(each) for each in value.iter_expressions())
+
+
+def _branches(query: exp.Union) -> list[exp.Query]:
+    """The queries of a chain of UNION ALL, or the two of another union."""
+    left = query.left
+    parts = ("distinct", "limit", "offset", "order", "with_", "by_name")
+    if query.args.get("distinct") or not isinstance(left, exp.Union) or any(left.args.get(part) for part in parts):
+        return [left, query.right]
+    return [*_branches(left), query.right]
+
+
+_GENERATORS = frozenset(
+    [
+        "explode",
+        "explode_outer",
+        "posexplode",
+        "posexplode_outer",
+        "inline",
+        "inline_outer",
+        "stack",
+        "json_tuple",
+        "variant_explode",
+        "variant_explode_outer",
+    ]
+)
+"""Functions that make several rows of one."""
+
+
+def _generates(function: exp.Func) -> bool:
+    return isinstance(function, exp.UDTF) or bool(determinism.names_of(function) & _GENERATORS)
+
+
+def _output_names(query: exp.Query) -> list[str]:
+    """The names of a query's columns. A generator may have several."""
+    first: exp.Expr = query
+    while isinstance(first, exp.SetOperation | exp.Subquery):
+        first = first.this
+    if not isinstance(first, exp.Select):
+        return query.named_selects
+    found: list[str] = []
+    for each in first.selects:
+        found += [name.name for name in each.expressions] if isinstance(each, exp.Aliases) else [each.output_name]
+    return found
+
+
+def _with_own(operator: Operator, condition: exp.Expr | None) -> Operator:
+    """The rows of one side of a join of which its condition says what is about this side alone."""
+    columns = {*operator.columns}
+    own = [each for each in _conjuncts(condition) if (found := _columns_of(each)) and found <= columns]
+    if not own:
+        return operator
+    non_null = operator.non_null | {column for each in own for column in _never_null_in(each)}
+    together = exp.and_(*(each.copy() for each in own))
+    return Filter(operator.columns, operator.key, operator, together, non_null=frozenset(non_null))
+
+
+def _columns_of(value: exp.Expr) -> set[str]:
+    return {each.name for each in value.find_all(exp.Column) if not _is_parameter(each)}
+
+
+def _keeps_left(join: exp.Join) -> bool:
+    """Whether a condition of WHERE about the left side may come before a join."""
+    return (join.side or "").upper() in ("", "LEFT")
 
 
 def _is_inner(join: exp.Join) -> bool:
@@ -718,6 +891,17 @@ def _name(table: exp.Table) -> str:
 def _tables_in(query: exp.Query) -> set[str]:
     """The tables that a query reads, without those that its WITH clauses define."""
     return {_name(each) for each in query.find_all(exp.Table) if each.db and isinstance(each.this, exp.Identifier)}
+
+
+def _known_around(inner: exp.Query, outer: exp.Query, known: Mapping[str, _Shared]) -> Mapping[str, _Shared]:
+    """The queries of WITH clauses that one within a query may name, its own among them."""
+    path: list[exp.Expr] = [inner]
+    while path[-1] is not outer and path[-1].parent is not None:
+        path.append(path[-1].parent)
+    for each in reversed(path):
+        for cte in each.ctes if isinstance(each, exp.Query) else ():
+            known = {**known, cte.alias.lower(): _Shared(cte.this, known)}
+    return known
 
 
 def _with(query: exp.Query, known: Mapping[str, _Shared]) -> exp.Query:

@@ -101,7 +101,7 @@ def checked(built: Built, expectations: Sequence[Expectation]) -> tuple[Built, C
         condition = exp.not_(_marks(left_out))
         operator = Filter(marked.columns, marked.key, marked, condition, non_null=marked.non_null)
     names = {name: name for name, _ in built.outputs}
-    holds = {each.name: _condition(each, names) for each in expectations if each.violation is Violation.HOLD}
+    holds = {each.name: condition_of(each, names) for each in expectations if each.violation is Violation.HOLD}
     columns = {f"expected_{number}_": each for number, each in enumerate(expectations)}
     return Built(operator, built.outputs), Checks(marked, columns, holds)
 
@@ -143,7 +143,7 @@ def _marked(built: Built, expectations: Sequence[Expectation]) -> Project:
     bits: dict[str, exp.Expr] = {}
     for number, each in enumerate(expectations):
         # A condition that is NULL isn't met. There is no sum: Spark checks one for an overflow.
-        bit = exp.Case().when(_condition(each, outputs), _bigint(0)).else_(_bigint(1 << number % _BITS))
+        bit = exp.Case().when(condition_of(each, outputs), _bigint(0)).else_(_bigint(1 << number % _BITS))
         column = _mark(number)
         bits[column] = exp.BitwiseOr(this=bits[column], expression=bit) if column in bits else bit
     inner = built.operator
@@ -181,12 +181,15 @@ def _any(number: int) -> str:
     return f"any_{number // _BITS}_"
 
 
-def _condition(expectation: Expectation, outputs: Mapping[str, str]) -> exp.Expr:
+def condition_of(expectation: Expectation, outputs: Mapping[str, str]) -> exp.Expr:
+    """The condition over an operator's columns. `outputs`: these by the query's columns. Raises BadQuery."""
     try:
         tree = sqlglot.parse_one(f"SELECT ({expectation.condition}) AS met", into=exp.Select, dialect="spark")
     except SqlglotError:
         raise BadQuery(f"the expectation {expectation.name} can't be parsed: {expectation.condition}") from None
     determinism.check(tree)
+    if len(tree.selects) != 1:
+        raise BadQuery(f"the expectation {expectation.name} is one condition: {expectation.condition}")
     if tree.find(exp.AggFunc, exp.Window, exp.Subquery):
         raise BadQuery(f"the expectation {expectation.name} is over one row: it has no aggregates and subqueries")
 

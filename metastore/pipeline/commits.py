@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from metastore.client.keyed_writes import Action
 from metastore.client.lake import LakeClient, Writing
 from metastore.client.lake_types import Completion, Instant, StreamBatch
+from metastore.keyed.errors import UnfitRows
 from metastore.pipeline.errors import RefreshLost
 from metastore.pipeline.records import STREAM, Read, Record
 from metastore.wire.hive import InvalidOperationException
@@ -28,13 +29,26 @@ class LayerCommit:
     from_layers: Sequence[str]
 
 
+class NotWritten(Exception):
+    """The rows of a layer couldn't be written, and so nothing was. The cause says why."""
+
+    def __init__(self, layer: str) -> None:
+        super().__init__(layer)
+        self.layer = layer
+
+
 def complete_together(
-    client: LakeClient, commits: Sequence[LayerCommit], heartbeat_seconds: float, pause: Callable[[str], None]
+    client: LakeClient,
+    commits: Sequence[LayerCommit],
+    heartbeat_seconds: float,
+    pause: Callable[[str], None],
+    errors: tuple[type[Exception], ...] = (),
 ) -> Mapping[str, Instant]:
     """Completes the instants of all layers at one moment. Returns them by layer.
 
-    `pause` is called with the name of each stage, for tests that kill the process there. Raises RefreshLost if another
-    runner, or another writer, was quicker; then nothing is written.
+    `pause` is called with the name of each stage, for tests that kill the process there. `errors` are those of the
+    engine that computes the rows. Raises RefreshLost if another runner, or another writer, was quicker, and NotWritten
+    for rows that can't be computed, or don't fit their table; then nothing is written.
     """
     try:
         with ExitStack() as stack:
@@ -43,7 +57,7 @@ def complete_together(
                 options = {"read_position": each.action.read_position, "heartbeat_seconds": heartbeat_seconds}
                 writings[each.layer] = stack.enter_context(each.action.lake.writing(each.action.name, **options))  # type: ignore[arg-type]
             pause("begun")
-            completions = [_completion(each, writings) for each in commits]
+            completions = [_completion(each, writings, errors) for each in commits]
             pause("written")
             done = client.complete(
                 [
@@ -65,7 +79,9 @@ def complete_together(
     return {each.layer: found.instant for each, found in zip(commits, done, strict=True)}
 
 
-def _completion(commit: LayerCommit, writings: Mapping[str, Writing]) -> Completion:
+def _completion(
+    commit: LayerCommit, writings: Mapping[str, Writing], errors: tuple[type[Exception], ...]
+) -> Completion:
     own = writings[commit.layer]
     read = {name: writings[name] for name in commit.from_layers}
     sources = {
@@ -73,8 +89,9 @@ def _completion(commit: LayerCommit, writings: Mapping[str, Writing]) -> Complet
         **{name: Read(each.instant.timestamp, each.instant.action, each.table.id) for name, each in read.items()},
     }
     record = dataclasses.replace(commit.record, sources=sources)
-    return dataclasses.replace(
-        commit.action.write(own),
-        metadata=record.metadata(),
-        batch=StreamBatch(STREAM, record.number),
-    )
+    foreseen: tuple[type[Exception], ...] = (UnfitRows, *errors)
+    try:
+        completion = commit.action.write(own)
+    except foreseen as error:
+        raise NotWritten(commit.layer) from error
+    return dataclasses.replace(completion, metadata=record.metadata(), batch=StreamBatch(STREAM, record.number))

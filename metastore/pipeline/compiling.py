@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,20 +10,26 @@ from sqlglot import exp
 
 from metastore.formats.commit_mode import COMMIT_MODE, CommitMode
 from metastore.formats.keyed_table import BUCKET, MERGE_ENGINE, PRIMARY_KEY, SEQUENCE_FIELD
-from metastore.pipeline import queries
-from metastore.pipeline.building import Built, Table
-from metastore.pipeline.checks import FAILED, Checks, checked, rejected
+from metastore.pipeline import queries, typed
+from metastore.pipeline.algebra import Operator
+from metastore.pipeline.building import Table
+from metastore.pipeline.checks import FAILED, Checks, checked, condition_of, rejected
 from metastore.pipeline.definitions import READINESS, REFRESH_POLICY, RefreshPolicy
 from metastore.pipeline.deltas import Deltas, Relations, Side, Step
 from metastore.pipeline.errors import BadDefinition, BadQuery
 from metastore.pipeline.graph import Graph, Node, appended, cdc_query
-from metastore.pipeline.layers import Layer, how, keyed, layer_of, recomputed, refresh
+from metastore.pipeline.layers import Layer, how, layer_of, recomputed, refresh
+from metastore.pipeline.written import Written, refused
 
 _OURS = frozenset({MERGE_ENGINE, SEQUENCE_FIELD})
 """Properties that a layer's table can't have: its rows are those of the query."""
 
 _DEFINING = frozenset({REFRESH_POLICY, READINESS})
 """Properties of definitions that are none of tables."""
+
+
+_ROW_KEYS = 2
+"""The form of the texts in `ROW_KEY`. Layers that were computed in another form are computed as a whole once."""
 
 
 class Analyser(Protocol):
@@ -37,6 +43,12 @@ class Analyser(Protocol):
 
     def types_of_query(self, query: exp.Query) -> Mapping[str, str]:
         """The types of a query's columns. Raises BadQuery."""
+
+    def means(self, text: str, query: exp.Query) -> bool:
+        """Whether a query means the same as the text that it was made from. Raises BadQuery."""
+
+    def why_changing(self, text: str) -> str | None:
+        """Why a query gives another result each time, for instance a function that it calls; None if it doesn't."""
 
 
 @dataclass(frozen=True)
@@ -82,22 +94,28 @@ class Compiled:
 
 
 def compiled(
-    graph: Graph, sources: Mapping[str, tuple[Table, Mapping[str, str]]], analyser: Analyser
+    graph: Graph,
+    sources: Mapping[str, tuple[Table, Mapping[str, str]]],
+    analyser: Analyser,
+    compared: set[str] | None = None,
 ) -> list[Compiled]:
     """The layers of a project, in the order of the graph.
 
-    `sources`: the tables from outside, with the types of their columns. Raises BadDefinition.
+    `sources`: the tables from outside, with the types of their columns. `compared`: digests of the texts that were
+    found to mean what is computed, which are passed over; further ones are added. Raises BadDefinition.
     """
     tables = {name: table for name, (table, _) in sources.items()}
+    types_of = {name: types for name, (_, types) in sources.items()}
     for name, (table, types) in sources.items():
         _declare(analyser, name, types, table.columns)
     found = []
     for node in graph.nodes:
         try:
-            made = _compiled(node, tables, graph.project.database, analyser)
+            made = _compiled(node, tables, graph.project.database, _Comparing(analyser, compared, types_of))
         except BadQuery as error:
             raise BadDefinition(node.place, str(error)) from None
         _declare(analyser, made.name, made.types, (*made.layer.outputs,))
+        types_of[made.name] = made.types
         tables[made.name] = Table(made.name, (*made.layer.outputs,), made.layer.known_by, made.layer.non_null)
         found.append(made)
     return found
@@ -114,23 +132,27 @@ def _declare(analyser: Analyser, name: str, types: Mapping[str, str], columns: S
     analyser.declare(f"{analysed(name)}_seen", {each: types[each] for each in columns})
 
 
-def _compiled(node: Node, tables: Mapping[str, Table], database: str, analyser: Analyser) -> Compiled:
+def _compiled(node: Node, tables: Mapping[str, Table], database: str, comparing: "_Comparing") -> Compiled:
     _check_properties(node)
+    analyser = comparing.analyser
     for name in node.reads:
         if name not in tables:
             raise BadQuery(f"there is no table {name}")
-    tree = node.query
     read = {name: tables[name] for name in node.reads}
-    if node.appends:
-        tree = appended(node.appends, read, database)
-    elif node.flow is not None:
+    if node.flow is not None:
         [(name, source)] = read.items()
-        tree = cdc_query(node.flow, source.columns, source.key, database)
+        written = [cdc_query(node.flow, source.columns, source.key, database)]
         hidden = tuple(each for each in source.key or () if each not in source.columns)
         read = {name: dataclasses.replace(source, columns=(*source.columns, *hidden))}
-    assert tree is not None
-    built = keyed(queries.built(tree, read, database))
-    types = _types(built, node, analyser)
+    else:
+        written = [*node.appends] if node.query is None else [node.query]
+    tree = appended(written, read, database)
+
+    def types_of(operator: Operator, wanted: Sequence[Operator]) -> Sequence[Mapping[str, str]]:
+        return _types(operator, wanted, node, analyser)
+
+    built = typed.built(tree, read, database, types_of)
+    [types] = types_of(built.operator, [built.operator])
     declared = tuple(each.strip().lower() for each in node.properties.get(PRIMARY_KEY, "").split(",") if each.strip())
     if node.is_quarantine:
         made, checks = rejected(built, node.expectations)
@@ -149,18 +171,89 @@ def _compiled(node: Node, tables: Mapping[str, Table], database: str, analyser: 
         raise BadQuery(f"the column {untyped[0]} is NULL without a type: CAST it to one")
     # A flow's query is of our own making. It may order by a hidden key.
     suffix = "_seen" if node.flow is None else ""
-    seen = queries.with_relations(tree, database, lambda name: analysed(name) + suffix)
-    _check_like_spark(seen, columns, layer, analyser)
+
+    def seen(name: str) -> str:
+        return analysed(name) + suffix
+
+    _check_like_spark(queries.with_relations(tree, database, seen), columns, layer, analyser)
+    for each in written:
+        comparing.check_query(each, read, database, seen)
+    if not node.is_quarantine:
+        comparing.check_conditions(node, {name: columns[name] for name in layer.outputs})
     conditions = [(each.condition, each.violation) for each in node.expectations]
-    text = repr((tree.sql("spark"), columns, layer.key, conditions))
+    text = repr((_ROW_KEYS, tree.sql("spark"), columns, layer.key, conditions))
     return Compiled(node, layer, columns, kind, reasons, checks, hashlib.sha256(text.encode()).hexdigest()[:16])
 
 
-def _types(built: Built, node: Node, analyser: Analyser) -> Mapping[str, str]:
+class _Comparing:
+    """Compares what users have written with what is computed, and says what a text of theirs would change to."""
+
+    def __init__(self, analyser: Analyser, known: set[str] | None, types: Mapping[str, Mapping[str, str]]) -> None:
+        """`known`: digests of what has been compared. `types`: of the tables' columns, by table."""
+        self.analyser = analyser
+        self._known = set[str]() if known is None else known
+        self._types = types
+
+    def check_query(
+        self, written: Written, tables: Mapping[str, Table], database: str, relation: Callable[[str], str]
+    ) -> None:
+        """Raises BadQuery unless a query's text means what is computed, and the same each time."""
+        text = written.over(database, relation)
+        digest = _digest(text, sorted((name, *self._types[name].items()) for name in tables))
+        if digest in self._known:
+            return
+        if why := self.analyser.why_changing(text):
+            raise BadQuery(f"{why} has another value at each refresh: store the time, or the value, in a source")
+        for before, after in written.rewritings(tables, database, relation):
+            if not self.analyser.means(before, after):
+                raise refused(after, self._differing(before, after))
+        self._known.add(digest)
+
+    def _differing(self, before: str, after: exp.Query) -> list[str]:
+        """The columns that differ; none if all do, so that it isn't they that are to blame."""
+        names = after.named_selects
+        found = [name for name in names if not self.analyser.means(*_column_of(name, before, after))]
+        return [] if len(found) == len(names) > 1 else found
+
+    def check_conditions(self, node: Node, types: Mapping[str, str]) -> None:
+        """Raises BadQuery unless the conditions that a layer's rows must meet mean what is computed."""
+        rows = f"{analysed(node.name)}_rows"
+        names = {name: name for name in types}
+        pending = []
+        for each in node.expectations:
+            digest = _digest("expected", each.condition, sorted(types.items()))
+            if digest not in self._known:
+                pending.append((each, digest))
+        if pending:
+            self.analyser.declare(rows, types)
+        for each, digest in pending:
+            text = f"SELECT ({each.condition}\n) AS met FROM {rows}"
+            query = exp.select(exp.alias_(condition_of(each, names), "met")).from_(rows)
+            if why := self.analyser.why_changing(text):
+                raise BadQuery(f"the expectation {each.name}: {why} has another value at each refresh")
+            if not self.analyser.means(text, query):
+                raise BadQuery(f"the expectation {each.name}: {refused(query, ['met'])}")
+            self._known.add(digest)
+
+
+def _column_of(name: str, text: str, query: exp.Query) -> tuple[str, exp.Query]:
+    """One column of a query, as it was written and as it is computed."""
+    column = exp.column(name, quoted=True)
+    return f"SELECT {column.sql('spark')} FROM (\n{text}\n)", exp.select(column).from_(query.subquery("t"))
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _types(operator: Operator, wanted: Sequence[Operator], node: Node, analyser: Analyser) -> list[Mapping[str, str]]:
+    """The types of the columns of some operators that are below one."""
     relations = {name: Relations(*[analysed(name)] * 4) for name in node.reads}
     deltas = Deltas(relations, [], "_types")
-    step = deltas.rows(built.operator, Side.AFTER)
-    return analyser.types(deltas.steps, step)
+    deltas.rows(operator, Side.AFTER)
+    steps = [deltas.rows(each, Side.AFTER) for each in wanted]
+    found = [analyser.types(deltas.steps, steps[0])]
+    return [*found, *(analyser.types([], each) for each in steps[1:])]
 
 
 def _check_like_spark(query: exp.Query, columns: Mapping[str, str], layer: Layer, analyser: Analyser) -> None:

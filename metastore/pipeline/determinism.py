@@ -32,9 +32,15 @@ _CHANGING = frozenset(
         "input_file_name",
         "input_file_block_start",
         "input_file_block_length",
+        "reflect",
+        "java_method",
+        "try_reflect",
     ]
 )
 """Functions whose value depends on when or where they are computed."""
+
+_SPECIAL_TIMES = frozenset(["now", "today", "tomorrow", "yesterday"])
+"""Texts that Spark takes for times, and for other ones each day."""
 
 _OF_ANY_ROW = frozenset(["first", "first_value", "last", "last_value", "any_value", "mode", "max_by", "min_by"])
 """Aggregates that take a value of any row among several that tie."""
@@ -91,6 +97,10 @@ def check(query: exp.Expr) -> None:
             )
         if (unordered := names & _IN_ANY_ORDER) and not _is_ordered(each):
             raise BadQuery(f"{min(unordered)}() has its values in any order: sort them with sort_array around it")
+    for each in query.find_all(exp.Cast):
+        text = each.this.name.strip().lower() if isinstance(each.this, exp.Literal) else ""
+        if text in _SPECIAL_TIMES and each.to.this in exp.DataType.TEMPORAL_TYPES:
+            raise BadQuery(f"'{text}' as a time has another value at each refresh: store the time in a source")
     if query.find(exp.TableSample):
         raise BadQuery("TABLESAMPLE takes other rows each time: filter by a hash of the key")
 

@@ -22,6 +22,7 @@ from metastore.pipeline.definitions import (
     Violation,
 )
 from metastore.pipeline.errors import BadDefinition, BadQuery, Place
+from metastore.pipeline.written import Written
 
 START_AT, END_AT = "__start_at", "__end_at"
 """The columns of a version's range in tables with all versions, as Spark's AUTO CDC names them."""
@@ -39,7 +40,7 @@ class Node:
 
     name: str
     place: Place
-    query: exp.Query | None
+    query: Written | None
     flow: AutoCdcFlow | None
     reads: frozenset[str]
     policy: RefreshPolicy
@@ -48,7 +49,7 @@ class Node:
     partitions: tuple[str, ...]
     expectations: tuple[Expectation, ...]
     is_quarantine: bool = False
-    appends: tuple[exp.Query, ...] = ()
+    appends: tuple[Written, ...] = ()
     sink: Sink | None = None
 
     @property
@@ -122,7 +123,7 @@ def graph_of(project: Project) -> Graph:
     return Graph(project, tuple(_in_order(nodes)))
 
 
-def cdc_query(flow: AutoCdcFlow, columns: tuple[str, ...], key: tuple[str, ...] | None, database: str) -> exp.Query:
+def cdc_query(flow: AutoCdcFlow, columns: tuple[str, ...], key: tuple[str, ...] | None, database: str) -> Written:
     """The query of a flow, whose source has some columns and a key: what its changes come to.
 
     Of changes of one key with the same sequence, that wins whose key in the source is greater; without such a key, that
@@ -154,24 +155,27 @@ def cdc_query(flow: AutoCdcFlow, columns: tuple[str, ...], key: tuple[str, ...] 
             f" FROM {source}) AS changes WHERE _kept"
         )
     try:
-        return queries.parsed(text)
+        return Written.parsed(text)
     except BadQuery as error:
         raise BadDefinition(flow.place, str(error)) from None
 
 
-def appended(flows: Sequence[exp.Query], tables: Mapping[str, Table], database: str) -> exp.Query:
+def appended(flows: Sequence[Written], tables: Mapping[str, Table], database: str) -> exp.Query:
     """The query of all rows of some queries over tables, whose columns are matched by name. Raises BadQuery."""
-    first, *others = flows
-    if not others:
-        return first
-    names = queries.qualified(first, tables, database).named_selects
-    made = first.copy()
-    for each in others:
-        found = queries.qualified(each, tables, database).named_selects
+    if len(flows) == 1:
+        return flows[0].tree
+    names = queries.qualified(flows[0].tree, tables, database).named_selects
+    parts = []
+    for each in flows:
+        found = queries.qualified(each.tree, tables, database).named_selects
         if differing := {*names} ^ {*found}:
             raise BadQuery(f"not all of its flows have a column {min(differing)}")
         columns = [exp.column(name, quoted=True) for name in names]
-        made = exp.union(made, exp.select(*columns).from_(each.subquery("appended")), distinct=False)
+        # The names of a WITH clause are those of its flow alone.
+        parts.append(exp.select(*columns).from_(each.tree.subquery("appended")))
+    made: exp.Query = parts[0]
+    for part in parts[1:]:
+        made = exp.union(made, part, distinct=False)
     return made
 
 
@@ -194,14 +198,14 @@ def _check_names(found: list[View | StreamingTable], database: str) -> None:
         seen[name] = each.place
 
 
-def _parsed(view: View) -> exp.Query:
+def _parsed(view: View) -> Written:
     try:
-        return queries.parsed(view.query)
+        return Written.parsed(view.query)
     except BadQuery as error:
         raise BadDefinition(view.place, str(error)) from None
 
 
-def _check_views(trees: Mapping[str, exp.Query], views: Mapping[str, View]) -> None:
+def _check_views(trees: Mapping[str, Written], views: Mapping[str, View]) -> None:
     """Raises BadDefinition for temporary views that read each other in a circle."""
     order = TopologicalSorter({name: _named_views(tree, trees) for name, tree in trees.items()})
     try:
@@ -211,22 +215,20 @@ def _check_views(trees: Mapping[str, exp.Query], views: Mapping[str, View]) -> N
         raise BadDefinition(views[names[0]].place, f"temporary views read each other: {' -> '.join(names)}") from None
 
 
-def _named_views(tree: exp.Query, views: Mapping[str, exp.Query]) -> set[str]:
-    return {
-        each.name.lower() for each in queries.tables_in(tree, "").values() if not each.db and each.name.lower() in views
-    }
+def _named_views(query: Written, views: Mapping[str, Written]) -> set[str]:
+    return {each.name.lower() for each in queries.places(query.tree) if not each.db and each.name.lower() in views}
 
 
-def _view(view: View, views: Mapping[str, exp.Query], project: Project) -> Node:
+def _view(view: View, views: Mapping[str, Written], project: Project) -> Node:
     try:
-        tree = _expanded(_parsed(view), views)
-        reads = queries.tables_in(tree, project.database)
+        query = _parsed(view).with_views(views)
+        reads = queries.tables_in(query.tree, project.database)
     except BadQuery as error:
         raise BadDefinition(view.place, str(error)) from None
     return Node(
         _full(view.name, project.database),
         view.place,
-        tree,
+        query,
         None,
         frozenset(reads),
         view.policy,
@@ -237,28 +239,7 @@ def _view(view: View, views: Mapping[str, exp.Query], project: Project) -> Node:
     )
 
 
-def _expanded(tree: exp.Query, views: Mapping[str, exp.Query]) -> exp.Query:
-    """A query with the temporary views that it names as subqueries."""
-    made = tree.copy()
-    while True:
-        places = [each for each in _all_tables(made) if not each.db and each.name.lower() in views]
-        if not places:
-            return made
-        for each in places:
-            alias = exp.TableAlias(this=exp.to_identifier(each.alias_or_name))
-            found = exp.Subquery(this=views[each.name.lower()].copy(), alias=alias)
-            for name in ("joins", "laterals"):
-                if each.args.get(name):
-                    found.set(name, each.args[name])
-            each.replace(found)
-
-
-def _all_tables(tree: exp.Query) -> list[exp.Table]:
-    names = {name for name, each in queries.tables_in(tree, "").items() if not each.db}
-    return [each for each in tree.find_all(exp.Table) if not each.db and f".{each.name.lower()}" in names]
-
-
-def _streaming(table: StreamingTable, views: Mapping[str, exp.Query], project: Project) -> Node:
+def _streaming(table: StreamingTable, views: Mapping[str, Written], project: Project) -> Node:
     name = _full(table.name, project.database)
     flows = [each for each in project.definitions.flows if _full(each.target, project.database) == name]
     if not flows:
@@ -271,8 +252,8 @@ def _streaming(table: StreamingTable, views: Mapping[str, exp.Query], project: P
             table.place, f"{table.name} has {len(flows)} flows: one that applies a log must be the only"
         )
     appends = [each for each in flows if isinstance(each, AppendFlow)]
-    trees = [_flows_query(each, views) for each in sorted(appends, key=lambda each: each.name)]
-    reads = {each for tree in trees for each in queries.tables_in(tree, project.database)}
+    written = [_flows_query(each, views) for each in sorted(appends, key=lambda each: each.name)]
+    reads = {each for query in written for each in queries.tables_in(query.tree, project.database)}
     reads |= {_full(each.source, project.database) for each in logs}
     return Node(
         name,
@@ -285,18 +266,18 @@ def _streaming(table: StreamingTable, views: Mapping[str, exp.Query], project: P
         table.properties,
         table.partitions,
         table.expectations,
-        appends=tuple(trees),
+        appends=tuple(written),
         sink=table.sink,
     )
 
 
-def _flows_query(flow: AppendFlow, views: Mapping[str, exp.Query]) -> exp.Query:
+def _flows_query(flow: AppendFlow, views: Mapping[str, Written]) -> Written:
     try:
-        tree = _expanded(queries.parsed(flow.query), views)
-        queries.tables_in(tree, "")
+        query = Written.parsed(flow.query).with_views(views)
+        queries.tables_in(query.tree, "")
     except BadQuery as error:
         raise BadDefinition(flow.place, str(error)) from None
-    return tree
+    return query
 
 
 def _check_flows(flows: list[AutoCdcFlow | AppendFlow], project: Project) -> None:

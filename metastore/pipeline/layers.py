@@ -168,7 +168,11 @@ def _is_key_type(kind: str) -> bool:
 
 
 def _row_key(columns: Sequence[str], types: Mapping[str, str]) -> exp.Expr:
-    """A text that is the same for the same values only: each with its length before it, or a hyphen for NULL."""
+    """A text that is the same for the same values only: each with its length before it, or a hyphen for NULL.
+
+    It has no hyphens at its end, so that it is the same when further columns come that are NULL: those of a branch that
+    a union gets. The lengths say which of them belonged to a value.
+    """
     if not columns:
         return exp.Literal.string("one row")
     parts: list[exp.Expr] = []
@@ -178,7 +182,11 @@ def _row_key(columns: Sequence[str], types: Mapping[str, str]) -> exp.Expr:
         known = exp.Concat(expressions=[length, exp.Literal.string(":"), text], coalesce=False)
         is_null = exp.Is(this=exp.column(column), expression=exp.Null())
         parts.append(exp.Case().when(is_null, exp.Literal.string("-")).else_(known))
-    return parts[0] if len(parts) == 1 else exp.Concat(expressions=parts, coalesce=False)
+    if len(parts) == 1:
+        return parts[0]
+    rest = parts[1] if len(parts) == 2 else exp.Concat(expressions=parts[1:], coalesce=False)
+    trimmed = exp.Trim(this=rest, expression=exp.Literal.string("-"), position="TRAILING")
+    return exp.Concat(expressions=[parts[0], trimmed], coalesce=False)
 
 
 def _text(column: str, kind: str) -> exp.Expr:
@@ -201,8 +209,9 @@ def _columns_in(expressions: Sequence[exp.Expr]) -> set[str]:
 
 
 def how(operator: Operator) -> tuple[str, list[str]]:
-    """How increments of a query are computed, `incremental`, `by group` or `full`, and the reasons."""
-    reasons, kind = [], "incremental"
+    """How increments of a query are computed, `incremental`, `by group` or `full`, and the reasons, those for the
+    whole first."""
+    whole, reasons, kind = list[str](), list[str](), "incremental"
     for each in walk(operator):
         named = ""
         match each:
@@ -212,15 +221,18 @@ def how(operator: Operator) -> tuple[str, list[str]]:
                 named = "an aggregate over all rows has one group"
             case Window(partition=()):
                 named = "a window without PARTITION BY is over all rows"
+            case Join(equal=(), unlike=((first, second), *_)):
+                names = " and ".join(each.rpartition("_")[0] for each in (first, second))
+                named = f"a join of {names}, whose types differ, compares each row with each: CAST one to the other's"
             case Join(equal=()):
                 named = "a join without equal columns compares each row with each"
         if named:
             kind = "full"
-            reasons.append(named)
+            whole.append(named)
         elif isinstance(each, Aggregate | Window) or (isinstance(each, Join) and each.kind is JoinKind.FULL):
             kind = kind if kind == "full" else "by group"
             reasons.append(_group_reason(each))
-    return kind, list(dict.fromkeys(reasons))
+    return kind, list(dict.fromkeys([*whole, *reasons]))
 
 
 def _group_reason(operator: Operator) -> str:

@@ -1,6 +1,7 @@
 """Reads queries in Spark's SQL: parses them, and qualifies their names by the columns of the tables that they read."""
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 import sqlglot
 from sqlglot import exp
@@ -14,19 +15,46 @@ from metastore.pipeline.errors import BadQuery
 _SPARK = sqlglot.Dialect.get_or_raise("spark")
 
 
-def parsed(text: str) -> exp.Query:
-    """The syntax tree of one query. Raises BadQuery for what isn't one, or gives another result each time."""
+class Parsed(NamedTuple):
+    """A query's syntax tree, and its text without the words that say that a table is read as a stream.
+
+    `as_written` is the tree before windows of time became expressions: the same one in a query that has none. Its names
+    of tables and columns say where they stand in the text.
+    """
+
+    tree: exp.Query
+    text: str
+    as_written: exp.Query
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether the query has windows of time."""
+        return self.as_written is not self.tree
+
+
+def parsed(text: str) -> Parsed:
+    """One query. Raises BadQuery for what isn't one, or gives another result each time."""
     try:
-        found = streams.as_tables(time_windows.as_functions(_SPARK.tokenize(text)))
+        tokens = time_windows.as_functions(_SPARK.tokenize(text))
+        found = streams.as_tables(tokens)
         trees = _SPARK.parser().parse(found, text)
     except SqlglotError as error:
         raise BadQuery(f"the query can't be parsed: {str(error).splitlines()[0]}") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         raise BadQuery("expected one query, a SELECT")
     tree = trees[0]
+    for join in tree.find_all(exp.Join):
+        if join.args.keys() == {"this", "kind"}:
+            join.set("kind", "INNER")  # a comma, which sqlglot takes for CROSS JOIN, and Spark doesn't
     determinism.check(tree)
-    time_windows.rewrite(tree)
-    return tree
+    kept = {id(each) for each in found}
+    for each in tokens:
+        if id(each) not in kept:
+            text = f"{text[: each.start]}{' ' * (each.end + 1 - each.start)}{text[each.end + 1 :]}"
+    rewritten = tree.copy()
+    if not time_windows.rewrite(rewritten):
+        rewritten = tree
+    return Parsed(rewritten, text, tree)
 
 
 def tables_in(tree: exp.Query, database: str) -> dict[str, exp.Table]:
@@ -57,11 +85,21 @@ def with_relations(tree: exp.Query, database: str, relation: Callable[[str], str
     return copied
 
 
+def places(tree: exp.Query) -> list[exp.Table]:
+    """The places where a query names tables that it doesn't define itself."""
+    return [
+        each
+        for each in tree.find_all(exp.Table)
+        if isinstance(each.this, exp.Identifier)
+        and (each.db or each.name.lower() not in _defined_around(each))
+        and each.find_ancestor(exp.Hint) is None
+    ]
+
+
 def _places(tree: exp.Query, database: str) -> Iterator[tuple[str, exp.Table]]:
-    """The places where a query names tables that it doesn't define itself, with the names."""
-    for each in tree.find_all(exp.Table):
-        if isinstance(each.this, exp.Identifier) and (each.db or each.name.lower() not in _defined_around(each)):
-            yield f"{each.db or database}.{each.name}".lower(), each
+    """The places where a query names tables, with these as `database.table`."""
+    for each in places(tree):
+        yield f"{each.db or database}.{each.name}".lower(), each
 
 
 def qualified(tree: exp.Query, tables: Mapping[str, Table], database: str) -> exp.Query:
@@ -84,6 +122,7 @@ def qualified(tree: exp.Query, tables: Mapping[str, Table], database: str) -> ex
     if not isinstance(made, exp.Query):
         raise BadQuery("expected one query, a SELECT")
     _use_one_side(made)
+    _inline_windows(made)
     return made
 
 
@@ -93,13 +132,14 @@ def built(tree: exp.Query, tables: Mapping[str, Table], database: str) -> Built:
 
 
 def _use_one_side(tree: exp.Query) -> None:
-    """Makes columns of JOIN … USING those of the left side, where that is the same: in inner and left joins.
+    """Makes columns of JOIN … USING those of one side, where that is the same: in inner, left, and single right joins.
 
     Qualifying makes a COALESCE of both sides in some places and not in others.
     """
     for select in tree.find_all(exp.Select):
         joins = select.args.get("joins") or []
-        if not all((each.side or "").upper() in ("", "LEFT") for each in joins):
+        sides = [(each.side or "").upper() for each in joins]
+        if sides != ["RIGHT"] and not {*sides} <= {"", "LEFT"}:
             continue
         conditions = [join.args["on"] for join in joins if join.args.get("on") is not None]
         pairs = {
@@ -111,15 +151,40 @@ def _use_one_side(tree: exp.Query) -> None:
         for coalesce in list(select.find_all(exp.Coalesce)):
             others = coalesce.expressions
             if len(others) == 1 and (coalesce.this.sql(), others[0].sql()) in pairs:
-                coalesce.replace(coalesce.this.copy())
+                coalesce.replace((others[0] if sides == ["RIGHT"] else coalesce.this).copy())
+
+
+def _inline_windows(tree: exp.Query) -> None:
+    """Puts the windows that a WINDOW clause names in the places that name them."""
+    for select in tree.find_all(exp.Select):
+        named = {each.name.lower(): each for each in select.args.get("windows") or ()}
+        for window in list(select.find_all(exp.Window)) if named else ():
+            found = named.get(window.alias.lower()) if window.parent_select is select else None
+            if found is not None:
+                window.set("alias", None)
+                for part in ("partition_by", "order", "spec"):
+                    if value := found.args.get(part):
+                        window.set(part, [each.copy() for each in value] if isinstance(value, list) else value.copy())
+        if named:
+            select.set("windows", None)
 
 
 def _defined_around(table: exp.Table) -> set[str]:
-    """The names, in lower case, that WITH clauses around a table give to queries."""
+    """The names, in lower case, that WITH clauses around a table give to queries.
+
+    Within a WITH clause only the queries before are known: the query `t` may read the table `t`.
+    """
     found: set[str] = set()
     inside: exp.Expr | None = table
+    within: exp.CTE | None = None
     while inside is not None:
-        if isinstance(inside, exp.Query):
-            found |= {each.alias.lower() for each in inside.ctes}
+        if isinstance(inside, exp.CTE):
+            within = inside
+        elif isinstance(inside, exp.Query):
+            for each in inside.ctes:
+                if each is within:
+                    break
+                found.add(each.alias.lower())
+            within = None
         inside = inside.parent
     return found

@@ -34,7 +34,11 @@ class Restore:
 
 
 def plan_restore(runner: Runner, moment: Moment) -> Restore:
-    """What it takes to bring all layers of a project back to a moment. Layers made since become empty."""
+    """What it takes to bring all layers of a project back to a moment. Layers made since become empty.
+
+    Raises BadDefinition, NoSource if the refresh that follows couldn't compute the layers.
+    """
+    runner.compile()
     found = []
     for node in runner.graph.nodes:
         lake = runner.table(node.name)

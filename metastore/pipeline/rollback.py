@@ -84,7 +84,8 @@ class Rollback(Closing):
     def __init__(self, runner: Runner, table: str, timestamp: str) -> None:
         """Plans to undo an instant of a layer, or of a table that the project reads.
 
-        Raises NoSuchObjectException without the instant, CannotUndo, UserError for a table that isn't the project's.
+        Raises NoSuchObjectException without the instant, CannotUndo, UserError for a table that isn't the project's,
+        BadDefinition, NoSource if the refresh that follows couldn't compute the layers.
         """
         name = runner.graph.full_name(table)
         if name not in (*runner.graph.sources, *(each.name for each in runner.graph.nodes)):
@@ -92,6 +93,7 @@ class Rollback(Closing):
         self._runner = runner
         self._engine = runner.engine()
         try:
+            runner.compiled_by(self._engine)
             ranges = _ranges(runner, name, timestamp)
             self._undone = [self._undo(name, each) for name, each in sorted(ranges.items())]
             self.plan = RollbackPlan(

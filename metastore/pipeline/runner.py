@@ -4,6 +4,7 @@ A refresh reads all tables as of one moment. A layer's changes are computed from
 layers of the same refresh among them, and all layers complete together. Nothing is kept but what is in the instants.
 """
 
+import itertools
 import logging
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,8 +15,9 @@ from metastore.client.lake import LakeTable, Writing
 from metastore.client.lake_types import Completion, Instant, Moment, Schema
 from metastore.errors import UserError
 from metastore.keyed.changes import ChangeType
+from metastore.keyed.errors import UnfitRows
 from metastore.pipeline.building import Table
-from metastore.pipeline.commits import MAX_TOGETHER, LayerCommit, complete_together
+from metastore.pipeline.commits import MAX_TOGETHER, LayerCommit, NotWritten, complete_together
 from metastore.pipeline.compiling import Compiled, compiled
 from metastore.pipeline.deltas import Deltas, Relations
 from metastore.pipeline.engine import Engine
@@ -43,15 +45,20 @@ class NoSource(UserError):
 
 
 class RefreshFailed(UserError):
-    """A layer couldn't be computed. Nothing was written."""
+    """A refresh couldn't be done. Nothing was written."""
+
+
+FAILED, SKIPPED = "failed", "skipped"
+"""How layers were refreshed that weren't: they couldn't be computed, or read one that couldn't."""
 
 
 @dataclass(frozen=True)
 class LayerResult:
     """What a refresh did with a layer.
 
-    `how` is `incremental`, `by group`, `full`, `replay` or `unchanged`, `why` the reason for a full one. `changed`
-    counts rows by what became of them, `expected` by expectation those that didn't meet it.
+    `how` is `incremental`, `by group`, `full`, `replay`, `unchanged`, `failed` or `skipped`, `why` the reason for a
+    full one or one of the last two. `changed` counts rows by what became of them, `expected` by expectation those that
+    didn't meet it.
     """
 
     layer: str
@@ -63,7 +70,8 @@ class LayerResult:
 
 @dataclass(frozen=True)
 class RefreshResult:
-    """What a refresh did. `moment` is what all sources were read as of. `instants` are those of layers that
+    """What a refresh did. `moment` is what all sources were read as of, `completed` what shows the layers as they are
+    after it: the same, if nothing was to be written. `instants` are those of layers that
     weren't unchanged. `turned`: of layers whose partitions turn ready with their sources', what became of these.
     `delivered`: by sink, how many batches it got."""
 
@@ -72,6 +80,21 @@ class RefreshResult:
     instants: Mapping[str, Instant]
     turned: Mapping[str, Turned] = field(default_factory=dict)
     delivered: Mapping[str, int] = field(default_factory=dict)
+    completed: Moment = field(default_factory=lambda: Moment(0))
+
+
+class LayersFailed(UserError):
+    """Some layers couldn't be computed. They and those that read them are as before; the others are up to date.
+
+    `result` is what the refresh did.
+    """
+
+    def __init__(self, result: RefreshResult) -> None:
+        failed = [f"{each.layer} failed: {each.why}" for each in result.layers if each.how == FAILED]
+        skipped = [each.layer for each in result.layers if each.how == SKIPPED]
+        behind = f". Left as they were, since they read it: {', '.join(skipped)}" if skipped else ""
+        super().__init__("; ".join(failed) + behind)
+        self.result = result
 
 
 class Runner:
@@ -91,8 +114,11 @@ class Runner:
         self._tables: dict[str, LakeTable] = {}
         self.heartbeat_seconds = heartbeat_seconds
         self.engine = engine
+        self._compared: set[str] = set()
         self.pause: Callable[[str], None] = _nothing
         """Called with the name of each stage of a refresh, for tests that kill the process there."""
+        self.progress: Callable[[str], None] = _nothing
+        """Called with words for users that say how far a refresh is, by several threads."""
 
     def table(self, name: str) -> LakeTable:
         """The lake table of that name: one table, the same until the next refresh begins."""
@@ -112,7 +138,7 @@ class Runner:
         `replay`: layers that read again what changed in their sources since a moment, and keep other rows as they are,
         also where their definition has changed. Raises RefreshLost if other runners were quicker again and again,
         UserError for what the user can mend; then nothing is written. SinkFailed for a sink that doesn't take its rows,
-        after all else is done.
+        and LayersFailed for layers that can't be computed, after all else is done.
         """
         wanted = {self.graph.node(name).name for name in full}
         since = {self.graph.node(name).name: moment for name, moment in (replay or {}).items()}
@@ -133,7 +159,8 @@ class Runner:
 
     def compiled_by(self, engine: Engine) -> list[Compiled]:
         """The project's layers, as an engine understands them. Raises BadDefinition, NoSource."""
-        found = compiled(self.graph, {name: self._source(name, engine) for name in self.graph.sources}, engine)
+        sources = {name: self._source(name, engine) for name in self.graph.sources}
+        found = compiled(self.graph, sources, engine, self._compared)
         if len(found) > MAX_TOGETHER:
             raise BadDefinition(
                 self.graph.project.directory,
@@ -191,37 +218,74 @@ class _Refresh:
         self._commits: dict[str, LayerCommit] = {}
 
     def run(self) -> RefreshResult:
-        """Computes all layers and completes them."""
-        results = self._all_layers()
+        """Computes all layers and completes them. Raises LayersFailed for those that can't be, once all others are."""
+        results = {each.layer: each for each in self._all_layers()}
         self._runner.pause("computed")
-        instants: Mapping[str, Instant] = {}
-        commits = [self._commits[each.name] for each in self._layers if each.name in self._commits]
-        if commits:
-            client = self._lakes[commits[0].layer].client
-            instants = complete_together(client, commits, self._runner.heartbeat_seconds, self._runner.pause)
-        waiting = [each.name for each in self._layers if each.node.waits_for_sources]
+        instants = self._completed(results)
+        done = [each for each in self._layers if results[each.name].how not in (FAILED, SKIPPED)]
+        waiting = [each.name for each in done if each.node.waits_for_sources]
         turned = {name: self._readiness.settle(name, self._held[name]) for name in waiting}
         delivered = deliver_all(self._engine, self._layers, self._lakes)
-        return RefreshResult(self._moment, tuple(results), instants, turned, delivered)
+        moment = self._moment
+        for name, each in list(instants.items())[:1]:  # all completed at one moment
+            moment = Moment(self._lakes[name].details(each.timestamp, each.action).instant.moment or moment.number)
+        result = RefreshResult(self._moment, tuple(results.values()), instants, turned, delivered, moment)
+        if len(done) < len(self._layers):
+            raise LayersFailed(result)
+        return result
+
+    def _completed(self, results: dict[str, LayerResult]) -> Mapping[str, Instant]:
+        """Completes the layers, by name, but for those whose rows can't be written, and those that read these."""
+        while commits := [self._commits[each.name] for each in self._layers if each.name in self._commits]:
+            runner, client = self._runner, self._lakes[commits[0].layer].client
+            runner.progress(f"writing {len(commits)} tables")
+            try:
+                return complete_together(client, commits, runner.heartbeat_seconds, runner.pause, self._engine.errors)
+            except NotWritten as error:
+                assert isinstance(error.__cause__, Exception)
+                results[error.layer] = self._failed(error.layer, error.__cause__)
+                for name in runner.graph.below([error.layer]):
+                    self._commits.pop(name, None)
+                    results[name] = LayerResult(name, SKIPPED, f"{error.layer} failed")
+        return {}
 
     def _all_layers(self) -> list[LayerResult]:
         """Computes layers, several at a time where the engine can; each after those that it reads."""
         computed: dict[str, Future[LayerResult]] = {}
+        foreseen: tuple[type[Exception], ...] = (UnfitRows, *self._engine.errors)
+        numbers = itertools.count(1)
+
+        def compute_and_say(made: Compiled) -> LayerResult:
+            result = compute(made)
+            self._runner.progress(f"{next(numbers)} of {len(self._layers)} tables: {made.name}, {result.how}")
+            return result
 
         def compute(made: Compiled) -> LayerResult:
             # Those that it reads have begun before it, so that threads never wait for what no thread is left to do.
-            for name in made.layer.sources:
-                if name in computed:
-                    computed[name].result()
-            return self._layer(made)
+            read = [computed[name].result() for name in sorted(made.layer.sources) if name in computed]
+            if undone := [each.layer for each in read if each.how in (FAILED, SKIPPED)]:
+                return LayerResult(made.name, SKIPPED, f"{undone[0]} {FAILED}")
+            try:
+                return self._layer(made)
+            except foreseen as error:
+                return self._failed(made.name, error)
 
         with ThreadPoolExecutor(self._engine.threads, "layers") as pool:
             for each in self._layers:
-                computed[each.name] = pool.submit(compute, each)
+                computed[each.name] = pool.submit(compute_and_say, each)
             try:
                 return [each.result() for each in computed.values()]
             finally:
                 pool.shutdown(cancel_futures=True)
+
+    def _failed(self, layer: str, error: Exception) -> LayerResult:
+        """What is said of a layer that can't be computed, whose commit is given up."""
+        self._commits.pop(layer, None)
+        self._changed.discard(layer)
+        why = first_line(error)
+        if isinstance(error, UnfitRows):
+            why = f"{why}. Leave such rows out in its query by WHERE, or give them a value by coalesce"
+        return LayerResult(layer, FAILED, why)
 
     def _layer(self, made: Compiled) -> LayerResult:
         state = state_of(self._lakes[made.name])

@@ -33,6 +33,12 @@ would take minutes."""
 _THREADS = 4
 """Layers that are computed at a time. Much of the time of a small increment is planned by one thread, or waited for."""
 
+_CHANGING_RULES = {
+    "ComputeCurrentTime": "the current time",
+    "SpecialDatetimeValues": "a text such as 'now' or 'today' as a time",
+}
+"""Rules of Spark's optimiser that put values in the place of what has another one each time."""
+
 _OLD = [str(ChangeType.DELETE), str(ChangeType.UPDATE_PREIMAGE)]
 _NEW = [str(ChangeType.INSERT), str(ChangeType.UPDATE_POSTIMAGE)]
 
@@ -65,9 +71,13 @@ class SparkEngine:
     # --- the analyser -----------------------------------------------------------------------------------------
 
     def declare(self, relation: str, types: Mapping[str, str]) -> None:
-        """Makes an empty relation of some columns, by their types."""
+        """Makes an empty relation of some columns, by their types.
+
+        Spark's optimiser doesn't know that it is empty, or it would take all queries over it for the same.
+        """
         columns = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in types.items())
-        self._bind(relation, self._spark.sql(f"SELECT {columns} WHERE false"))
+        schema = self._spark.sql(f"SELECT {columns}").schema
+        self._bind(relation, self._spark.createDataFrame(self._spark.sparkContext.emptyRDD(), schema))
 
     def types(self, steps: Sequence[Step], relation: str) -> Mapping[str, str]:
         """The types of a step's columns, by Spark's names. Raises BadQuery."""
@@ -82,6 +92,43 @@ class SparkEngine:
         """The types of a query's columns. Raises BadQuery."""
         try:
             return _types(self._spark.sql(query.sql("spark")).schema)
+        except PySparkException as error:
+            raise BadQuery(first_line(error)) from None
+
+    def means(self, text: str, query: exp.Query) -> bool:
+        """Whether a query means the same as the text that it was made from: Spark's optimiser makes the same of both.
+
+        Raises BadQuery.
+        """
+        first, second = (self._execution(each) for each in (text, query.sql("spark")))
+        if first.optimizedPlan().sameResult(second.optimizedPlan()):
+            return True
+        # Expressions that were given a name and used again may be simplified once they are one expression.
+        optimiser, rule = first.sparkSession().sessionState().optimizer(), self._rule("optimizer.CollapseProject")
+        one, other = (optimiser.execute(rule.apply(each.optimizedPlan(), True)) for each in (first, second))
+        return bool(one.sameResult(other))
+
+    def why_changing(self, text: str) -> str | None:
+        """Why a query gives another result each time, for instance a function that it calls; None if it doesn't."""
+        plan = self._execution(text).analyzed()
+        if not plan.deterministic():
+            return "a function that isn't deterministic"
+        for name, why in _CHANGING_RULES.items():
+            if not self._rule(f"optimizer.{name}").apply(plan).fastEquals(plan):
+                return why
+        return None
+
+    def _rule(self, name: str) -> Any:
+        """A rule of Spark's catalyst, by its name in there."""
+        found: Any = self._spark.sparkContext._jvm
+        for part in f"org.apache.spark.sql.catalyst.{name}".split("."):
+            found = getattr(found, part)
+        return found
+
+    def _execution(self, text: str) -> Any:
+        """What Spark makes of a query. Raises BadQuery."""
+        try:
+            return self._spark.sql(text)._jdf.queryExecution()
         except PySparkException as error:
             raise BadQuery(first_line(error)) from None
 
@@ -100,7 +147,8 @@ class SparkEngine:
         partitions = ", ".join(map(quoted, made.node.partitions))
         partitioned = f"PARTITIONED BY ({partitions})" if partitions else ""
         comment = "" if made.node.comment is None else f"COMMENT {_text(made.node.comment)}"
-        self._spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(database)}")
+        if not self._spark.catalog.databaseExists(database):  # else Spark warns of each that is there
+            self._spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(database)}")
         self._spark.sql(
             f"CREATE TABLE IF NOT EXISTS {quoted(database)}.{quoted(table)} ({columns}) USING parquet {partitioned}"
             f" {comment} TBLPROPERTIES ({listed})"

@@ -33,12 +33,18 @@ def as_functions(found: list[Token]) -> list[Token]:
     return found
 
 
-def rewrite(tree: exp.Query) -> None:
-    """Puts expressions in the place of windows. Raises BadQuery for windows that aren't tumbling ones."""
+def rewrite(tree: exp.Query) -> bool:
+    """Puts expressions in the place of windows. Returns whether there were any.
+
+    Raises BadQuery for windows that aren't tumbling ones.
+    """
+    found = False
     for select in list(tree.find_all(exp.Select)):
         calls = [each for each in select.find_all(exp.Anonymous) if _is_window(each) and each.parent_select is select]
         if calls:
             _rewrite(select, calls)
+            found = True
+    return found
 
 
 def _is_window(call: exp.Anonymous) -> bool:

@@ -40,7 +40,7 @@ class Warehouse:
 
     def add(self, name: str, text: str) -> Layer:
         """Makes a layer of a query over the tables and the layers before it."""
-        tree = parsed(text)
+        tree = parsed(text).tree
         made = keyed(built(tree, self.tables, DATABASE))
         relations = {each: _relations(each.split(".")[1]) for each in self.tables}
         probe = Deltas(relations, [], f"probe_{name}")

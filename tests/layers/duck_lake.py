@@ -43,7 +43,10 @@ class DuckEngine:
         self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {relation} ({columns})")
 
     def types(self, steps: Sequence[Step], relation: str) -> Mapping[str, str]:
-        self.run([each._replace(keep=False) for each in steps])
+        try:
+            self.run([each._replace(keep=False) for each in steps])
+        except duckdb.Error as error:
+            raise BadQuery(str(error)) from None
         return self._described(f"DESCRIBE {relation}")
 
     def types_of_query(self, query: exp.Query) -> Mapping[str, str]:
@@ -51,6 +54,12 @@ class DuckEngine:
             return self._described(f"DESCRIBE {query.sql('duckdb')}")
         except duckdb.Error as error:
             raise BadQuery(str(error)) from None
+
+    def means(self, text: str, query: exp.Query) -> bool:
+        return True  # texts are Spark's
+
+    def why_changing(self, text: str) -> str | None:
+        return None
 
     def columns(self, schema: Schema) -> Mapping[str, str]:
         return {each.name.lower(): each.type.lower() for each in (*schema.columns, *schema.keys)}
@@ -94,10 +103,7 @@ class DuckEngine:
             self._observed[each.name] = each.observed
             kind = "TABLE" if each.keep else "VIEW"
             text = each.query.sql("duckdb")
-            try:
-                self._connection.execute(f"CREATE OR REPLACE TEMP {kind} {each.name} AS {text}")
-            except duckdb.Error as error:
-                raise BadQuery(f"{error} in {text}") from None
+            self._connection.execute(f"CREATE OR REPLACE TEMP {kind} {each.name} AS {text}")
 
     def observed(self, step: str) -> Mapping[str, int]:
         return self.aggregated(step, self._observed[step])
@@ -143,7 +149,12 @@ class DuckEngine:
 
     def _described(self, text: str) -> dict[str, str]:
         rows = self._connection.execute(text).fetchall()
-        return {row[0]: exp.DataType.build(row[1], dialect="duckdb").sql("spark").lower() for row in rows}
+        return {row[0]: _sparks(row[1]) for row in rows}
+
+
+def _sparks(kind: str) -> str:
+    """Spark's name of one of DuckDB's types."""
+    return "void" if kind == '"NULL"' else exp.DataType.build(kind, dialect="duckdb").sql("spark").lower()
 
 
 def create_table(

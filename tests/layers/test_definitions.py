@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from metastore.pipeline import queries
+from metastore.pipeline.building import Table
 from metastore.pipeline.definitions import Expectation, Violation
-from metastore.pipeline.errors import BadDefinition
+from metastore.pipeline.errors import BadDefinition, BadQuery
 from metastore.pipeline.graph import graph_of
+from metastore.pipeline.layers import how, keyed
 from metastore.pipeline.projects import read_project
 from tests.layers.projects import graph, write_project
 
@@ -106,7 +109,7 @@ def others():
 """
     nodes = {each.name: each for each in graph(tmp_path, a__sql=sql, b__py=python).nodes}
     assert nodes["shop.events"].reads == {"raw.a", "raw.b", "shop.c"}
-    assert [each.sql("spark") for each in nodes["shop.events"].appends] == [
+    assert [each.tree.sql("spark") for each in nodes["shop.events"].appends] == [
         "SELECT id FROM raw.a AS x JOIN raw.b USING (id)",
         "SELECT id FROM c",
     ]
@@ -143,6 +146,12 @@ BAD_SQL = {
     "a window's length": (MV.format("a", "SELECT window(t, '1 month') AS w FROM x"), "expected a length such as"),
     "two windows": (MV.format("a", "SELECT window(t, '1 s') AS w, window(t, '2 s') AS v FROM x"), "one window of time"),
     "a session": (MV.format("a", "SELECT count(*) AS n FROM x GROUP BY session_window(t, '1 s')"), "isn't supported"),
+    "now as a text": (MV.format("a", "SELECT CAST('now' AS TIMESTAMP) AS t FROM x"), "'now' as a time has another"),
+    "today": (MV.format("a", "SELECT id FROM x WHERE d > DATE ' Today'"), "'today' as a time has another value"),
+    "reflect": (
+        MV.format("a", "SELECT reflect('java.util.UUID', 'randomUUID') AS t FROM x"),
+        r"reflect\(\) has another",
+    ),
     "sample": (MV.format("a", "SELECT * FROM x TABLESAMPLE (5 PERCENT)"), "TABLESAMPLE"),
     "no SQL": ("CREATE MATERIALIZED VIEW a AS SELECT FROM WHERE (", ":1: the query can't be parsed"),
     "no query": ("\nCREATE MATERIALIZED VIEW a AS INSERT INTO b VALUES (1)", ":2: expected one query"),
@@ -310,3 +319,54 @@ def test_names_of_layers_are_found_with_and_without_their_database(tmp_path: Pat
     assert found.node("a") is found.node("SHOP.A")
     with pytest.raises(BadDefinition, match="the project has no table b"):
         found.node("b")
+
+
+TABLES = {
+    "shop.o": Table("shop.o", ("id", "c", "ts"), ("id",), frozenset({"id"})),
+    "shop.v": Table("shop.v", ("c", "ts"), None),
+}
+NUMBER = "row_number() OVER (PARTITION BY c ORDER BY ts{})"
+ANY_ORDER = {
+    "a named window": "SELECT id, row_number() OVER w AS rn FROM o WINDOW w AS (PARTITION BY c ORDER BY ts)",
+    "QUALIFY": f"SELECT id FROM o QUALIFY {NUMBER.format('')} = 1",
+    "beside a subquery": f"SELECT id, {NUMBER.format('')} AS rn, (SELECT count(*) FROM v) AS n FROM o",
+    "in a CTE": f"WITH t AS (SELECT id, {NUMBER.format('')} AS rn, (SELECT 1) AS n FROM o) SELECT id FROM t",
+    "of what can't be looked at": "SELECT c, row_number() OVER (ORDER BY c) AS rn FROM o PIVOT (sum(ts) FOR id IN (1))",
+    "LIMIT within": "SELECT id FROM o WHERE id = (SELECT id FROM o LIMIT 1)",
+    "OFFSET": "SELECT id FROM o OFFSET 2",
+    "LIMIT with ties": "SELECT id, c FROM o ORDER BY c LIMIT 1",
+    "LIMIT of a bag": "SELECT c, ts FROM v ORDER BY c LIMIT 1",
+    "LIMIT of a union": "SELECT id, c FROM o UNION ALL SELECT ts, c FROM v ORDER BY c LIMIT 1",
+    "LIMIT of groups": "SELECT c, max(ts) AS m FROM o GROUP BY c ORDER BY m LIMIT 1",
+}
+TOTAL_ORDER = [
+    "SELECT id, row_number() OVER w AS rn FROM o WINDOW w AS (PARTITION BY c ORDER BY ts, id)",
+    "SELECT id, sum(ts) OVER w AS s FROM o WINDOW w AS (PARTITION BY c)",
+    f"SELECT id FROM o QUALIFY {NUMBER.format(', id')} = 1",
+    f"SELECT id, {NUMBER.format(', id')} AS rn, (SELECT count(*) FROM v) AS n FROM o",
+    "SELECT c FROM o ORDER BY ts, o.id LIMIT 1",
+    "SELECT c, ts AS t FROM v ORDER BY t, c LIMIT 1",
+    "SELECT DISTINCT c FROM v ORDER BY c LIMIT 1 OFFSET 2",
+    "SELECT c, max(ts) AS m FROM o GROUP BY c ORDER BY m, c LIMIT 1",
+    "SELECT id, c FROM o UNION SELECT ts, c FROM v ORDER BY c, id LIMIT 1",
+    "WITH t AS (SELECT * FROM o) SELECT ts FROM t ORDER BY id DESC LIMIT 2",
+    "WITH o AS (SELECT id FROM o WHERE c = 1) SELECT id FROM o",
+]
+
+
+@pytest.mark.parametrize("name", ANY_ORDER)
+def test_queries_without_a_total_order_are_refused(name: str) -> None:
+    with pytest.raises(BadQuery, match=r"total order|LIMIT"):
+        queries.built(queries.parsed(ANY_ORDER[name]).tree, TABLES, "shop")
+
+
+@pytest.mark.parametrize("query", TOTAL_ORDER)
+def test_queries_with_a_total_order(query: str) -> None:
+    assert queries.built(queries.parsed(query).tree, TABLES, "shop").outputs
+
+
+def test_the_first_reason_is_why_all_is_computed() -> None:
+    query = "SELECT c, count(*) AS n FROM o WHERE EXISTS (SELECT 1 FROM v WHERE v.c = o.c) GROUP BY c"
+    made = keyed(queries.built(queries.parsed(query).tree, TABLES, "shop"))
+    kind, reasons = how(made.operator)
+    assert (kind, reasons[0]) == ("full", "a subquery within an expression is computed as a whole")

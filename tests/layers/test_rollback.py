@@ -11,6 +11,7 @@ import pytest
 
 from metastore.client.lake_types import Moment
 from metastore.errors import UserError
+from metastore.pipeline.errors import BadDefinition
 from metastore.pipeline.records import state_of
 from metastore.pipeline.restore import apply_restore, plan_restore
 from metastore.pipeline.rollback import ChangedSince, Rollback
@@ -282,6 +283,25 @@ def test_layers_go_back_to_a_moment_and_on(shop: Shop) -> None:
     assert (state_of(details).record or before).number == before.number + 1
     now = max(table.position().moment or 0 for table in (shop.orders, details))
     assert not plan_restore(runner, Moment(now)).layers
+    assert done.completed.number == now, "a run says the moment that shows it"
+    assert not plan_restore(runner, done.completed).layers
+
+
+def test_nothing_is_rolled_back_under_definitions_that_can_not_be_computed(shop: Shop) -> None:
+    filled(shop)
+    runner = shop.runner()
+    first = runner.refresh()
+    shop.order((1, 1, 70, "d1"))
+    instant = shop.orders.position().last_completed
+    assert instant is not None
+    runner.refresh()
+    before = shop.client.table(f"{shop.database}.details").position()
+    broken = shop.runner("CREATE MATERIALIZED VIEW details AS SELECT id, amuont FROM orders")
+    with pytest.raises(BadDefinition, match="amuont"):
+        plan_restore(broken, first.completed)
+    with pytest.raises(BadDefinition, match="amuont"):
+        Rollback(broken, "orders", instant)
+    assert shop.client.table(f"{shop.database}.details").position() == before
 
 
 def test_a_column_that_is_admitted_late(shop: Shop) -> None:

@@ -14,7 +14,7 @@ from metastore.client.lake_types import Moment
 from metastore.pipeline.checks import ExpectationFailed
 from metastore.pipeline.errors import BadDefinition, RefreshLost
 from metastore.pipeline.records import state_of
-from metastore.pipeline.runner import NoSource
+from metastore.pipeline.runner import LayersFailed, NoSource
 from metastore.pipeline.status import status_of
 from tests.layers.shop import ORDERS, QUERIES, Shop, how, rows_of
 from tests.support.server import MetastoreServer
@@ -32,7 +32,11 @@ def filled(shop: Shop) -> None:
 def test_layers_follow_their_sources(shop: Shop) -> None:
     filled(shop)
     runner = shop.runner()
+    said: list[str] = []
+    runner.progress = said.append
     first = runner.refresh()
+    computed = [f"{number} of 3 tables: {shop.database}.{name}, full" for number, name in enumerate(QUERIES, 1)]
+    assert said == [*computed, "writing 3 tables"]
     assert how(first.layers) == FIRST
     assert {each.why for each in first.layers} == {"first refresh"}
     shop.check()
@@ -493,3 +497,47 @@ def test_the_status(shop: Shop, client: LakeClient) -> None:
     assert details.since is not None
     client.call(lambda thrift: thrift.drop_table(shop.database, "customers", True))
     assert status_of(runner.graph, client)[0].trouble == f"there is no table {shop.database}.customers"
+
+
+def test_a_layer_that_fails_stops_only_those_that_read_it(shop: Shop) -> None:
+    """It fails as it is computed, or as its rows are written; either way all others complete, at one moment."""
+    filled(shop)
+    text = (
+        "CREATE MATERIALIZED VIEW much AS SELECT id, id * 9223372036854775807 AS n FROM customers WHERE city = 'Oslo';"
+        "CREATE MATERIALIZED VIEW over AS SELECT n, count(*) AS c FROM much GROUP BY n;"
+        "CREATE MATERIALIZED VIEW keyed PARTITIONED BY (city) AS SELECT id, city FROM customers;"
+        "CREATE MATERIALIZED VIEW above AS SELECT id FROM keyed;"
+        "CREATE MATERIALIZED VIEW a AS SELECT id, amount FROM orders;"
+        "CREATE MATERIALIZED VIEW b AS SELECT amount, count(*) AS n FROM a GROUP BY amount"
+    )
+    shop.know((1, "1"), (2, None))
+    runner = shop.runner(text)
+    with pytest.raises(LayersFailed) as failed:
+        runner.refresh()
+    done = dict.fromkeys(("much", "over", "a", "b"), "full")
+    assert how(failed.value.result.layers) == {**done, "keyed": "failed", "above": "skipped"}
+    assert f"{shop.database}.keyed failed: " in str(failed.value)
+    assert "by WHERE, or give them a value by coalesce" in str(failed.value)
+    assert shop.rows("keyed") == []
+    assert len(shop.rows("b")) == 3
+    shop.know((2, "Oslo"))
+    shop.order((9, 1, 1, "d1"))
+    with pytest.raises(LayersFailed, match=r"much failed: .*Left as they were, since they read it: .*over"):
+        runner.refresh()
+    assert len(shop.rows("keyed")) == len(shop.rows("above")) == 2
+    assert len(shop.rows("b")) == 4
+    moments = {shop.client.table(f"{shop.database}.{name}").position().moment for name in ("keyed", "a", "b")}
+    assert len(moments) == 1
+    shop.know((2, "2"), (1, "Oslo"))
+    assert how(runner.refresh().layers)["over"] == "by group"
+
+
+def test_a_further_branch_of_a_union_leaves_the_rows_of_others_as_they_are(shop: Shop) -> None:
+    filled(shop)
+    text = "CREATE MATERIALIZED VIEW u AS SELECT id, dt FROM orders UNION ALL SELECT id, city FROM customers"
+    shop.runner(text).refresh()
+    further = f"{text} UNION ALL SELECT amount AS id, 'a' FROM orders UNION ALL SELECT id, dt FROM orders WHERE id < 2"
+    [found] = shop.runner(further).refresh().layers
+    assert (found.how, found.changed) == ("full", {"inserted": 5})
+    [found] = shop.runner(text).refresh().layers
+    assert found.changed == {"deleted": 5}

@@ -140,6 +140,35 @@ def test_layers_on_spark(spark: SparkSession, database: str) -> None:
     assert found["wide"] == ["incremental", 3], "one row updated, one inserted, one deleted"
 
 
+DIFFERING = {
+    "prices": "SELECT price FROM orders UNION SELECT CAST(id AS DECIMAL(12,4)) AS p FROM customers",
+    "by_price": (
+        "SELECT p, count(*) AS n FROM (SELECT price AS p FROM orders UNION ALL"
+        " SELECT CAST(id AS DECIMAL(14,3)) FROM customers) u GROUP BY p"
+    ),
+    "moments": "SELECT dt AS at FROM stock UNION SELECT at FROM orders",
+    "texts": "SELECT c.id, o.city FROM customers c JOIN (SELECT city, '0' || id AS t FROM orders) o ON c.id = o.t",
+    "tagged": "SELECT id, explode(tags) AS tag FROM orders",
+    "tags": "SELECT count(*) AS n FROM tagged",
+    "guarded": (
+        "SELECT o.id, c.name FROM orders o JOIN customers c ON c.id = CAST(o.city AS BIGINT)"
+        " WHERE o.city RLIKE '^[0-9]+$'"
+    ),
+}
+"""Columns of different types are united and joined, a row makes several, and a condition guards a cast."""
+
+
+def test_types_that_differ_generators_and_guards_on_spark(spark: SparkSession, database: str) -> None:
+    layers = Layers(spark, database, DIFFERING)
+    layers.write("stock", "VALUES (1, 5, 10, DATE '2026-01-30', true) AS t(id, n, at, dt, open)")
+    layers.refresh()
+    layers.change()
+    layers.write("orders", f"({order(7, 1, 5, '3', '1.10', 10, 'b', 'b')}) AS t")
+    found = {name: how for name, (how, _) in layers.refresh().items()}
+    kinds = {"prices": "by group", "by_price": "by group", "moments": "by group", "texts": "full", "tagged": "full"}
+    assert found == {**kinds, "tags": "full", "guarded": "incremental"}
+
+
 SINKS = """
 from pathlib import Path
 from metastore.pipeline.definitions import Definitions, Project
