@@ -113,8 +113,11 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
+# Views are known by their names: pyarrow 15 has no functions that tell them.
+
+
 def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view")
 
 
 def _is_binary(kind: pa.DataType) -> bool:
@@ -123,19 +126,14 @@ def _is_binary(kind: pa.DataType) -> bool:
         kinds.is_binary(kind)
         or kinds.is_large_binary(kind)
         or kinds.is_fixed_size_binary(kind)
-        or kinds.is_binary_view(kind)
+        or str(kind) == "binary_view"
     )
 
 
 def _is_list(kind: pa.DataType) -> bool:
+    """Whether a type is of lists. Lists by views aren't: Arrow casts slices of them to other values."""
     kinds = pa.types
-    return bool(
-        kinds.is_list(kind)
-        or kinds.is_large_list(kind)
-        or kinds.is_fixed_size_list(kind)
-        or kinds.is_list_view(kind)
-        or kinds.is_large_list_view(kind)
-    )
+    return bool(kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind))
 
 
 def _infinities(column: pa.ChunkedArray) -> int:

@@ -48,6 +48,7 @@ REFUSED: dict[str, tuple[pa.Array, str]] = {
         "map<string,varchar(3)>",
     ),
     "a field that the table doesn't have": (pa.array([{"a": 1, "b": 1}]), "struct<a:int>"),
+    "lists by views": (pa.array([[1]], pa.list_view(pa.int64())), "array<int>"),
     "a list for a struct": (pa.array([[1]]), "struct<a:int>"),
 }
 
