@@ -157,7 +157,8 @@ class _Event:
         return self._of_database | {"dbObjBeforeJson": before, "dbObjAfterJson": after}
 
     def drop_database(self, _: int) -> dict[str, Any]:
-        return self._of_database
+        # Hive 4 reads the database out of it, and so does Impala; Hive 2.3 has its name alone.
+        return self._of_database | {"dbJson": to_json(Database, self._payload["before"])}
 
     def create_table(self, _: int) -> dict[str, Any]:
         return self._of_table | {"tableObjJson": self._table_json, "files": []}

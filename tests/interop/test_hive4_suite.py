@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop import maven, suites
-from tests.interop.hive4_suite import OUTSIDE, Hive4Suite, run_on_fresh_server
-from tests.support import method_record
+from tests.interop.hive4_suite import HIVE4, HiveSuite, judge_on_fresh_server
 
 #: How many tests each class has: none may get lost on the way.
 CLASSES = {
@@ -61,23 +60,20 @@ MOST = {"artefact": 31, "difference": 20}
 
 
 @pytest.fixture(scope="module")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hive4Suite]:
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveSuite]:
     try:
-        yield Hive4Suite(tmp_path_factory.mktemp("hive4-suite"))
+        yield HiveSuite(HIVE4, tmp_path_factory.mktemp("hive4-suite"))
     except maven.Unavailable as reason:
         pytest.skip(str(reason))
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_class(name: str, suite: Hive4Suite, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    outcomes, called = run_on_fresh_server(suite, name, tmp_path)
-    if (recorder := request.config.pluginmanager.get_plugin(method_record.NAME)) is not None:
-        recorder.others_called(called)
-    suites.judge(request, name, outcomes, CLASSES[name], suites.exclusions(EXCLUSIONS).get(name, []))
+def test_class(name: str, suite: HiveSuite, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    judge_on_fresh_server(suite, name, CLASSES[name], EXCLUSIONS, tmp_path, request)
 
 
 def test_few_are_excluded_each_for_a_reason() -> None:
     found = suites.exclusions(EXCLUSIONS)
     assert set(found) <= set(CLASSES)
-    count = Counter(each.kind for name, of_class in found.items() if name not in OUTSIDE for each in of_class)
+    count = Counter(each.kind for name, of_class in found.items() if name not in HIVE4.outside for each in of_class)
     assert all(count[kind] <= most for kind, most in MOST.items()), count

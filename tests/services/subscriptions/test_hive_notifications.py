@@ -162,6 +162,15 @@ def _statistics(db: str) -> Struct:
     return ColumnStatistics(ColumnStatisticsDesc(True, db, "t"), [ColumnStatisticsObj("id", "bigint", data)])
 
 
+def test_a_dropped_database_is_whole(client: ThriftClient) -> None:
+    """Hive 4's classes read the database out of the message, and with them Impala."""
+    begin = last(client)
+    client.create_database(builders.database("dropped", description="whole"))
+    client.drop_database("dropped", True, True)
+    created, dropped = (json.loads(each.message) for each in notifications_after(client, begin))
+    assert "whole" in dropped["dbJson"] and json.loads(dropped["dbJson"]) == json.loads(created["dbJson"])
+
+
 def test_inserts_as_hive_4_reports_them(client: ThriftClient, db: str) -> None:
     client.create_table(builders.table(db, "t", keys=("ds",)))
     client.add_partitions([builders.partition(db, "t", value) for value in "ab"])
