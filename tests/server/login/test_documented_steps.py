@@ -183,8 +183,9 @@ def test_the_http_port(keys: Keys, tmp_path: Path) -> None:
     commands = steps("The HTTP port", names)
     commands = [each.replace(f"--cacert {keys.certificate}", f"--cacert {keys.authority.file}") for each in commands]
     assert sum(each.startswith("curl") for each in commands) == 2
-    (tmp_path / "netrc").write_text("machine localhost login prometheus password secret\n")
-    found = follow(commands, tmp_path, {"METASTORE_PASSWORD": PASSWORD}, {})
+    words = PASSWORD.replace(" ", "-")  # netrc has no quotes
+    (tmp_path / "netrc").write_text(f"machine localhost login prometheus password {words}\n")
+    found = follow(commands, tmp_path, {"METASTORE_PASSWORD": words}, {})
     assert '{"status": "ok"}' in found and "metastore_requests_total" in found
     (tmp_path / "netrc").write_text("machine localhost login prometheus password guess\n")
     commands[0] = "metastore users list /dev/null"
