@@ -11,8 +11,14 @@ TOP = "bench demo deploy docs eventbus examples metastore pipeline requirements 
 PATH = re.compile(rf"(?<![\w./-])(?:{TOP.replace(' ', '|')})/[\w./*-]*[\w*/]")
 PYTHON = re.compile(r"(?<![\w./*<>-])(?:\w+/)*\w+\.py\b")
 MODULE = re.compile(r"`((?:metastore|eventbus)(?:\.[A-Za-z_]\w*)+)`")
-NO_MODULES = {"metastore.events", "metastore.partition.name.whitelist.pattern", "metastore.service", "metastore.toml"}
-"""A topic of Kafka, a setting of Hive's, files outside of the repository."""
+NO_MODULES = {
+    "metastore.events",
+    "metastore.limit.partition.request",
+    "metastore.partition.name.whitelist.pattern",
+    "metastore.service",
+    "metastore.toml",
+}
+"""A topic of Kafka, settings of Hive's, files outside of the repository."""
 
 
 @pytest.fixture(params=PAGES, ids=lambda page: page.name)

@@ -35,6 +35,8 @@ RETRY_AFTER = {"retry-after": "2"}
 """The header of a refusal because too many logins wait (RFC 9110, 10.2.3), in seconds."""
 
 _ACTOR_HEADER = http_credentials.ACTOR_HEADER.encode()
+_Checked = Verified | Denied
+"""The result of a check that doesn't wait for a password any more."""
 _MORE_THAN_ONE = "there is more than one message in the body of a request"
 
 
@@ -220,7 +222,7 @@ class HttpLayer(Layer):
 
     def _by_header(self, sent: Given) -> Verified | Denied:
         found = self._result(sent, self._begin_check)
-        assert not isinstance(found, PasswordCheck)
+        assert isinstance(found, _Checked)
         return found
 
     def _job(self, sent: Given, run: Callable[[], None], user: str = "") -> Job:
@@ -261,7 +263,7 @@ class HttpLayer(Layer):
     def _finish_check(self, sent: Given, check: PasswordCheck) -> None:
         """In a thread."""
         result = self._result(sent, lambda _: Verified(check.finish(), 0))
-        assert not isinstance(result, PasswordCheck)
+        assert isinstance(result, _Checked)
         self._tell(sent, result)
 
     def _tell(self, sent: Given, result: Verified | Denied) -> None:

@@ -17,6 +17,8 @@ from metastore.wire import sasl
 from metastore.wire.sasl import Status
 from metastore.wire.scanner import Rejected
 
+_Checked = Step | Denied
+"""The result of a step that doesn't wait for a password any more."""
 _LONGEST_NAME = 40  # of a mechanism; RFC 4422 allows 20
 
 
@@ -63,7 +65,7 @@ class Negotiating(LoginState):
             self._working = True
             if isinstance(self._mechanism, ServerProcess):  # probes wait for nobody
                 result = self._result(self._mechanism, partial(self._mechanism.step, message.payload))
-                assert not isinstance(result, PasswordCheck)
+                assert isinstance(result, _Checked)
                 self._stepped(self._mechanism, result)
             else:
                 self.progress.logins.proofs.submit(
@@ -104,7 +106,7 @@ class Negotiating(LoginState):
     def _check(self, mechanism: Mechanism, check: PasswordCheck) -> None:
         """In a thread."""
         result = self._result(mechanism, lambda: Step(b"", check.finish()))
-        assert not isinstance(result, PasswordCheck)
+        assert isinstance(result, _Checked)
         self._tell(mechanism, result)
 
     @staticmethod
