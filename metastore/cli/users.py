@@ -53,9 +53,9 @@ def add(file: Path, name: str, groups: tuple[str, ...], password_file: Path | No
 @_FILE
 @click.argument("name")
 def remove(file: Path, name: str) -> None:
-    """Remove a user: new logins and the user's delegation tokens are refused at once.
+    """Remove a user, and end the user's tokens and connections.
 
-    Open connections of the user end within seconds.
+    New logins and delegation tokens are refused at once. Open connections end within seconds.
 
     \b
     Example:

@@ -3,6 +3,7 @@
 Other systems have tables with such a property, too. They are left alone.
 """
 
+import re
 from collections.abc import Mapping
 from enum import Enum
 
@@ -93,12 +94,17 @@ def check_layout(row: TableRow, layout: Mapping[str, str] | None) -> None:
             f"{row.name} has no {PRIMARY_KEY}, by which the rows were placed: read the schema of the table again"
         )
     own = found.layout()
-    if differs := [name for name, value in sorted(layout.items()) if value.replace(" ", "").lower() != own.get(name)]:
+    if differs := [name for name, value in sorted(layout.items()) if _spelled(value) != _spelled(own.get(name, ""))]:
         name = differs[0]
         raise InvalidOperationException(
             f"the rows were placed by {name}={layout[name]!r}, and {row.name} has {own.get(name)!r}: read the schema of"
             " the table again, and write the rows again"
         )
+
+
+def _spelled(value: str) -> str:
+    """A property in one spelling: names are compared without case, and separators without spaces around them."""
+    return re.sub(r"\s*([,;:])\s*", r"\1", value).strip().lower()
 
 
 def definition(table: Table) -> KeyedTable | None:
