@@ -15,7 +15,10 @@ _EVERYBODY = click.option("--all", "everybody", is_flag=True, help="Those of all
 
 @click.group(cls=Group)
 def tokens() -> None:
-    """List and cancel delegation tokens: your own, or as an administrator anybody's."""
+    """List and cancel delegation tokens.
+
+    Your own, or as an administrator anybody's.
+    """
 
 
 @tokens.command("list")
@@ -24,7 +27,9 @@ def tokens() -> None:
 @uri_option
 @json_option
 def list_tokens(owner: str | None, everybody: bool, uri: str, as_json: bool) -> None:
-    """List tokens that were not cancelled: your own, unless --owner or --all says otherwise.
+    """List tokens that were not cancelled.
+
+    They are your own, unless --owner or --all says otherwise.
 
     \b
     Example:
@@ -76,7 +81,9 @@ def list_tokens(owner: str | None, everybody: bool, uri: str, as_json: bool) -> 
 @_EVERYBODY
 @uri_option
 def cancel(ids: tuple[int, ...], owner: str | None, everybody: bool, uri: str) -> None:
-    """Cancel tokens by their ids, or with --owner and without ids all of that user.
+    """Cancel delegation tokens.
+
+    Name their ids, or with --owner and without ids all tokens of that user.
 
     Connections that logged in with them end within seconds. Administrators cancel anybody's.
 
