@@ -29,6 +29,7 @@ TOLD_BY = {
     "column_statistics": {Kind.STATISTICS},
     "partitions": {Kind.PARTITIONS},
     "timelines": {Kind.TIMELINE},
+    "former_positions": {Kind.TABLE},  # one of a name changes when the table that has the name loses it
     "instants": {Kind.TIMELINE},
     "data_files": {Kind.TIMELINE},  # they change when an instant does
     "lake_partitions": {Kind.TIMELINE},  # like their files

@@ -77,7 +77,7 @@ def test_what_is_refused(table: LakeTable, new_table: NewTable) -> None:
     for given, message in (
         (rows({"id": 1, "v": 2}), "the column v is in none of column-families"),
         (rows({"id": 1}), "no column to update"),
-        (rows({"id": 1, "a": 2}, {"id": 1, "a": 3}), "the key id='1' has several rows"),
+        (rows({"id": 1, "a": 2}, {"id": 1, "a": 3}), "the key id=1 has several rows"),
         (pa.table({"id": [1], "a": [2]}), "the rows have no column part"),
     ):
         with pytest.raises(UnfitRows, match=message):

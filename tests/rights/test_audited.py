@@ -141,7 +141,7 @@ def test_many_objects_and_strange_ones() -> None:
 def test_logins_tokens_and_grants_in_a_servers_log(tmp_path: Path) -> None:
     users, path = tmp_path / "users", tmp_path / "audit.log"
     for name in ("root", "ann"):
-        password_file.add(users, name, f"pw-{name}", ())
+        password_file.add(users, name, f"pw-{name}", (), allow_weak=True)
     options = (
         *("--authentication", "plain,token", "--password-file", str(users), "--credentials-without-tls"),
         *("--authorization", "sql-standard", "--admins", "root", "--audit-log", str(path), "--workers", "1"),

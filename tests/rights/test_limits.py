@@ -107,7 +107,14 @@ def root(guarded: MetastoreServer) -> Iterator[ThriftClient]:
 
 
 @pytest.fixture(scope="module")
-def shop(root: ThriftClient) -> str:
+def begin(root: ThriftClient) -> int:
+    """The number of the last notification before the tables were made: other tests use this server, too."""
+    last: int = root.get_current_notificationEventId().eventId
+    return last
+
+
+@pytest.fixture(scope="module")
+def shop(root: ThriftClient, begin: int) -> str:
     """A database with hidden tables before, between and behind those that `reader` sees; they differ in all."""
     name = "limited"
     root.create_database(builders.database(name, ownerName="root"))
@@ -208,10 +215,10 @@ def test_notifications_without_a_filter_leave_numbers(reader: ThriftClient, shop
 
 
 @pytest.mark.parametrize("limit", [None, 1, 2, 3, 4])
-def test_filtered_notifications(reader: ThriftClient, shop: str, limit: int | None) -> None:
+def test_filtered_notifications(reader: ThriftClient, shop: str, begin: int, limit: int | None) -> None:
     """Where a filter says what a notification is about, a hidden one is none."""
     for filtered in ({"dbName": shop}, {"eventTypeSkipList": ["ALTER_TABLE"]}, {"tableNames": [*HIDDEN, *SHOWN]}):
-        request = NotificationEventRequest(0, limit, eventTypeList=["CREATE_TABLE"], **filtered)
+        request = NotificationEventRequest(begin, limit, eventTypeList=["CREATE_TABLE"], **filtered)
         names = [each.tableName for each in reader.get_next_notification(request).events]
         assert names == list(SHOWN[:limit]), filtered
     request = NotificationEventRequest(0, limit, dbName=shop, tableNames=list(HIDDEN))

@@ -259,7 +259,7 @@ def flat(lake: Lake) -> LakeTable:
     """A table without partitions, by Spark's own format: Spark keeps its location in a property, too."""
     name = f"{lake.database}.flat{next(NUMBERS)}"
     lake.spark.sql(
-        f"CREATE TABLE {name} (id BIGINT, name STRING, price DECIMAL(10,2), at TIMESTAMP, day DATE) USING parquet"
+        f"CREATE TABLE {name} (id BIGINT, name STRING, price DECIMAL(10,2), at TIMESTAMP, day STRING) USING parquet"
         " TBLPROPERTIES ('primary-key' = 'id')"
     )
     return lake.client.table(name)

@@ -213,7 +213,7 @@ def test_the_commands(landing: Landing, metastore_server: MetastoreServer) -> No
     uri = ("--into", landing.into, "--uri", metastore_server.uri)
     directory = str(landing.directory)
     run = ("run", directory, "--debezium", "--once", "--key", "public.orders=id", *uri)
-    assert json.loads(invoke(*run, "--json")) == {"batches": 1, "rows": {"public.orders": 2}}
+    assert json.loads(invoke(*run, "--json")) == {"batches": 1, "rows": {"public.orders": 2}, "troubles": {}}
     found = json.loads(invoke("status", "--json", *uri))
     assert (found["messages"], found["tables"]) == (1, [{"table": "public.orders", "rows": 2}])
     assert found["offsets"] == {"1.json": (landing.directory / "1.json").stat().st_size}

@@ -27,7 +27,7 @@ USERS = ("ann", "bob", "carl", "dora", "prom")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
     directory = tmp_path_factory.mktemp("flood")
     for name in USERS:
-        password_file.add(directory / "users", name, f"pw-{name}", ())
+        password_file.add(directory / "users", name, f"pw-{name}", (), allow_weak=True)
     options = (
         *(
             "--authentication",
