@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from metastore.pipeline.graph import graph_of
 from metastore.pipeline.projects import read_project
-from metastore.pipeline.runner import Runner
+from metastore.pipeline.runner import LayersFailed, Runner
 from metastore.pipeline.spark_engine import SparkEngine
 from metastore.spark import configure, read, write
 from metastore.spark.session_client import lake_table
@@ -45,7 +45,11 @@ def main() -> None:
     runner = Runner(graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {}))
 
     def refresh() -> None:
-        for each in runner.refresh().layers:
+        try:
+            result = runner.refresh()
+        except LayersFailed as error:  # the other layers are up to date: `error.result` says what was done
+            raise SystemExit(f"layers can't be refreshed: {error}") from None
+        for each in result.layers:
             print(each.layer, each.how, dict(each.changed))
 
     log = [(1, "insert", 1, "Ada", "Oslo"), (2, "insert", 2, "Bo", "Rome")]

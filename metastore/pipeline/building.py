@@ -714,6 +714,8 @@ def _translated(value: exp.Expr, names: _Names) -> exp.Expr:
     """An expression over an operator's columns. Raises _CannotBuild for subqueries and columns of elsewhere."""
     if value.find(exp.Query):
         raise _CannotBuild("a subquery within an expression is computed as a whole")
+    if value.find(exp.ArraysZip):
+        raise _CannotBuild("arrays_zip() names fields after columns, and is computed as a whole")
 
     def replace(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
@@ -799,7 +801,7 @@ def _is_aggregate(node: exp.Expr) -> bool:
 
 def _is_window_function(node: exp.Expr) -> bool:
     """Whether an aggregate is the function of a window."""
-    while isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+    while isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter | exp.WithinGroup):
         node = node.parent
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"
 
@@ -809,7 +811,7 @@ def _aggregates_in(value: exp.Expr) -> bool:
     if isinstance(value, exp.Window):
         function: exp.Expr = value.this
         parts: list[exp.Expr] = [each for each in value.iter_expressions() if each is not function]
-        while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter | exp.WithinGroup):
             parts += [each for each in function.iter_expressions() if each is not function.this]
             function = function.this
         parts += list(function.iter_expressions())

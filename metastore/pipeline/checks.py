@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from metastore.errors import UserError
-from metastore.pipeline import determinism
+from metastore.pipeline import determinism, verbatim
 from metastore.pipeline.algebra import Filter, Operator, Project
 from metastore.pipeline.building import Built
 from metastore.pipeline.definitions import Expectation, Violation
@@ -183,10 +182,13 @@ def _any(number: int) -> str:
 
 def condition_of(expectation: Expectation, outputs: Mapping[str, str]) -> exp.Expr:
     """The condition over an operator's columns. `outputs`: these by the query's columns. Raises BadQuery."""
+    text = f"SELECT ({expectation.condition}) AS met"
     try:
-        tree = sqlglot.parse_one(f"SELECT ({expectation.condition}) AS met", into=exp.Select, dialect="spark")
+        [tree, *further] = verbatim.trees(verbatim.tokens(text), text)
     except SqlglotError:
-        raise BadQuery(f"the expectation {expectation.name} can't be parsed: {expectation.condition}") from None
+        tree, further = None, []
+    if not isinstance(tree, exp.Select) or further:
+        raise BadQuery(f"the expectation {expectation.name} can't be parsed: {expectation.condition}")
     determinism.check(tree)
     if len(tree.selects) != 1:
         raise BadQuery(f"the expectation {expectation.name} is one condition: {expectation.condition}")

@@ -39,6 +39,9 @@ _CHANGING = frozenset(
 )
 """Functions whose value depends on when or where they are computed."""
 
+_CHANGING_WITHOUT_ARGUMENTS = frozenset(["unix_timestamp"])
+"""Functions that are about the current time unless they have arguments."""
+
 _SPECIAL_TIMES = frozenset(["now", "today", "tomorrow", "yesterday"])
 """Texts that Spark takes for times, and for other ones each day."""
 
@@ -76,7 +79,7 @@ _OF_ORDERED_ROWS = frozenset(
 
 def names_of(function: exp.Expr) -> set[str]:
     """The names of a function in lower case; none for what isn't a function."""
-    if isinstance(function, exp.Anonymous):
+    if isinstance(function, exp.Anonymous | exp.AnonymousAggFunc):
         return {function.name.lower()}
     return {each.lower() for each in type(function).sql_names()} if isinstance(function, exp.Func) else set()
 
@@ -85,7 +88,10 @@ def check(query: exp.Expr) -> None:
     """Raises BadQuery for functions whose value depends on when, or in which order of rows, they are computed."""
     for each in query.find_all(exp.Func):
         names = names_of(each)
-        if changing := names & _CHANGING:
+        changing = names & _CHANGING
+        if isinstance(each, exp.Anonymous) and not each.expressions:
+            changing |= names & _CHANGING_WITHOUT_ARGUMENTS
+        if changing:
             raise BadQuery(
                 f"{min(changing)}() has another value at each refresh: store the time, or the value, in a source"
             )

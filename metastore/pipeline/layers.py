@@ -108,7 +108,10 @@ def _checked_outputs(built: Built) -> dict[str, str]:
     outputs: dict[str, str] = {}
     for number, (output, column) in enumerate(built.outputs, 1):
         if output.startswith(("_col_", "_metastore_", ROW_KEY)) or not output.replace("_", "a").isalnum():
-            raise BadQuery(f"column {number} needs a name of letters, digits and underscores: give it one with AS")
+            shown = "" if output.startswith("_col_") else f", {output[:50]},"
+            raise BadQuery(
+                f"column {number}{shown} needs a name of letters, digits and underscores: give it one with AS"
+            )
         if output in outputs:
             raise BadQuery(f"the query has two columns {output}: give one of them another name with AS")
         outputs[output] = column

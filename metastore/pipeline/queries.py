@@ -3,16 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
-from metastore.pipeline import determinism, streams, time_windows
+from metastore.pipeline import determinism, streams, time_windows, verbatim
 from metastore.pipeline.building import Builder, Built, Table
 from metastore.pipeline.errors import BadQuery
-
-_SPARK = sqlglot.Dialect.get_or_raise("spark")
 
 
 class Parsed(NamedTuple):
@@ -35,9 +32,9 @@ class Parsed(NamedTuple):
 def parsed(text: str) -> Parsed:
     """One query. Raises BadQuery for what isn't one, or gives another result each time."""
     try:
-        tokens = time_windows.as_functions(_SPARK.tokenize(text))
+        tokens = time_windows.as_functions(verbatim.tokens(text))
         found = streams.as_tables(tokens)
-        trees = _SPARK.parser().parse(found, text)
+        trees = verbatim.trees(found, text)
     except SqlglotError as error:
         raise BadQuery(f"the query can't be parsed: {str(error).splitlines()[0]}") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):

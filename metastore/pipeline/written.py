@@ -163,5 +163,5 @@ def refused(query: exp.Query, columns: list[str]) -> BadQuery:
     shown = ", and ".join(f"{name} as {by_name[name].sql('spark')[:200]}" for name in blamed[:3])
     return BadQuery(
         f"it would be computed as another query than it says, {shown or query.sql('spark')[:500]}:"
-        " write it with other functions or literals"
+        " write that part as a call of a function, for calls are run as they were written"
     )

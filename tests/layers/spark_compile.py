@@ -3,10 +3,12 @@
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from unittest.mock import patch
 
 from pyspark.sql import SparkSession
+from sqlglot.parsers.spark import SparkParser
 
-from metastore.pipeline import projects, python_files, sql_files
+from metastore.pipeline import projects, python_files, sql_files, verbatim
 from metastore.pipeline.building import Table
 from metastore.pipeline.compiling import Compiled, compiled
 from metastore.pipeline.definitions import Definitions, Project
@@ -29,6 +31,12 @@ def outcome(spark: SparkSession, tables: Tables, text: str, *, database: str = "
             return _shown(_compiled(spark, tables, Project(Path(), "shop", database, {}, into)))
         except BadDefinition as error:
             return str(error)
+
+
+def rewritten(spark: SparkSession, tables: Tables, text: str, *, file: str = "a.sql") -> str:
+    """The same where sqlglot writes functions and literals as it understands them."""
+    with patch.object(verbatim, "_Parser", SparkParser):
+        return outcome(spark, tables, text, file=file)
 
 
 def of_project(spark: SparkSession, tables: Tables, directory: str) -> str:

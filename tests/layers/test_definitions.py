@@ -133,7 +133,7 @@ BAD_SQL = {
     ),
     "now": ("\n\n" + MV.format("a", "SELECT now() AS t FROM x"), r":3: now\(\) has another value at each refresh"),
     "current_date": (MV.format("a", "SELECT * FROM x WHERE d = current_date"), "current_date"),
-    "unix_timestamp": (MV.format("a", "SELECT unix_timestamp() AS t FROM x"), "current_timestamp"),
+    "unix_timestamp": (MV.format("a", "SELECT unix_timestamp() AS t FROM x"), "unix_timestamp"),
     "rand": (MV.format("a", "SELECT rand() AS t FROM x"), r"rand\(\) has another value"),
     "uuid": (MV.format("a", "SELECT uuid() AS t FROM x"), "uuid"),
     "first": (MV.format("a", "SELECT first(x) AS t FROM x"), "takes any row of those that tie"),

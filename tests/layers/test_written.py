@@ -64,17 +64,42 @@ REWRITTEN = {
 }
 
 
+"""What sqlglot makes of functions by itself."""
+
+
 def test_what_would_be_computed_as_another_query_is_refused(spark: SparkSession) -> None:
     texts = [VIEW.format(query) for query in REWRITTEN]
-    for query, found in zip(REWRITTEN, outcomes(spark, texts), strict=True):
+    for query, found in zip(REWRITTEN, outcomes(spark, texts, function="rewritten"), strict=True):
         message = rf"a\.sql:1: it would be computed as another query than it says, .*{REWRITTEN[query]}"
         assert re.match(message, found), (query, found)
-
-
-def test_literals(spark: SparkSession) -> None:
-    """Spark's line 4 takes two quotation marks in a text for one, and the line before joins two texts."""
-    [found] = outcomes(spark, [VIEW.format("SELECT id FROM t WHERE s = 'O''Brien'")])
+    # Spark's line 4 takes two quotation marks in a text for one, and the line before joins two texts.
+    [found] = outcomes(spark, [VIEW.format("SELECT id FROM t WHERE s = 'O''Brien'")], function="rewritten")
     assert ("as another query" in found) == (spark.line == "4"), found
+
+
+VERBATIM = [
+    "SELECT id FROM t WHERE s IN ('O''Brien', 'x') OR s LIKE 'a' 'b''%'",
+    "SELECT id, instr(s, 'a') AS i, log(n) AS a, log2(n) AS b, log(2, n) AS c, mod(n, 2) AS m, nvl(s, 'x') AS o FROM t",
+    "SELECT id, date_sub(d, n) AS a, unix_date(d) AS b, to_char(n, '9') || substr(s, 1, 2) AS c FROM t",
+    "SELECT id, timestampdiff(DAY, at, at) AS a, dateadd(day, 1, d) AS b, date_diff(d, d) AS c FROM t",
+    "SELECT id, struct(n, S) AS a, struct(n + 1, upper(s)) AS b FROM t",
+    "SELECT id, struct(struct(n, S).S, struct(n).n AS Foo) AS c FROM t",
+    "SELECT id, named_struct('A', n, 'b', s) AS a, to_json(struct(n, S)) AS b FROM t",
+    "SELECT TO_CHAR(n, '9') AS m, max(struct(at, S)).s AS s FROM t GROUP BY to_char(n, '9')",
+    "SELECT g, sort_array(array_agg(x)) AS a, approx_percentile(x, 0.5) AS p FROM t GROUP BY g",
+    "SELECT id, percentile_cont(0.5) WITHIN GROUP (ORDER BY x) OVER (PARTITION BY g) AS v FROM t",
+    "SELECT g, percentile_cont(0.5) WITHIN GROUP (ORDER BY x) FILTER (WHERE n > 1) AS v FROM t GROUP BY g",
+    "SELECT g, max(log10(n)) AS v FROM t GROUP BY g HAVING percentile_disc(0.5) WITHIN GROUP (ORDER BY x) > 1",
+]
+"""What sqlglot alone would write in another way, wrongly or not."""
+
+
+def test_functions_and_texts_stay_as_they_were_written(spark: SparkSession) -> None:
+    queries = [*REWRITTEN, *VERBATIM]
+    found = dict(zip(queries, outcomes(spark, [VIEW.format(each) for each in queries]), strict=True))
+    assert not {query: why for query, why in found.items() if not why.startswith("v ")}
+    [whole] = outcomes(spark, [VIEW.format("SELECT id, to_json(arrays_zip(tags, tags)) AS v FROM orders")])
+    assert whole == "v full"  # the names of fields would be those of an operator's columns
 
 
 def test_definitions_of_other_kinds(spark: SparkSession) -> None:
@@ -91,8 +116,10 @@ def test_definitions_of_other_kinds(spark: SparkSession) -> None:
         log.format("APPLY AS DELETE WHEN op = to_char(lsn, '9')", "lsn"),
         *(expect.format("log10(n) < 3", kind) for kind in ("DROP ROW", "QUARANTINE ROW", "HOLD PARTITION")),
     ]
-    for text, found in zip(wrong, outcomes(spark, wrong), strict=True):
+    for text, found in zip(wrong, outcomes(spark, wrong, function="rewritten"), strict=True):
         assert "would be computed as another query" in found, (text, found)
+    found = dict(zip(wrong, outcomes(spark, wrong), strict=True))
+    assert not {text: why for text, why in found.items() if "a.sql" in why}
     right = [
         "CREATE TEMPORARY VIEW w AS SELECT id, n FROM shop.t -- with a remark\n;"
         + VIEW.format("SELECT w.id, shop.t.s FROM w JOIN shop.t ON w.id = t.id"),
@@ -104,8 +131,9 @@ def test_definitions_of_other_kinds(spark: SparkSession) -> None:
     assert outcomes(spark, right) == ["v incremental", "e incremental", "c by group", "v incremental", "v by group"]
     python = "from pyspark import pipelines as dp\n@dp.materialized_view\ndef v():\n    return spark.sql({!r})"
     texts = [python.format(each) for each in ("SELECT log10(n) AS l FROM t", "SELECT id, 'a\\'b' AS s FROM t")]
-    [bad, good] = outcomes(spark, texts, file="a.py")
+    [bad, good] = outcomes(spark, texts, function="rewritten", file="a.py")
     assert ("l as LOG(10, t.n)" in bad, good) == (True, "v incremental")
+    assert outcomes(spark, texts, file="a.py") == ["v incremental"] * 2
 
 
 def test_projects_of_this_repository_are_accepted(spark: SparkSession) -> None:
