@@ -35,9 +35,10 @@ def hudi() -> None:
 @hudi.command("import")
 @click.argument("base_path", metavar="BASE_PATH")
 @click.option("--table", metavar="DATABASE.TABLE", help="Its name here.  [default: its name in Hudi]")
+@click.option("--table-id", type=int, help="Its id here: a table that was dropped is neither added nor replaced.")
 @uri_option
 @json_option
-def import_timeline(base_path: str, table: str | None, uri: str, as_json: bool) -> None:
+def import_timeline(base_path: str, table: str | None, table_id: int | None, uri: str, as_json: bool) -> None:
     """Import the timeline of the Hudi table at BASE_PATH.
 
     The timeline is read from the table's `.hoodie` folder. The table is added if it isn't there. A later import adds
@@ -54,7 +55,7 @@ def import_timeline(base_path: str, table: str | None, uri: str, as_json: bool) 
     place = base_path if ":" in base_path else str(Path(base_path).absolute())
     try:
         folder = HudiFolder(Warehouse("/"), place)
-        named = _named(table, folder)
+        named = _named(table, folder).replace(id=table_id)
         with lake(uri) as client:
             answers = _import(client, folder, named)
     except WarehouseError as error:
@@ -94,6 +95,8 @@ def _import(client: "ThriftClient", folder: "HudiFolder", table: "TableReference
     # An empty import adds the table, and removes instants that Hudi rolled back, before later ones are added.
     opening = ImportHudiRequest(table, folder.location, dict(folder.properties), [], keys)
     answers = [client.call("lake_import_hudi", opening)]
+    table = table.replace(id=client.call("lake_timeline_position", table).tableId)  # the rest is of the same table
+    opening = opening.replace(table=table)
     if folder.has_archive and not answers[0].position:
         answers.append(client.call("lake_import_hudi", opening.replace(olderFiles=folder.older_files())))
     steps = folder.steps(_done(client, table))

@@ -78,11 +78,12 @@ def lake_table(uri: str, table: tuple[str, ...]) -> "Iterator[LakeTable]":
 @contextmanager
 def _as_user_errors() -> Iterator[None]:
     from metastore.wire.hive import InvalidOperationException, MetaException, NoSuchObjectException
-    from metastore.wire.lake import InstantConflict, SnapshotGone
+    from metastore.wire.lake import InstantConflict, SnapshotGone, TableReplaced
 
+    refused = (NoSuchObjectException, InvalidOperationException, MetaException)
     try:
         yield
-    except (NoSuchObjectException, InvalidOperationException, MetaException, InstantConflict, SnapshotGone) as error:
+    except (*refused, InstantConflict, SnapshotGone, TableReplaced) as error:
         raise UserError(" ".join(str(error).split())) from None
 
 

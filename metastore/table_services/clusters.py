@@ -80,7 +80,7 @@ class ClusterExecutor:
         run = self._submit(task, stop)
         ending = self._watch(run, stop)
         if not ending.succeeded:
-            raise RunFailed(f"{run} of {task.tag} failed:\n{ending.log}")
+            raise RunFailed(f"{run} of {task.tag} failed{_advice(ending.log)}:\n{ending.log}")
         return f"{run} of {task.tag} has ended:\n{ending.log}"
 
     def close(self) -> None:
@@ -130,6 +130,13 @@ class ClusterExecutor:
             log.warning("a run can't be stopped", run=run, error=str(error))
 
 
+def _advice(log: str) -> str:
+    """What to do about a run that didn't understand its arguments; empty for all other logs."""
+    if "unrecognized arguments" not in log:
+        return ""
+    return ". Its lake-metastore is older than this service's: give the cluster, or the pods' image, the same version"
+
+
 def plan_key(task: Task) -> str:
-    """What all attempts at a plan have in common on a cluster. Plans of two tables may have the same timestamp."""
-    return "tms-" + hashlib.sha256(f"{task.name} {task.instant}".encode()).hexdigest()[:20]
+    """What all attempts at a plan have in common on a cluster: a hash of `Task.key`, short enough for a label."""
+    return "tms-" + hashlib.sha256(task.key.encode()).hexdigest()[:20]

@@ -35,10 +35,23 @@ class Task(NamedTuple):
         parts = (self.table.catalog, self.table.database, self.table.table)
         return ".".join(each for each in parts if each)
 
+    @property
+    def table_arguments(self) -> list[str]:
+        """The arguments that say which table it is. A process that has them, one after another, works on this table."""
+        named = ["--table", self.name]
+        return named if self.table.id is None else [*named, "--table-id", str(self.table.id)]
+
+    @property
+    def key(self) -> str:
+        """A text that all attempts at the plan share, and no attempt at a plan of another table.
+
+        Plans of two tables may have the same timestamp, also of two tables that had one name.
+        """
+        return " ".join([*self.table_arguments, self.instant])
+
     def arguments(self, uri: str) -> list[str]:
         """What `programs/run_plan.py` is given, but for the tag. `uri`: of the metastore."""
-        given = ["--uri", uri, "--table", self.name, "--instant", self.instant]
-        return given if self.table.id is None else [*given, "--table-id", str(self.table.id)]
+        return ["--uri", uri, *self.table_arguments, "--instant", self.instant]
 
 
 def tag_of(instant: str, attempt: int) -> str:

@@ -88,6 +88,8 @@ class HudiExecutor:
     def import_timeline(self, facts: Facts) -> str:
         """Has the metastore read what Hudi did to a table. Returns a log. Raises SubmissionFailed."""
         command = [sys.executable, "-m", "metastore", "hudi", "import", "--uri", self._uri, "--table", facts.table]
+        if facts.reference.id is not None:
+            command += ["--table-id", str(facts.reference.id)]
         done = subprocess.run(
             [*command, "--", facts.location],
             stdin=subprocess.DEVNULL,

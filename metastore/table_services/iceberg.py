@@ -20,6 +20,9 @@ from metastore.table_services.policy import CleaningPolicy, ClusteringPolicy, Po
 TABLE_TYPE, METADATA_LOCATION = "table_type", "metadata_location"
 """Properties that Iceberg gives its tables in Hive's metastore."""
 
+UUID = "uuid"
+"""One more of these: Iceberg's own id of the table, which its metadata has, too. Not all clients set it."""
+
 MAX_METADATA_BYTES = 64 << 20
 """The largest metadata file that is read, unpacked."""
 

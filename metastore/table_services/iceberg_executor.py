@@ -6,6 +6,7 @@ from pathlib import Path
 
 from metastore.table_services.decisions import HOUR, ORPHANS
 from metastore.table_services.facts import Facts
+from metastore.table_services.iceberg import UUID
 from metastore.table_services.policy import Policy
 from metastore.table_services.spark_submit import SparkSubmit, SubmissionFailed
 from metastore.wire.lake import ServiceJob
@@ -48,6 +49,8 @@ class IcebergExecutor:
             "retain-last": cleaning.commits or 1,
             "location": facts.location,
         }
+        if uuid := facts.parameters.get(UUID):
+            arguments["uuid"] = uuid
         # Ids of jobs are unique within a metastore; the time tells those of several on a host apart.
         prefix = f"tms-job{job.id}.{job.enqueuedAt}-"
         words = [word for name, value in arguments.items() for word in (f"--{name}", str(value))]

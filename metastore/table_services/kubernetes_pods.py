@@ -149,7 +149,7 @@ _TIME = {"_request_timeout": CALL_SECONDS}
 
 def pod_name(task: Task) -> str:
     """The name of an attempt's pod. Attempts of two tables may have the same tag, and tags more kinds of characters."""
-    digest = hashlib.sha256(f"{task.name} {task.tag}".encode()).hexdigest()[:10]
+    digest = hashlib.sha256(f"{task.key} {task.tag}".encode()).hexdigest()[:10]
     return f"{re.sub('[^a-z0-9]+', '-', task.tag.lower())}-{digest}"
 
 

@@ -15,7 +15,7 @@ _LOOK_SECONDS = 0.5
 
 
 class SparkExecutor:
-    """One session, made when the first plan comes. An attempt's jobs are a job group of its tag."""
+    """One session, made when the first plan comes. An attempt's jobs are a job group of its plan's key and its tag."""
 
     actions: Collection[str] = frozenset({COMPACTION, CLUSTERING})
 
@@ -35,12 +35,13 @@ class SparkExecutor:
         spark = self._spark()
         over = threading.Event()
         context = spark.sparkContext
-        context.setJobGroup(task.tag, f"{task.action} {task.instant} of {task.name}", interruptOnCancel=True)
+        group = f"{task.key} {task.tag}"  # tags alone are shared by plans of two tables: both would be cancelled
+        context.setJobGroup(group, f"{task.action} {task.instant} of {task.name}", interruptOnCancel=True)
 
         def cancel() -> None:
             while not over.wait(_LOOK_SECONDS):
                 if stop.is_set():
-                    context.cancelJobGroup(task.tag)  # again and again: jobs that begin later, too
+                    context.cancelJobGroup(group)  # again and again: jobs that begin later, too
 
         watching = threading.Thread(target=cancel, name=f"cancel-{task.tag}", daemon=True)
         watching.start()

@@ -102,8 +102,8 @@ class SparkSubmitExecutor:
         self._submit = SparkSubmit(options, command=command)
 
     def run(self, task: Task, stop: threading.Event) -> str:
-        prefix, having = prefix_of(task.instant), ("--table", task.name)
-        return self._submit.run(RUN_PLAN, task.arguments(self._uri), task.tag, prefix, stop, having=having)
+        arguments, prefix = task.arguments(self._uri), prefix_of(task.instant)
+        return self._submit.run(RUN_PLAN, arguments, task.tag, prefix, stop, having=task.table_arguments)
 
     def close(self) -> None:
         pass
@@ -112,8 +112,8 @@ class SparkSubmitExecutor:
 def running(prefix: str, having: Sequence[str] = ()) -> list[psutil.Process]:
     """The processes of this host that run attempts whose tags begin so.
 
-    `having`: words that follow one another in their command lines, such as the table's name: two tables may have plans
-    of the same timestamp.
+    `having`: words that follow one another in their command lines, such as `Task.table_arguments`: two tables may have
+    plans of the same timestamp.
     """
     found = []
     for process in psutil.process_iter():

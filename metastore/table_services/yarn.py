@@ -93,7 +93,7 @@ class YarnCluster:
         options = [*self._options, "--master", "yarn", "--deploy-mode", "cluster"]
         options += [word for name, value in own.items() for word in ("--conf", f"{name}={value}")]
         submit = SparkSubmit(options, command=self._command)
-        prefix, having = prefix_of(task.instant), ("--table", task.name)
+        prefix, having = prefix_of(task.instant), task.table_arguments
         while True:
             # A killed service's spark-submit may be about to hand its attempt over: then its end is waited for.
             left = running(prefix, having)

@@ -3,9 +3,10 @@
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from thrift.transport.TTransport import TTransportException
@@ -15,11 +16,19 @@ from eventbus.log.filters import BadFilter
 from eventbus.subscription import thrift_calls, thrift_group
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import (
+    AddPrimaryKeyRequest,
     AlterDataConnectorRequest,
+    ColumnStatistics,
+    ColumnStatisticsData,
+    ColumnStatisticsDesc,
+    ColumnStatisticsObj,
     CreateDataConnectorRequest,
     DataConnector,
+    DropConstraintRequest,
     DropDataConnectorRequest,
     InvalidOperationException,
+    LongColumnStatsData,
+    SQLPrimaryKey,
 )
 from metastore.wire.lake import CommitPartitionsRequest, EventsGone, ReadEventsRequest, TableReference
 from tests.support import builders
@@ -69,6 +78,40 @@ def test_a_subscriber_sees_what_is_committed_in_order(server: MetastoreServer, c
     assert {event.origin.user for event in found} == {"ann"}
     assert [each["name"] for each in found[1].payload["partitions"]] == [f"dt={day}" for day in range(5)]
     assert abs(found[0].time / 1000 - time.time()) < 60
+
+
+def test_events_say_which_table_they_are_about(server: MetastoreServer, client: ThriftClient, db: str) -> None:
+    """Two tables had one name: each event says of which of them it is, by the table's id."""
+    ids = []
+    events = subscribe(server.uri, tables=f"{db}.t")
+    assert events.poll() == []
+    for _ in range(2):
+        client.create_table(builders.table(db, "t", keys=("dt",)))
+        ids.append(client.get_table(db, "t").id)
+        client.add_partitions([builders.partition(db, "t", "1")])
+        client.alter_table(db, "t", client.get_table(db, "t"))
+        key = SQLPrimaryKey(table_db=db, table_name="t", column_name="id", key_seq=1, pk_name="pk")
+        client.add_primary_key(AddPrimaryKeyRequest([key]))
+        client.drop_constraint(DropConstraintRequest(db, "t", "pk"))
+        described = ColumnStatisticsDesc(isTblLevel=True, dbName=db, tableName="t")
+        data = ColumnStatisticsData(longStats=LongColumnStatsData(numNulls=0, numDVs=1))
+        client.update_table_column_statistics(
+            ColumnStatistics(described, [ColumnStatisticsObj("id", "bigint", data)], engine="hive")
+        )
+        client.delete_table_column_statistics(db, "t", "id", "hive")
+        client.drop_table(db, "t", True)
+    found = events.poll()
+    events.close()
+    assert len({each.type for each in found}) == 8
+    half = len(found) // 2
+    assert [each.type for each in found[:half]] == [each.type for each in found[half:]]
+    for table, its in ((ids[0], found[:half]), (ids[1], found[half:])):
+        assert {each.type: _table_id(each.payload) for each in its} == {each.type: table for each in its}
+
+
+def _table_id(payload: Mapping[str, Any]) -> object:
+    table = payload.get("after") or payload.get("before") or payload.get("table") or {}
+    return table.get("id", payload.get("tableId"))
 
 
 def test_one_that_waits_is_told_at_once(server: MetastoreServer, client: ThriftClient, db: str) -> None:

@@ -16,7 +16,7 @@ from metastore.table_services.hudi_executor import LOCK_PROVIDER, HudiExecutor, 
 from metastore.table_services.policy import policy_of
 from metastore.table_services.programs import run_hudi
 from metastore.table_services.spark_submit import SubmissionFailed, running
-from metastore.wire.lake import ServiceJob
+from metastore.wire.lake import ServiceJob, TableReference
 from tests.support.waiting import wait_until
 
 NOW = 1_000_000_000
@@ -110,6 +110,20 @@ def test_the_command() -> None:
     had = job.replace(instant="20260101000000000")
     said = executor("import sys; print(sys.argv[1:])").run(had, FACTS, policy, had.instant or "", threading.Event())
     assert "--again" in said
+
+
+def test_the_import_afterwards_is_into_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0, stdout="")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    executor("").import_timeline(replace(FACTS, reference=TableReference(database="shop", table="orders", id=57)))
+    executor("").import_timeline(FACTS)  # of a server that tells no id
+    assert commands[0][-6:] == ["--table", "shop.orders", "--table-id", "57", "--", "file:/lake/orders"]
+    assert "--table-id" not in commands[1]
 
 
 def test_the_plan_is_printed() -> None:

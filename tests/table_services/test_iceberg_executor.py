@@ -1,13 +1,16 @@
 """The command that does a service of one of Iceberg's tables."""
 
+import argparse
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 
 from metastore.table_services.facts import Facts
 from metastore.table_services.iceberg_executor import IcebergExecutor, WritersWon
 from metastore.table_services.policy import policy_of
+from metastore.table_services.programs import run_iceberg
 from metastore.table_services.spark_submit import SubmissionFailed
 from metastore.wire.lake import ServiceJob
 
@@ -28,6 +31,39 @@ def test_the_command() -> None:
         assert word in said
     assert f"'--older-than', '{NOW - 24 * HOUR}', '--retain-last', '1'" in said
     assert "'--tag', 'tms-job7.123-2'" in said
+
+
+def test_the_command_says_which_table_it_is() -> None:
+    """By Iceberg's own id of a table, since its catalog knows names alone."""
+    job, policy = ServiceJob(id=7, action="clean", enqueuedAt=123, attempts=2), policy_of({})
+    show = executor("import sys; print(sys.argv[1:])")
+    assert "--uuid" not in show.run(job, FACTS, policy, threading.Event())
+    known = replace(FACTS, parameters={**FACTS.parameters, "uuid": "3f0e-9"})
+    assert "'--uuid', '3f0e-9'" in show.run(job, known, policy, threading.Event())
+
+
+def test_the_program_leaves_another_table_alone() -> None:
+    same, given = Stand("3f0e-9"), argparse.Namespace(database="shop", table="orders", uuid="3f0e-9")
+    run_iceberg.check(same, given)
+    run_iceberg.check(Stand("77"), argparse.Namespace(database="shop", table="orders", uuid=""))
+    with pytest.raises(SystemExit, match=r"shop\.orders is another table \(uuid 77\)"):
+        run_iceberg.check(Stand("77"), given)
+
+
+class Stand:
+    """As much of Iceberg's BaseTable as says its id."""
+
+    def __init__(self, uuid: str) -> None:
+        self._uuid = uuid
+
+    def operations(self) -> "Stand":
+        return self
+
+    def current(self) -> "Stand":
+        return self
+
+    def uuid(self) -> str:
+        return self._uuid
 
 
 def test_writers_win() -> None:

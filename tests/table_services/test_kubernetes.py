@@ -48,9 +48,9 @@ def executor(api: KubernetesApi) -> ClusterExecutor:
     return ClusterExecutor("thrift://nowhere:9083", pods(api))
 
 
-def task(attempt: int = 1, table: str = "t", instant: str | None = None) -> Task:
+def task(attempt: int = 1, table: str = "t", instant: str | None = None, table_id: int | None = None) -> Task:
     instant = instant or f"2026010100000{next(TASKS):04}"
-    return Task(TableReference("hive", "d", table), "compaction", instant, tag_of(instant, attempt))
+    return Task(TableReference("hive", "d", table, table_id), "compaction", instant, tag_of(instant, attempt))
 
 
 def runs(api: KubernetesApi, program: str) -> None:
@@ -78,6 +78,32 @@ def test_names_are_those_of_pods() -> None:
     assert len({pod_name(odd), pod_name(task(2, instant="Own_2026.01-a")), pod_name(task(table="u"))}) == 3
     assert pod_name(task(instant="20260101", table="t")) != pod_name(task(instant="20260101", table="u"))
     assert plan_key(task(1, instant="1")) == plan_key(task(2, instant="1")) != plan_key(task(1, "u", "1"))
+
+
+def test_two_tables_of_one_name_share_neither_pods_nor_plans() -> None:
+    old, new = task(instant="1", table_id=1), task(instant="1", table_id=(1 << 63) - 1)
+    assert old.tag == new.tag
+    assert pod_name(old) != pod_name(new)
+    assert plan_key(old) != plan_key(new)
+    assert plan_key(old) == plan_key(task(2, instant="1", table_id=1))
+    assert len(plan_key(new)) <= 63, "the longest label"
+
+
+def test_a_pod_of_the_dropped_table_is_not_waited_for(api: KubernetesApi) -> None:
+    runs(api, "import time; time.sleep(600)")
+    old = task(table_id=1)
+    left = pods(api).submit(old, [], NEVER)
+    runs(api, "print('done')")
+    assert "done" in executor(api).run(task(2, instant=old.instant, table_id=2), NEVER)
+    pods(api).stop(left)
+
+
+def test_an_image_that_is_too_old_is_named(api: KubernetesApi) -> None:
+    """Its program doesn't know an argument. What argparse says then is the log."""
+    refuses = "import argparse, sys; argparse.ArgumentParser('run_plan').parse_args(['--table-id', '1'])"
+    runs(api, refuses)
+    with pytest.raises(RunFailed, match=r"(?s)the pods' image, the same version.*unrecognized arguments: --table-id"):
+        executor(api).run(task(table_id=1), NEVER)
 
 
 def test_a_run_ends_and_leaves_no_pod(api: KubernetesApi) -> None:

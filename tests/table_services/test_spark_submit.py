@@ -15,9 +15,9 @@ from tests.support.waiting import wait_until
 TASKS = iter(range(1_000))
 
 
-def task() -> Task:
+def task(table_id: int | None = None) -> Task:
     instant = f"2026010100000{next(TASKS):04}"
-    return Task(TableReference("hive", "d", "t"), "compaction", instant, tag_of(instant, 3))
+    return Task(TableReference("hive", "d", "t", table_id), "compaction", instant, tag_of(instant, 3))
 
 
 def executor(program: str) -> SparkSubmitExecutor:
@@ -69,7 +69,17 @@ def test_a_process_that_was_left_behind_is_waited_for() -> None:
 
 def test_another_tables_plan_of_the_same_timestamp_is_not_waited_for() -> None:
     one = task()
-    command = [sys.executable, "-c", "import time; time.sleep(600)", "--table", "hive.d.other", "--tag", one.tag]
+    assert_is_not_waited_for(one, "--table", "hive.d.other")
+
+
+def test_a_plan_of_an_earlier_table_of_the_name_is_not_waited_for() -> None:
+    one = task(table_id=2)
+    assert_is_not_waited_for(one, "--table", one.name, "--table-id", "1")
+
+
+def assert_is_not_waited_for(one: Task, *words: str) -> None:
+    """A process with these words in its command line, whose tag is the attempt's, doesn't keep the attempt waiting."""
+    command = [sys.executable, "-c", "import time; time.sleep(600)", *words, "--tag", one.tag]
     with subprocess.Popen(command) as other:
         wait_until(lambda: running(prefix_of(one.instant)), what="the process")
         assert executor("print('run')").run(one, threading.Event()).strip() == "run"

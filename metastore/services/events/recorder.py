@@ -21,6 +21,7 @@ from metastore.services.model import hive_objects
 from metastore.store.engine.database import Transaction, after_commit
 from metastore.store.engine.names import TableName
 from metastore.store.partition.partitions import NewPartition, PartitionRow
+from metastore.store.table.tables import TableRow
 from metastore.wire import splice
 from metastore.wire.hive import Catalog, Database, DataConnector, Function, InvalidOperationException, Partition, Table
 from metastore.wire.packed_partitions import PackedPartitions, PackedStates
@@ -162,14 +163,16 @@ class Events:
         )
         self._append(tx, type, payload, notifications=0)
 
-    def constraints(self, tx: Transaction, name: TableName, added: Mapping[str, Sequence[Struct]]) -> None:
+    def constraints(self, tx: Transaction, table: TableRow, added: Mapping[str, Sequence[Struct]]) -> None:
         """Records that constraints were added to a table. `added`: lists by Hive's field, a notification each."""
-        payload = {kind: [to_plain(each) for each in some] for kind, some in added.items() if some}
-        self._append(tx, EventType.ADD_CONSTRAINTS, {"constraints": payload}, name, notifications=len(payload))
+        lists = {kind: [to_plain(each) for each in some] for kind, some in added.items() if some}
+        payload = {"tableId": table.id, "constraints": lists}
+        self._append(tx, EventType.ADD_CONSTRAINTS, payload, table.name, notifications=len(lists))
 
-    def constraint_dropped(self, tx: Transaction, name: TableName, constraint: str) -> None:
+    def constraint_dropped(self, tx: Transaction, table: TableRow, constraint: str) -> None:
         """Records that a constraint was dropped."""
-        self._append(tx, EventType.DROP_CONSTRAINT, {"constraint": constraint}, name)
+        payload = {"tableId": table.id, "constraint": constraint}
+        self._append(tx, EventType.DROP_CONSTRAINT, payload, table.name)
 
     def inserts(self, tx: Transaction, table: Table, inserts: Sequence[Insert]) -> list[int]:
         """Records inserts, an event for each. Returns the events' ids (see `eventbus.log.log.notifications_of`)."""
@@ -182,9 +185,10 @@ class Events:
             new.append(self._new(EventType.INSERT, payload, _name(table), notifications=int(insert.ready)))
         return self._record(tx, new)
 
-    def to_record_instant(self, tx: Transaction, name: TableName, completed: Completion) -> Call:
+    def to_record_instant(self, tx: Transaction, table: TableRow, completed: Completion) -> Call:
         """What records that an instant of a lake table was completed. Hive's log gets no entry."""
         payload = {
+            "tableId": table.id,
             "timestamp": completed.timestamp,
             "action": completed.action,
             "begunAs": completed.begun_as,
@@ -195,16 +199,16 @@ class Events:
             "filesAdded": completed.files_added,
             "filesRemoved": completed.files_removed,
         }
-        new = self._new(EventType.COMPLETE_INSTANT, payload, name, notifications=0)
+        new = self._new(EventType.COMPLETE_INSTANT, payload, table.name, notifications=0)
         self._ask(tx, [new])
         return log.to_append(new)
 
     def statistics(
-        self, tx: Transaction, type: EventType, name: TableName, partitions: Sequence[str], columns: Sequence[str]
+        self, tx: Transaction, type: EventType, table: TableRow, partitions: Sequence[str], columns: Sequence[str]
     ) -> None:
         """Records that column statistics of a table, or of its `partitions`, changed."""
-        payload = {"partitions": list(partitions), "columns": list(columns)}
-        self._append(tx, type, payload, name, notifications=0)
+        payload = {"tableId": table.id, "partitions": list(partitions), "columns": list(columns)}
+        self._append(tx, type, payload, table.name, notifications=0)
 
     def partitions(self, tx: Transaction, type: EventType, table: Table, changes: Sequence[PartitionChange]) -> None:
         """Records one type of change to partitions of a table."""

@@ -77,8 +77,9 @@ class HudiImport:
     def import_instants(self, request: ImportHudiRequest) -> ImportHudiResponse:
         """Imports what a client has read from a table's folder. Adds the table if it doesn't exist.
 
-        The first instant that can't be imported ends the call; those before it stay. Raises InvalidOperationException
-        with its name, NoSuchObjectException, and what `TableService.create` does.
+        A table that is named by its id is not added. The first instant that can't be imported ends the call; those
+        before it stay. Raises InvalidOperationException with its name, NoSuchObjectException, TableReplaced, and what
+        `TableService.create` does.
         """
         given = request.instants or []
         if len(given) > MAX_INSTANTS:
@@ -87,6 +88,7 @@ class HudiImport:
         added = self._register(reference, request.location or "", request.properties or {})
         with self._database.read() as tx:
             row = lake_table(self._tables, tx, reference)
+        reference = reference.replace(id=row.id)  # each step has a transaction of its own
         if row.location != self._warehouse.qualify(request.location or ""):
             raise InvalidOperationException(f"{row.name} lies at {row.location}, not at {request.location}")
         if request.olderFiles:
@@ -106,6 +108,7 @@ class HudiImport:
         folder = HudiFolder(self._warehouse, location or "")
         with self._database.read() as tx:
             row = lake_table(self._tables, tx, reference)
+            reference = reference.replace(id=row.id)  # one that is dropped meanwhile is not added again
             position = instants.timeline(tx, row.id).position
             done = instants.listing(tx, row.id, states=[rules.COMPLETED], all_of_them=True)
         steps = folder.steps({(each.timestamp, each.begun_as) for each in done})
@@ -134,12 +137,15 @@ class HudiImport:
     # --- the table --------------------------------------------------------------------------------------------
 
     def _register(self, table: TableReference, location: str, properties: Mapping[str, str]) -> bool:
-        """Adds a table that isn't there; whether this call did."""
+        """Adds a table that isn't there; whether this call did. Raises NoSuchObjectException if it was dropped."""
         try:
             self._tables.get(table.database, table.table, table.catalog)
             return False
         except NoSuchObjectException:
-            pass
+            if table.id is not None:
+                raise NoSuchObjectException(
+                    f"{table.database}.{table.table} (id {table.id}) was dropped: import without an id to add it again"
+                ) from None
         fields = properties.get(PARTITION_FIELDS, "").split(",")
         self._hudi_tables.create(
             hudi.Table(

@@ -113,7 +113,7 @@ def finalize(
     line = line._replace(last_timestamp=completion_time, position=position, oldest_readable=oldest_readable)
     event = events.to_record_instant(
         tx,
-        row.name,
+        row,
         Completion(
             timestamp=instant.timestamp,
             action=action,

@@ -89,7 +89,7 @@ class StatisticsService:
                 return
             statistics.put(tx, row.id, _encoded(statistics.OF_TABLE, kept, engine))
             statistics_state.mark_columns(value.parameters, kept)
-            self._events.statistics(tx, EventType.UPDATE_STATISTICS, row.name, [], list(kept))
+            self._events.statistics(tx, EventType.UPDATE_STATISTICS, row, [], list(kept))
             tables.change(tx, row.id, row.database_id, hive_objects.table_values(value, row.descriptor_id))
 
     def update_partitions(
@@ -145,7 +145,7 @@ class StatisticsService:
         statistics.put(tx, row.id, rows)
         partitions.change_bodies(tx, changed)
         if rows:
-            self._events.statistics(tx, EventType.UPDATE_STATISTICS, row.name, sorted(wanted), columns)
+            self._events.statistics(tx, EventType.UPDATE_STATISTICS, row, sorted(wanted), columns)
 
     def set_aggregated(
         self, new: Sequence[ColumnStatistics] | None, merging: Merging = Merging.NONE, engine: str | None = None
@@ -224,7 +224,7 @@ class StatisticsService:
                     f"Column stats doesn't exist for db={name.database} table={name.table}"
                     f" partition={wanted} col={column}"
                 )
-            self._events.statistics(tx, EventType.DELETE_STATISTICS, row.name, [wanted], [column] if column else [])
+            self._events.statistics(tx, EventType.DELETE_STATISTICS, row, [wanted], [column] if column else [])
             if engine in (None, DEFAULT_ENGINE):
                 partitions.change_bodies(tx, held.unmarked(_named(column, held.parameters)))
             tables.touch(tx, row.id)
@@ -265,7 +265,7 @@ class StatisticsService:
             held = _held_partitions(tx, row, set(selected))
             if not statistics.remove(tx, row.id, [one.id for one in held.values()], wanted or None, engine):
                 return
-            self._events.statistics(tx, EventType.DELETE_STATISTICS, row.name, sorted(held), wanted)
+            self._events.statistics(tx, EventType.DELETE_STATISTICS, row, sorted(held), wanted)
             if engine == DEFAULT_ENGINE:
                 partitions.change_bodies(
                     tx,
@@ -281,7 +281,7 @@ class StatisticsService:
         """Statistics of a table's own columns are gone, of all if none is named."""
         value = hive_objects.table_of(row)
         assert value.parameters is not None
-        self._events.statistics(tx, EventType.DELETE_STATISTICS, row.name, [], columns)
+        self._events.statistics(tx, EventType.DELETE_STATISTICS, row, [], columns)
         if engine in (None, DEFAULT_ENGINE):
             unmarked = columns or statistics_state.accurate_columns(value.parameters)
             statistics_state.unmark_columns(value.parameters, unmarked)

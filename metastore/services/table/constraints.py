@@ -123,7 +123,7 @@ class ConstraintService:
                 raise NoSuchObjectException(
                     f"The constraint: {name} does not exist for the associated table: {row.name}"
                 )
-            self._events.constraint_dropped(tx, row.name, given.normalized(name or ""))
+            self._events.constraint_dropped(tx, row, given.normalized(name or ""))
             tables.touch(tx, row.id)
 
 
@@ -184,8 +184,9 @@ def _keep(tx: Transaction, events: Events, entries: Sequence[Entry]) -> None:
     for name in sorted(added):
         rows = [row for row in constraints.find(tx, on=Place(*name)) if row.name in added[name]]
         by_kind = {f.listed: [struct_of(f.struct, row) for row in rows if row.kind == f.kind] for f in FORMS}
-        events.constraints(tx, name, by_kind)
-        tables.touch(tx, held.row(name, "Child").id)
+        table = held.row(name, "Child")
+        events.constraints(tx, table, by_kind)
+        tables.touch(tx, table.id)
 
 
 def _check_columns(held: _Tables, entries: Iterable[Entry]) -> None:

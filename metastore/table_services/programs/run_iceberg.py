@@ -21,6 +21,7 @@ def main() -> int:
     parser.add_argument("--target-file-bytes", type=int, required=True)
     parser.add_argument("--older-than", type=int, required=True, help="milliseconds since 1970")
     parser.add_argument("--retain-last", type=int, required=True)
+    parser.add_argument("--uuid", default="", help="Iceberg's id of the table; empty: not known")
     given = parser.parse_args()
 
     from pyspark.sql import SparkSession
@@ -43,6 +44,16 @@ def main() -> int:
         spark.stop()
 
 
+def check(table: Any, given: argparse.Namespace) -> None:
+    """Ends the program if another table has the name by now. From here on Iceberg itself looks after that."""
+    found = table.operations().current().uuid()
+    if given.uuid and found != given.uuid:
+        raise SystemExit(
+            f"{given.database}.{given.table} is another table (uuid {found}) than the one to work on (uuid"
+            f" {given.uuid}), which was dropped: nothing is done to it"
+        )
+
+
 def run(spark: Any, given: argparse.Namespace) -> str:
     """Does it, and says what was done."""
     jvm, session = spark._jvm, spark._jsparkSession
@@ -50,6 +61,7 @@ def run(spark: Any, given: argparse.Namespace) -> str:
     names = spark.sparkContext._gateway.new_array(jvm.java.lang.String, 2)
     names[0], names[1] = given.database, given.table
     table = catalog.loadTable(jvm.org.apache.iceberg.catalog.TableIdentifier.of(names))
+    check(table, given)
     actions = jvm.org.apache.iceberg.spark.actions.SparkActions.get(session)
     if given.action == "clean":
         found = actions.expireSnapshots(table).expireOlderThan(given.older_than).retainLast(given.retain_last).execute()

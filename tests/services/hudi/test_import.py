@@ -167,6 +167,22 @@ def test_a_table_that_lies_elsewhere_is_not_touched(imported: Imported, client: 
     assert imported.files() == imported.recorded.read_by_hudi("written")
 
 
+@pytest.mark.parametrize("imported", ["orders"], indirect=True)
+def test_an_import_into_a_table_that_was_dropped(imported: Imported, client: ThriftClient) -> None:
+    """One that names a table by its id, as a table service does after a job, doesn't add another in its place."""
+    imported.run("written")
+    of_first = ["--table-id", str(client.get_table(imported.table.database, "t").id)]
+    client.drop_table(imported.table.database, "t", False)
+    run = CliRunner().invoke(main, [*imported.arguments, *of_first])
+    assert run.exit_code == 1 and f"{imported.table.database}.t" in run.output and "was dropped" in run.output
+    assert client.get_all_tables(imported.table.database) == []
+    imported.again()
+    run = CliRunner().invoke(main, [*imported.arguments, *of_first])
+    assert run.exit_code == 1 and "another table" in run.output
+    of_second = ["--table-id", str(client.get_table(imported.table.database, "t").id)]
+    assert CliRunner().invoke(main, [*imported.arguments, *of_second]).exit_code == 0
+
+
 def test_a_directory_that_is_no_table(metastore_server: MetastoreServer, tmp_path: Path) -> None:
     run = CliRunner().invoke(main, ["hudi", "import", str(tmp_path), "--uri", metastore_server.uri])
     assert run.exit_code == 1 and "is no table of Hudi's" in run.output

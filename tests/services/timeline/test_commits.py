@@ -235,6 +235,7 @@ def test_the_log_tells_of_it_in_order(table: LakeTable) -> None:
     payload = answer[1][1]
     assert (payload["timestamp"], payload["action"], payload["position"]) == (done.timestamp, "commit", 1)
     assert (payload["partitions"], payload["filesAdded"], payload["filesRemoved"]) == ([DAY(1)], 1, 0)
+    assert payload["tableId"] == table.hive.id
     assert table.instants()[0].moment == next(each.number for each in page.events if each.type == "COMPLETE_INSTANT")
 
 
