@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,14 @@ from metastore.wire.hive import (
     HiveObjectPrivilege,
     HiveObjectRef,
     HiveObjectType,
+    InvalidOperationException,
     MetaException,
+    Order,
     PrincipalType,
     PrivilegeBag,
     PrivilegeGrantInfo,
+    Role,
+    SkewedInfo,
 )
 from metastore.wire.lake import ListPartitionsRequest, TableReference
 from tests.rights.conftest import as_user
@@ -72,3 +77,44 @@ class TestDecoratedNamesInReferences:
         assert user.get_privilege_set(ref, f"u_{db}", []).userPrivileges is None
         grant(root, f"u_{db}", "READ_UNCOMMITTED", db, "t")
         assert len(user.list_privileges(f"u_{db}", PrincipalType.USER, ref)) == 1
+
+
+class TestAlteredTables:
+    """Who writes rows may alter the table's statistics, and nothing else."""
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"location": "somewhere"},
+            {"bucketCols": ["id"]},
+            {"numBuckets": 7},
+            {"sortCols": [Order("id", 1)]},
+            {"compressed": True},
+            {"storedAsSubDirectories": True},
+            {"skewedInfo": SkewedInfo(["id"], [["1"]], {})},
+        ],
+        ids=lambda changed: next(iter(changed)),
+    )
+    def test_storage(self, user: ThriftClient, root: ThriftClient, db: str, changed: dict[str, Any]) -> None:
+        grant(root, f"u_{db}", "INSERT", db, "t")
+        grant(root, f"u_{db}", "LOCATION", db, "t")
+        table = user.get_table(db, "t")
+        if "location" in changed:
+            changed = {"location": f"{table.sd.location}_elsewhere"}
+        with refused(InvalidOperationException, MetaException, message="does not have [ALTER]"):
+            user.alter_table(db, "t", table.replace(sd=table.sd.replace(**changed)))
+        assert root.get_table(db, "t").sd == table.sd
+        same = table.sd.replace(location=table.sd.location.replace("file:/", "file:///") + "/", bucketCols=None)
+        user.alter_table(db, "t", table.replace(sd=same, parameters={**table.parameters, "numRows": "7"}))
+
+    def test_a_table_keeps_its_owner_if_none_is_named(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        """Not even the type of the owner changes: a role may be called like a user."""
+        root.create_role(Role(f"r_{db}", 0, "root"))
+        root.grant_role(f"r_{db}", f"u_{db}", PrincipalType.USER, "root", PrincipalType.USER, False)
+        root.create_table(builders.table(db, "n", owner=f"r_{db}", parameters={}))
+        grant(root, f"u_{db}", "ALTER", db, "n")
+        table = user.get_table(db, "n")
+        for kind in (None, PrincipalType.ROLE):
+            user.alter_table(db, "n", table.replace(owner=None, ownerType=kind, parameters={"a": str(kind)}))
+            found = root.get_table(db, "n")
+            assert (found.owner, found.ownerType) == (f"r_{db}", PrincipalType.USER)

@@ -21,6 +21,7 @@ from metastore.wire.hive import (
     NoSuchObjectException,
     Partition,
     PrincipalType,
+    SkewedInfo,
     StorageDescriptor,
     Table,
 )
@@ -200,12 +201,15 @@ def table_change(asked: Asked, need: Need, arguments: Any) -> Iterator[Requireme
         if old is None or new is None:
             yield Action.ALTER, object
             continue
-        yield (Action.WRITE if _only_statistics(old, new) else Action.ALTER), object
+        only_statistics = _only_statistics(old, new) and asked.places.are_same(_location(old.sd), _location(new.sd))
+        yield (Action.WRITE if only_statistics else Action.ALTER), object
         target = table_object(new.dbName, new.tableName, new.catName or object.catalog)
         if target != object:
             yield Action.ALTER, object
             yield Action.CREATE, target._replace(kind=Kind.DATABASE, table="")
-        if new.owner is not None and (new.owner, new.ownerType or 1) != (old.owner, old.ownerType or 1):
+        if new.owner is None:  # as some clients send it: that is no change
+            new.owner, new.ownerType = old.owner, old.ownerType
+        elif (new.owner, new.ownerType or 1) != (old.owner, old.ownerType or 1):
             yield Action.GRANT, object._replace(granting="ALL")
         yield from asked.location(object, locations_of(new.sd), *locations_of(old.sd))
         yield from sources(new.creationMetadata, object.catalog, old.creationMetadata)
@@ -260,11 +264,22 @@ def _without_statistics(table: Table) -> tuple[Any, ...]:
     }
     columns = [(each.name, each.type, each.comment or None) for each in descriptor.cols or ()]
     keys = [(each.name, each.type, each.comment or None) for each in table.partitionKeys or ()]
-    form = descriptor.inputFormat, descriptor.outputFormat, descriptor.serdeInfo, descriptor.parameters or None
+    form = (
+        descriptor.inputFormat, descriptor.outputFormat, descriptor.serdeInfo, descriptor.parameters or None,
+        bool(descriptor.compressed), bool(descriptor.storedAsSubDirectories), max(descriptor.numBuckets or 0, 0),
+        descriptor.bucketCols or [], [(each.col, each.order) for each in descriptor.sortCols or ()],
+        _skew(descriptor.skewedInfo),
+    )  # fmt: skip
     return (
         (table.tableName or "").lower(), parameters, columns, keys, form, table.tableType, table.viewOriginalText,
         table.viewExpandedText, table.retention or 0,
     )  # fmt: skip
+
+
+def _skew(skew: SkewedInfo | None) -> SkewedInfo:
+    """How a table is skewed, in one form: clients send nothing, or empty lists, for a table that isn't."""
+    skew = skew or SkewedInfo()
+    return SkewedInfo(skew.skewedColNames or [], skew.skewedColValues or [], skew.skewedColValueLocationMaps or {})
 
 
 def new_partitions(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
