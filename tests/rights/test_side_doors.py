@@ -1,6 +1,7 @@
 """Ways around a right: other spellings of a name, fields that are easily forgotten, calls of other protocols."""
 
 import itertools
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +21,8 @@ from metastore.wire.hive import (
     Role,
     SkewedInfo,
 )
-from metastore.wire.lake import ListPartitionsRequest, TableReference
+from metastore.wire.hudi import MetaserverException, MetaserverStorageException, TAction, THoodieInstant, TState
+from metastore.wire.lake import BeginInstantRequest, CompleteInstantRequest, ListPartitionsRequest, TableReference
 from tests.rights.conftest import as_user
 from tests.rights.world import grant
 from tests.support import builders
@@ -118,3 +120,61 @@ class TestAlteredTables:
             user.alter_table(db, "n", table.replace(owner=None, ownerType=kind, parameters={"a": str(kind)}))
             found = root.get_table(db, "n")
             assert (found.owner, found.ownerType) == (f"r_{db}", PrincipalType.USER)
+
+
+STAMP = "20260101000000001"
+
+
+def complete(root: ThriftClient, db: str, action: str) -> TableReference:
+    table = TableReference(database=db, table="t")
+    root.lake_begin_instant(BeginInstantRequest(table, action, STAMP, "inflight"))
+    root.lake_complete_instants([CompleteInstantRequest(table, STAMP, action)])
+    return table
+
+
+class TestInstants:
+    """What an instant does decides about its right, by whatever call."""
+
+    def test_savepoints_are_deleted_by_those_who_make_them(
+        self, user: ThriftClient, root: ThriftClient, db: str
+    ) -> None:
+        grant(root, f"u_{db}", "INSERT", db, "t")
+        complete(root, db, "commit")
+        table = complete(root, db, "savepoint")
+        with refused(MetaException, message="does not have [ROLLBACK]"):
+            user.lake_delete_instant(table, STAMP, "savepoint")
+        with refused(MetaserverStorageException, message="does not have [ROLLBACK]"):
+            user.deleteInstant(db, "t", THoodieInstant(STAMP, TAction.SAVEPOINT, TState.COMPLETED))
+        grant(root, f"u_{db}", "ROLLBACK", db, "t")
+        user.lake_delete_instant(table, STAMP, "savepoint")
+
+    @pytest.mark.parametrize(
+        ("action", "right"),
+        [
+            (TAction.CLEAN, "CLEAN"),
+            (TAction.ROLLBACK, "ROLLBACK"),
+            (TAction.RESTORE, "ROLLBACK"),
+            (TAction.SAVEPOINT, "ROLLBACK"),
+        ],
+    )
+    def test_by_hudis_protocol(
+        self, user: ThriftClient, root: ThriftClient, db: str, action: TAction, right: str
+    ) -> None:
+        grant(root, f"u_{db}", "INSERT", db, "t")
+        complete(root, db, "commit")
+        old = THoodieInstant(STAMP, action, TState.INFLIGHT)
+        with refused(MetaserverStorageException, message=f"does not have [{right}]"):
+            user.createNewInstantWithTime(db, "t", old, b"")
+        with refused(MetaserverStorageException, message=f"does not have [{right}]"):
+            user.transitionInstantState(db, "t", old, old.replace(state=TState.COMPLETED), b"")
+
+    def test_other_columns_by_hudis_protocol(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        grant(root, f"u_{db}", "INSERT", db, "t")
+        old = THoodieInstant(STAMP, TAction.COMMIT, TState.INFLIGHT)
+        user.createNewInstantWithTime(db, "t", old, b"")
+        fields = [{"name": "other", "type": "long"}]
+        schema = json.dumps({"type": "record", "name": "r", "fields": fields})
+        content = json.dumps({"partitionToWriteStats": {}, "extraMetadata": {"schema": schema}}).encode()
+        with refused(MetaserverStorageException, MetaserverException, message="does not have [ALTER]"):
+            user.transitionInstantState(db, "t", old, old.replace(state=TState.COMPLETED), content)
+        assert user.transitionInstantState(db, "t", old, old.replace(state=TState.COMPLETED), b"").success

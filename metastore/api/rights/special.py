@@ -1,6 +1,7 @@
 """The needs of calls whose rights follow from more than names: what is granted, which instant, what changes."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from metastore.services.model.names import database_name
 from metastore.services.model.visibility import Scope
 from metastore.wire.hive import (
     CreationMetadata,
+    InvalidOperationException,
     LockType,
     NoSuchObjectException,
     Partition,
@@ -25,6 +27,7 @@ from metastore.wire.hive import (
     StorageDescriptor,
     Table,
 )
+from metastore.wire.hudi import TAction, TState
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,8 @@ _INSTANTS = {
 }
 
 
+_HUDI_ACTIONS = frozenset(TAction)
+
 _PARTS = {
     "cleaned": Action.CLEAN,
     "undone": Action.ROLLBACK,
@@ -152,21 +157,40 @@ def instant(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     for row in rows(need, arguments):
         reference = row.values[0]
         object = table_object(reference.database, reference.table, reference.catalog)
-        yield _INSTANTS.get((row.get("action") or "").lower(), Action.RECORD), object
+        yield _of_action(row.get("action")), object
         for part, action in _PARTS.items():
             if row.get(part) is not None:
                 yield action, object
 
 
+def _of_action(action: str | None) -> Action:
+    return _INSTANTS.get((action or "").lower(), Action.RECORD)
+
+
+def hudi_instant(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """As `instant`, by Hudi's protocol: a commit's metadata may bring other columns than the table has."""
+    for row in rows(need, arguments):
+        database, name = row.values
+        object = table_object(database, name)
+        instant, becomes, content = row.get("instant"), row.get("becomes"), row.get("content")
+        action = instant and instant.action
+        yield _of_action(TAction(action).name if action in _HUDI_ACTIONS else None), object
+        if becomes is not None and becomes.state == TState.COMPLETED and content:
+            with suppress(NoSuchObjectException, InvalidOperationException):  # the service says what is wrong
+                if asked.call.metastore.hudi_timeline.changes_columns(database, name, instant, content):
+                    yield Action.ALTER, object
+
+
 def hudi_import(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
-    """An import writes the timeline of a table that there is, else it adds one at a location."""
+    """An import adds a table at a location, or says all about an existing one: what was cleaned, undone, altered."""
     for row in rows(need, arguments):
         reference = row.values[0]
         object = table_object(reference.database, reference.table, reference.catalog)
         where = object._replace(kind=Kind.DATABASE, table="")
         yield Action.CREATE, where
         if _table(asked, object) is not None:
-            yield Action.RECORD, object
+            for action in dict.fromkeys((Action.RECORD, *_INSTANTS.values(), *_PARTS.values())):
+                yield action, object
         else:
             yield from asked.location(where, [row.get("location")])
 
@@ -390,6 +414,7 @@ SPECIAL: dict[str, Special] = {
         refreshed_grants,
         locks,
         instant,
+        hudi_instant,
         hudi_import,
         hudi_refresh,
         jobs,
