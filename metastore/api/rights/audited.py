@@ -19,7 +19,7 @@ from metastore.wire.struct import Struct
 
 _LONGEST_TEXT = 200
 _OF_REFERENCE = frozenset({"instant", "hudi_import", "jobs"})
-_OF_TABLE = frozenset({"table_change", "partition_change", "new_partitions"})
+_OF_TABLE = frozenset({"table_change", "partition_change", "new_partitions", "hudi_instant"})
 _OF_GRANTS = frozenset({"grants", "refreshed_grants"})
 _MOST_OBJECTS = 100
 

@@ -252,7 +252,7 @@ lake_complete_instants                  instant requests[].table action=requests
     cleaned=requests[].cleanedPaths undone=requests[].rolledBack columns=requests[].columns
     properties=requests[].schemaProperties
 lake_heartbeat_instant                  instant table action=action
-lake_delete_instant                     RECORD lake table
+lake_delete_instant                     instant table action=action
 lake_remove_orphans                     CLEAN lake request.table
 lake_lease_snapshot                     SELECT lake request.table
 lake_release_lease                      SELECT lake table
@@ -269,7 +269,7 @@ lake_refresh_hudi                       hudi_refresh location name
 
 # -- Hudi's metaserver -----------------------------------------------------------------------------------------------
 createNewInstantTime                    RECORD table db tb
-createNewInstantWithTime                RECORD table db tb
-transitionInstantState                  RECORD table db tb
-deleteInstant                           RECORD table db tb
+createNewInstantWithTime                hudi_instant db tb instant=instant
+transitionInstantState                  hudi_instant db tb instant=fromInstant becomes=toInstant content=metadata
+deleteInstant                           hudi_instant db tb instant=instant
 """

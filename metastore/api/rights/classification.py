@@ -31,6 +31,7 @@ SPECIAL = frozenset(
         "refreshed_grants",
         "locks",
         "instant",
+        "hudi_instant",
         "hudi_import",
         "hudi_refresh",
         "jobs",

@@ -8,6 +8,7 @@ from metastore.services.access.rights import EVERYTHING, Action, Kind, Securable
 from metastore.services.model import names as given
 from metastore.services.model import patterns
 from metastore.wire.hive import HiveObjectRef, HiveObjectType
+from metastore.wire.lake import TableReference
 
 Requirement = tuple[Action, Securable]
 
@@ -64,7 +65,17 @@ def requirements(need: Need, arguments: Any, *, uncommitted: bool) -> Iterator[R
 def _reads_uncommitted(need: Need, row: Row, uncommitted: bool) -> bool:
     if need.action in (Action.LIST, Action.SELECT) and (uncommitted or bool(row.get("uncommitted"))):
         return True
-    return any(isinstance(value, str) and given.normalized(value).endswith(given.UNCOMMITTED) for value in row.values)
+    names = [_table_of(value) for value in row.values]
+    return any(name is not None and given.normalized(name).endswith(given.UNCOMMITTED) for name in names)
+
+
+def _table_of(value: Any) -> str | None:
+    """The table's name in a value that names an object: the value itself, or a reference's field."""
+    if isinstance(value, TableReference):
+        return value.table
+    if isinstance(value, HiveObjectRef):
+        return value.objectName
+    return value if isinstance(value, str) else None
 
 
 def objects(kind: str, row: Row) -> Iterator[Securable]:

@@ -1,6 +1,7 @@
 """The needs of calls whose rights follow from more than names: what is granted, which instant, what changes."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +18,16 @@ from metastore.services.model.names import database_name
 from metastore.services.model.visibility import Scope
 from metastore.wire.hive import (
     CreationMetadata,
+    InvalidOperationException,
     LockType,
     NoSuchObjectException,
     Partition,
     PrincipalType,
+    SkewedInfo,
     StorageDescriptor,
     Table,
 )
+from metastore.wire.hudi import TAction, TState
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,8 @@ _INSTANTS = {
 }
 
 
+_HUDI_ACTIONS = frozenset(TAction)
+
 _PARTS = {
     "cleaned": Action.CLEAN,
     "undone": Action.ROLLBACK,
@@ -151,21 +157,40 @@ def instant(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     for row in rows(need, arguments):
         reference = row.values[0]
         object = table_object(reference.database, reference.table, reference.catalog)
-        yield _INSTANTS.get((row.get("action") or "").lower(), Action.RECORD), object
+        yield _of_action(row.get("action")), object
         for part, action in _PARTS.items():
             if row.get(part) is not None:
                 yield action, object
 
 
+def _of_action(action: str | None) -> Action:
+    return _INSTANTS.get((action or "").lower(), Action.RECORD)
+
+
+def hudi_instant(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """As `instant`, by Hudi's protocol: a commit's metadata may bring other columns than the table has."""
+    for row in rows(need, arguments):
+        database, name = row.values
+        object = table_object(database, name)
+        instant, becomes, content = row.get("instant"), row.get("becomes"), row.get("content")
+        action = instant and instant.action
+        yield _of_action(TAction(action).name if action in _HUDI_ACTIONS else None), object
+        if becomes is not None and becomes.state == TState.COMPLETED and content:
+            with suppress(NoSuchObjectException, InvalidOperationException):  # the service says what is wrong
+                if asked.call.metastore.hudi_timeline.changes_columns(database, name, instant, content):
+                    yield Action.ALTER, object
+
+
 def hudi_import(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
-    """An import writes the timeline of a table that there is, else it adds one at a location."""
+    """An import adds a table at a location, or says all about an existing one: what was cleaned, undone, altered."""
     for row in rows(need, arguments):
         reference = row.values[0]
         object = table_object(reference.database, reference.table, reference.catalog)
         where = object._replace(kind=Kind.DATABASE, table="")
         yield Action.CREATE, where
         if _table(asked, object) is not None:
-            yield Action.RECORD, object
+            for action in dict.fromkeys((Action.RECORD, *_INSTANTS.values(), *_PARTS.values())):
+                yield action, object
         else:
             yield from asked.location(where, [row.get("location")])
 
@@ -200,12 +225,15 @@ def table_change(asked: Asked, need: Need, arguments: Any) -> Iterator[Requireme
         if old is None or new is None:
             yield Action.ALTER, object
             continue
-        yield (Action.WRITE if _only_statistics(old, new) else Action.ALTER), object
+        only_statistics = _only_statistics(old, new) and asked.places.are_same(_location(old.sd), _location(new.sd))
+        yield (Action.WRITE if only_statistics else Action.ALTER), object
         target = table_object(new.dbName, new.tableName, new.catName or object.catalog)
         if target != object:
             yield Action.ALTER, object
             yield Action.CREATE, target._replace(kind=Kind.DATABASE, table="")
-        if new.owner is not None and (new.owner, new.ownerType or 1) != (old.owner, old.ownerType or 1):
+        if new.owner is None:  # as some clients send it: that is no change
+            new.owner, new.ownerType = old.owner, old.ownerType
+        elif (new.owner, new.ownerType or 1) != (old.owner, old.ownerType or 1):
             yield Action.GRANT, object._replace(granting="ALL")
         yield from asked.location(object, locations_of(new.sd), *locations_of(old.sd))
         yield from sources(new.creationMetadata, object.catalog, old.creationMetadata)
@@ -260,11 +288,22 @@ def _without_statistics(table: Table) -> tuple[Any, ...]:
     }
     columns = [(each.name, each.type, each.comment or None) for each in descriptor.cols or ()]
     keys = [(each.name, each.type, each.comment or None) for each in table.partitionKeys or ()]
-    form = descriptor.inputFormat, descriptor.outputFormat, descriptor.serdeInfo, descriptor.parameters or None
+    form = (
+        descriptor.inputFormat, descriptor.outputFormat, descriptor.serdeInfo, descriptor.parameters or None,
+        bool(descriptor.compressed), bool(descriptor.storedAsSubDirectories), max(descriptor.numBuckets or 0, 0),
+        descriptor.bucketCols or [], [(each.col, each.order) for each in descriptor.sortCols or ()],
+        _skew(descriptor.skewedInfo),
+    )  # fmt: skip
     return (
         (table.tableName or "").lower(), parameters, columns, keys, form, table.tableType, table.viewOriginalText,
         table.viewExpandedText, table.retention or 0,
     )  # fmt: skip
+
+
+def _skew(skew: SkewedInfo | None) -> SkewedInfo:
+    """How a table is skewed, in one form: clients send nothing, or empty lists, for a table that isn't."""
+    skew = skew or SkewedInfo()
+    return SkewedInfo(skew.skewedColNames or [], skew.skewedColValues or [], skew.skewedColValueLocationMaps or {})
 
 
 def new_partitions(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
@@ -375,6 +414,7 @@ SPECIAL: dict[str, Special] = {
         refreshed_grants,
         locks,
         instant,
+        hudi_instant,
         hudi_import,
         hudi_refresh,
         jobs,

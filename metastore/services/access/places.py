@@ -38,6 +38,10 @@ class Places:
         wanted = self._qualified(location)
         return base is not None and self._warehouse.relative_to(wanted, base) is not None
 
+    def are_same(self, one: str | None, other: str | None) -> bool:
+        """Whether two locations name one place. Raises MetaException as `needs_right` does."""
+        return (self._qualified(one) if one else None) == (self._qualified(other) if other else None)
+
     def of_table(self, database_locations: Iterable[str | None], database: str, table: str) -> list[str]:
         """The usual places of a new table."""
         parents = [*database_locations, self._warehouse.external_database_location(database)]

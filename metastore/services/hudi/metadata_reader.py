@@ -43,6 +43,9 @@ _POPULATES = "hoodie.populate.meta.fields"
 _URL_ENCODED = "hoodie.datasource.write.partitionpath.urlencode"
 _TIMESTAMPS = "hoodie.datasource.hive_sync.support_timestamp"
 
+_WITHOUT_COLUMNS = (rules.CLEAN, rules.ROLLBACK, rules.RESTORE, rules.SAVEPOINT, rules.INDEXING)
+"""Instants whose metadata says nothing of columns."""
+
 _KEEPING_COLUMNS = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT"})
 """Operations that rewrite rows as they are: the schema that they know may be an old one."""
 
@@ -95,6 +98,20 @@ def columns_of(row: TableRow, schema: str) -> list[Column]:
     named = {name.lower() for name, _ in found}
     meta = [(name, "string") for name in META_COLUMNS if _has_meta_columns(row) and name not in named]
     return [Column(name.lower(), kind) for name, kind in (*meta, *found) if name.lower() not in keys]
+
+
+def changes_columns(row: TableRow, instant: InstantRow, content: bytes) -> bool:
+    """Whether the metadata that completes a commit has other columns than the table, if that has any.
+
+    Raises InvalidOperationException.
+    """
+    descriptor = hive_objects.table_of(row).sd
+    before = [(each.name, each.type) for each in (descriptor and descriptor.cols) or ()]
+    if not before or instant.begun_as in _WITHOUT_COLUMNS:
+        return False
+    with _read(row, instant.begun_as):
+        after = _columns(row, instant, hudi_metadata.commit(content))
+    return after is not None and [(each.name, each.type) for each in after] != before
 
 
 def partition_name(row: TableRow, path: str) -> str:

@@ -79,6 +79,17 @@ class HudiTimeline:
             found = instants.find(tx, row.id, instant.timestamp or "", _action(instant))
             return b"" if found is None else instants.metadata_of(tx, found.id).get(_state(instant), b"")
 
+    def changes_columns(self, database: str | None, table: str | None, instant: THoodieInstant, content: bytes) -> bool:
+        """Whether an instant that is completed with this metadata changes the columns that a table has.
+
+        The first columns of a table without any are no change. Raises NoSuchObjectException,
+        InvalidOperationException for metadata that can't be read.
+        """
+        with self._database.read() as tx:
+            row = lake_table(self._tables, tx, TableReference(database=database, table=table))
+            found = instants.find(tx, row.id, instant.timestamp or "", _action(instant))
+        return found is not None and metadata_reader.changes_columns(row, found, content)
+
     # --- writing ----------------------------------------------------------------------------------------------
 
     def new_timestamp(self, database: str | None, table: str | None) -> str:

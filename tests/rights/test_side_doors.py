@@ -1,0 +1,180 @@
+"""Ways around a right: other spellings of a name, fields that are easily forgotten, calls of other protocols."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from metastore.client.thrift_client import ThriftClient
+from metastore.wire.hive import (
+    HiveObjectPrivilege,
+    HiveObjectRef,
+    HiveObjectType,
+    InvalidOperationException,
+    MetaException,
+    Order,
+    PrincipalType,
+    PrivilegeBag,
+    PrivilegeGrantInfo,
+    Role,
+    SkewedInfo,
+)
+from metastore.wire.hudi import MetaserverException, MetaserverStorageException, TAction, THoodieInstant, TState
+from metastore.wire.lake import BeginInstantRequest, CompleteInstantRequest, ListPartitionsRequest, TableReference
+from tests.rights.conftest import as_user
+from tests.rights.world import grant
+from tests.support import builders
+from tests.support.expect import refused
+from tests.support.server import MetastoreServer
+
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def root(guarded: MetastoreServer) -> Iterator[ThriftClient]:
+    with as_user(guarded, "root") as client:
+        yield client
+
+
+@pytest.fixture
+def db(root: ThriftClient) -> str:
+    name = f"side{next(NUMBERS)}"
+    root.create_database(builders.database(name, ownerName="somebody"))
+    root.create_table(builders.table(name, keys=("dt",), owner="somebody", parameters={}))
+    root.add_partition(builders.partition(name, "t", "1"))
+    root.add_partition(builders.partition(name, "t", "2", parameters={"commit": "false"}))
+    return name
+
+
+@pytest.fixture
+def user(guarded: MetastoreServer, db: str) -> Iterator[ThriftClient]:
+    with as_user(guarded, f"u_{db}") as client:
+        yield client
+
+
+class TestDecoratedNamesInReferences:
+    """They show uncommitted partitions, as decorated names in arguments of their own do."""
+
+    def test_of_our_own_calls(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        grant(root, f"u_{db}", "SELECT", db, "t")
+        wanted = ListPartitionsRequest(TableReference(database=db, table=" T@includeUncommit"))
+        with refused(MetaException, message=f"does not have [READ_UNCOMMITTED] privilege on [{db}.t]"):
+            user.lake_list_partitions(wanted)
+        with refused(MetaException, message="READ_UNCOMMITTED"):
+            user.lake_get_watermark(wanted.table)
+        grant(root, f"u_{db}", "READ_UNCOMMITTED", db, "t")
+        assert len(user.lake_list_partitions(wanted).partitions) == 2
+
+    def test_of_privileges(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        """The privileges of an uncommitted partition are read as the partition is."""
+        grant(root, f"u_{db}", "SELECT", db, "t")
+        of_partition = HiveObjectRef(HiveObjectType.PARTITION, db, "t", ["2"])
+        info = PrivilegeGrantInfo("DROP", 0, "root", PrincipalType.USER, False)
+        bag = PrivilegeBag([HiveObjectPrivilege(of_partition, f"u_{db}", PrincipalType.USER, info)])
+        root.grant_privileges(bag)
+        ref = of_partition.replace(objectName="t@includeuncommit")
+        assert user.list_privileges(f"u_{db}", PrincipalType.USER, ref) == []
+        assert user.get_privilege_set(ref, f"u_{db}", []).userPrivileges is None
+        grant(root, f"u_{db}", "READ_UNCOMMITTED", db, "t")
+        assert len(user.list_privileges(f"u_{db}", PrincipalType.USER, ref)) == 1
+
+
+class TestAlteredTables:
+    """Who writes rows may alter the table's statistics, and nothing else."""
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"location": "somewhere"},
+            {"bucketCols": ["id"]},
+            {"numBuckets": 7},
+            {"sortCols": [Order("id", 1)]},
+            {"compressed": True},
+            {"storedAsSubDirectories": True},
+            {"skewedInfo": SkewedInfo(["id"], [["1"]], {})},
+        ],
+        ids=lambda changed: next(iter(changed)),
+    )
+    def test_storage(self, user: ThriftClient, root: ThriftClient, db: str, changed: dict[str, Any]) -> None:
+        grant(root, f"u_{db}", "INSERT", db, "t")
+        grant(root, f"u_{db}", "LOCATION", db, "t")
+        table = user.get_table(db, "t")
+        if "location" in changed:
+            changed = {"location": f"{table.sd.location}_elsewhere"}
+        with refused(InvalidOperationException, MetaException, message="does not have [ALTER]"):
+            user.alter_table(db, "t", table.replace(sd=table.sd.replace(**changed)))
+        assert root.get_table(db, "t").sd == table.sd
+        same = table.sd.replace(location=table.sd.location.replace("file:/", "file:///") + "/", bucketCols=None)
+        user.alter_table(db, "t", table.replace(sd=same, parameters={**table.parameters, "numRows": "7"}))
+
+    def test_a_table_keeps_its_owner_if_none_is_named(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        """Not even the type of the owner changes: a role may be called like a user."""
+        root.create_role(Role(f"r_{db}", 0, "root"))
+        root.grant_role(f"r_{db}", f"u_{db}", PrincipalType.USER, "root", PrincipalType.USER, False)
+        root.create_table(builders.table(db, "n", owner=f"r_{db}", parameters={}))
+        grant(root, f"u_{db}", "ALTER", db, "n")
+        table = user.get_table(db, "n")
+        for kind in (None, PrincipalType.ROLE):
+            user.alter_table(db, "n", table.replace(owner=None, ownerType=kind, parameters={"a": str(kind)}))
+            found = root.get_table(db, "n")
+            assert (found.owner, found.ownerType) == (f"r_{db}", PrincipalType.USER)
+
+
+STAMP = "20260101000000001"
+
+
+def complete(root: ThriftClient, db: str, action: str) -> TableReference:
+    table = TableReference(database=db, table="t")
+    root.lake_begin_instant(BeginInstantRequest(table, action, STAMP, "inflight"))
+    root.lake_complete_instants([CompleteInstantRequest(table, STAMP, action)])
+    return table
+
+
+class TestInstants:
+    """What an instant does decides about its right, by whatever call."""
+
+    def test_savepoints_are_deleted_by_those_who_make_them(
+        self, user: ThriftClient, root: ThriftClient, db: str
+    ) -> None:
+        grant(root, f"u_{db}", "INSERT", db, "t")
+        complete(root, db, "commit")
+        table = complete(root, db, "savepoint")
+        with refused(MetaException, message="does not have [ROLLBACK]"):
+            user.lake_delete_instant(table, STAMP, "savepoint")
+        with refused(MetaserverStorageException, message="does not have [ROLLBACK]"):
+            user.deleteInstant(db, "t", THoodieInstant(STAMP, TAction.SAVEPOINT, TState.COMPLETED))
+        grant(root, f"u_{db}", "ROLLBACK", db, "t")
+        user.lake_delete_instant(table, STAMP, "savepoint")
+
+    @pytest.mark.parametrize(
+        ("action", "right"),
+        [
+            (TAction.CLEAN, "CLEAN"),
+            (TAction.ROLLBACK, "ROLLBACK"),
+            (TAction.RESTORE, "ROLLBACK"),
+            (TAction.SAVEPOINT, "ROLLBACK"),
+        ],
+    )
+    def test_by_hudis_protocol(
+        self, user: ThriftClient, root: ThriftClient, db: str, action: TAction, right: str
+    ) -> None:
+        grant(root, f"u_{db}", "INSERT", db, "t")
+        complete(root, db, "commit")
+        old = THoodieInstant(STAMP, action, TState.INFLIGHT)
+        with refused(MetaserverStorageException, message=f"does not have [{right}]"):
+            user.createNewInstantWithTime(db, "t", old, b"")
+        with refused(MetaserverStorageException, message=f"does not have [{right}]"):
+            user.transitionInstantState(db, "t", old, old.replace(state=TState.COMPLETED), b"")
+
+    def test_other_columns_by_hudis_protocol(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        grant(root, f"u_{db}", "INSERT", db, "t")
+        old = THoodieInstant(STAMP, TAction.COMMIT, TState.INFLIGHT)
+        user.createNewInstantWithTime(db, "t", old, b"")
+        fields = [{"name": "other", "type": "long"}]
+        schema = json.dumps({"type": "record", "name": "r", "fields": fields})
+        content = json.dumps({"partitionToWriteStats": {}, "extraMetadata": {"schema": schema}}).encode()
+        with refused(MetaserverStorageException, MetaserverException, message="does not have [ALTER]"):
+            user.transitionInstantState(db, "t", old, old.replace(state=TState.COMPLETED), content)
+        assert user.transitionInstantState(db, "t", old, old.replace(state=TState.COMPLETED), b"").success
