@@ -1,5 +1,6 @@
 """The capture itself: from a slot of a source into a raw table, again and again, through failures of both."""
 
+import dataclasses
 import json
 import logging
 import time
@@ -13,12 +14,13 @@ from thrift.Thrift import TException
 from metastore.capture import metrics
 from metastore.capture.changes import Changes, Commitment
 from metastore.capture.errors import CaptureError, SlotLost
-from metastore.capture.pgoutput import Begin, decode
+from metastore.capture.pgoutput import decode
 from metastore.capture.raw_table import Batch, RawTable, Row
 from metastore.capture.replication import Stream
 from metastore.capture.results import Result
 from metastore.capture.retries import Retries, passes
-from metastore.capture.snapshots import Snapshots
+from metastore.capture.schemas import READ_AGAIN
+from metastore.capture.snapshots import Snapshots, progress_of
 from metastore.capture.source import Identity, Source, SourceTable
 from metastore.capture.state import State
 from metastore.client.closing import Closing
@@ -206,12 +208,19 @@ class _Session(Closing):
         if before is None:
             return state
         state.epoch, state.batch = before.epoch + 1, before.batch + 1
-        batch = self._raw.batch()
-        begin = Begin(0, now_ms() * 1000, 0)
-        for ordinal, name in enumerate(sorted(before.tables), 1):
-            batch.add(
-                name, Row("truncate", None, None, None, 0, begin.commit_time, state.epoch, begin.commit_lsn, ordinal)
-            )
+        batch, now = self._raw.batch(), now_ms() * 1000
+        published = {each.name: each for each in self._source.tables(options.publication)}
+
+        def add(name: str, op: str, after: str | None, ordinal: int) -> None:
+            batch.add(name, Row(op, None, after, None, 0, now, state.epoch, 0, ordinal))
+
+        for name in sorted(before.tables):
+            if name in published:
+                state.tables[name] = dataclasses.replace(progress_of(published[name]), is_read_again=True)
+                add(name, "truncate", READ_AGAIN, 1)
+            else:
+                add(name, "truncate", None, 1)
+                add(name, "complete", None, 2)  # it may have been open
         batch.complete(state)
         return state
 

@@ -21,7 +21,7 @@ from metastore.capture.pgoutput import (
 )
 from metastore.capture.positions import SnapshotOfTransactions
 from metastore.capture.raw_table import Row
-from metastore.capture.schemas import READ_AGAIN, DescribedColumn, Schema, schema_of
+from metastore.capture.schemas import INCOMPLETE, READ_AGAIN, DescribedColumn, Schema, schema_of
 from metastore.capture.source import MESSAGE_PREFIX, SourceTable
 from metastore.capture.state import Phase, State, TableProgress
 from metastore.capture.values import RowEncoder, lake_type, may_be_unchanged, values_of
@@ -192,15 +192,29 @@ class Changes:
             # Another row may have got this key before: nothing says which of the two is gone.
             assert old is not None
             self.state.rereads.setdefault(log.name, set()).add(log.key(old))
+            self._leave_open(log.name)
         if moved and unchanged:
             # Its values are in the log by the old key at most, and nowhere if the snapshot hasn't come there yet.
             assert new is not None
             self.state.rereads.setdefault(log.name, set()).add(log.key(new))
+            self._leave_open(log.name)
+        if unchanged and self.state.tables[log.name].phase is Phase.CHUNKS:
+            self._leave_open(log.name)  # the snapshot may not have come to this row yet
         before = None
         if old is not None:
             before = log.encoder.encode_key(old) if change.old_is_key else log.encoder.encode(old)
         after = None if new is None else log.encoder.encode(new)
         self._emit(log.name, _OPS[change.kind], before, after, unchanged)
+
+    def _leave_open(self, table: str) -> None:
+        """Lets the rows of a table from the open transaction on count only once all that is missing is read."""
+        progress = self.state.tables[table]
+        if progress.is_open:
+            return
+        assert self._open is not None
+        self.state.advance(table, is_incomplete=True)
+        # Before the transaction's first row, so that nobody sees half of it.
+        self.add(table, self.row(self._open.begin, 0, "incomplete", None, INCOMPLETE))
 
     def _has_changed(self, transaction: Transaction, log: TableLog, row: Values) -> bool:
         """Whether the transaction has changed a row with the key of this one before, or may have."""
@@ -246,7 +260,7 @@ class Changes:
         progress = self.state.tables[log.name]
         layout = None if progress.layout is None else progress.layout.emptied()
         self.state.advance(log.name, layout=layout, shape="")
-        self._emit(log.name, "truncate", None, READ_AGAIN if progress.is_read_again else None)
+        self._emit(log.name, "truncate", None, READ_AGAIN if progress.is_open else None)
 
     def _write_schema(self, log: TableLog, schema: Schema) -> None:
         self.state.advance(log.name, shape=schema.form)
@@ -286,6 +300,8 @@ class Changes:
         `ordinal`: the last place in the transaction `begin` that has a row. Returns the last one afterwards.
         """
         is_read_again = name in self.state.tables
+        if is_read_again and self._open is not None and self._ordinal:
+            self._leave_open(name)  # earlier changes of the transaction count together with later ones
         self.state.tables[name] = dataclasses.replace(progress, is_read_again=is_read_again)
         self.state.rereads.pop(name, None)
         if not is_read_again:

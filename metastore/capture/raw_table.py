@@ -41,7 +41,7 @@ SCHEMA: Final = pa.schema(
 )
 
 COLUMNS: Final = (
-    ("op", "string", "insert, update, delete, truncate, read (by a snapshot) or schema"),
+    ("op", "string", "insert, update, delete, truncate, read (by a snapshot), schema, incomplete, complete or hold"),
     ("before", "string", "the row before, or its key alone, as JSON"),
     ("after", "string", "the row after, as JSON; of schema the columns"),
     ("unchanged", "array<string>", "columns that are missing in after, because the update left them alone"),

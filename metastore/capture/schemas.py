@@ -10,8 +10,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-READ_AGAIN = "the table is read again: its definition changed at the source"
+READ_AGAIN = "the table is read again: what it had before counts until that is complete"
 """`after` of the `truncate` row with which a table begins to be read again. A `complete` row says that it is done."""
+
+INCOMPLETE = "rows are read again of which the log doesn't bring all values"
+"""`after` of an `incomplete` row. The rows after it count once a `complete` row says that nothing is missing."""
 
 
 @dataclass(frozen=True)

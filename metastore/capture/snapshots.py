@@ -119,7 +119,7 @@ class Snapshots:
                 layout = each.catalog.layout() if has_rows else None
                 self._state.advance(each.name, membership=each.membership, layout=layout)
             else:
-                self._state.tables[each.name] = _progress(each)
+                self._state.tables[each.name] = progress_of(each)
                 if not each.key and each.identity != "f":
                     logger.warning(
                         "%s has no key: Postgres refuses updates and deletes of it unless you ALTER TABLE … REPLICA"
@@ -220,7 +220,7 @@ class Snapshots:
     def _leave(self, name: str, progress: TableProgress) -> None:
         """A table isn't published any more of which not all rows have been read."""
         self._state.rereads.pop(name, None)
-        if progress.rows or progress.is_read_again:  # they are removed first if it is published again
+        if progress.rows or progress.is_open:  # they are removed first if it is published again
             self._state.advance(name, phase=Phase.DONE, membership=_LEFT_OUT)
         else:
             del self._state.tables[name]
@@ -274,10 +274,10 @@ class Snapshots:
         return True
 
     def _complete(self, name: str, begin: Begin, ordinal: int) -> None:
-        """Says that a table that was read again is complete, once it is."""
+        """Says that nothing is missing any more of a table of which something was."""
         progress = self._state.tables[name]
-        if progress.is_read_again and progress.phase is Phase.DONE and not self._state.rereads.get(name):
-            self._state.advance(name, is_read_again=False)
+        if progress.is_open and progress.phase is Phase.DONE and not self._state.rereads.get(name):
+            self._state.advance(name, is_read_again=False, is_incomplete=False)
             self._add(name, self._changes.row(begin, ordinal + 1, "complete", None, None))
 
     def _replace(self, pending: _Another, commitment: Commitment) -> bool:
@@ -289,7 +289,7 @@ class Snapshots:
 
     def _begin_again(self, table: SourceTable, commitment: Commitment) -> None:
         metrics.REREADS.inc()
-        self._changes.begin_again(table.name, _progress(table), commitment.begin, commitment.ordinal)
+        self._changes.begin_again(table.name, progress_of(table), commitment.begin, commitment.ordinal)
 
     def _add_rows(self, chunk: Chunk, commitment: Commitment, changed: set[Key]) -> tuple[int, Key | None, set[Key]]:
         """Adds rows whose keys aren't among `changed`. Returns the last place, the last row's key, and those that were
@@ -329,7 +329,7 @@ class Snapshots:
             encoder = RowEncoder(table.columns)
             begin = Begin(position, now_ms() * 1000, 0)
             # What came before is superseded: without a key nothing says which of these rows it is.
-            reason = READ_AGAIN if progress.is_read_again else None
+            reason = READ_AGAIN if progress.is_open else None
             self._add(name, self._changes.row(begin, 0, "truncate", None, reason))
             self._state.advance(name, shape="")
             ordinal = self._add_shape(begin, 0, table)
@@ -359,8 +359,8 @@ def _why_another(known: TableProgress, found: SourceTable) -> str | None:
     return None if known.layout is None else found.catalog.change_since(known.layout)
 
 
-def _progress(table: SourceTable) -> TableProgress:
-    """Of a table of which nothing has been read."""
+def progress_of(table: SourceTable) -> TableProgress:
+    """The progress of a table of which nothing has been read."""
     return TableProgress(table.oid, _first_phase(table), membership=table.membership)
 
 

@@ -33,7 +33,8 @@ class TableProgress:
     read, and their values in the last row read. `rows`: read so far. `start_lsn`: changes with earlier commits don't
     count. `shape`: a fingerprint of the columns that were last written down, empty if none were since the table was
     emptied. `layout`: by which the rows were read; None if none were read. `is_read_again`: what the raw table had
-    before counts until all rows are read.
+    before counts until all rows are read. `is_incomplete`: the raw table has an `incomplete` row, and nothing after it
+    counts until all rows, and those of `rereads`, are read.
     """
 
     oid: int
@@ -46,6 +47,12 @@ class TableProgress:
     membership: int = 0
     layout: Layout | None = None
     is_read_again: bool = False
+    is_incomplete: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a `complete` row has to say when the latest rows of the raw table count."""
+        return self.is_read_again or self.is_incomplete
 
 
 @dataclass

@@ -109,6 +109,8 @@ def replayed(rows: list[dict[str, Any]], key: tuple[str, ...]) -> list[str]:
         if row["op"] == "truncate" or row["op"] == "schema":
             columns = [each["name"] for each in json.loads(row["after"])] if row["op"] == "schema" else columns
             continue
+        if row["op"] in ("incomplete", "complete"):
+            continue
         before = None if row["before"] is None else json.loads(row["before"])
         after = None if row["after"] is None else json.loads(row["after"])
         old = state.pop(tuple(before[each] for each in key), {}) if before is not None else {}
@@ -126,7 +128,7 @@ def _bag(rows: list[dict[str, Any]]) -> list[str]:
     for row in rows:
         if row["op"] == "truncate":
             state.clear()
-        elif row["op"] not in ("schema", "complete"):
+        elif row["op"] not in ("schema", "incomplete", "complete"):
             if row["before"] is not None:
                 state[text(json.loads(row["before"]))] -= 1
             if row["after"] is not None:

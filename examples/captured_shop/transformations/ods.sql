@@ -6,10 +6,10 @@ WITH completions AS (
   WHERE source_table = 'public.customers' AND op = 'complete' GROUP BY source_table
 ), truncations AS (
   SELECT raw.source_table,
-    max(CASE WHEN raw.after IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) < completions.last THEN struct(raw.epoch, raw.commit_lsn, raw.ordinal) END) AS last,
+    max(CASE WHEN raw.op = 'truncate' AND (raw.after IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) < completions.last) THEN struct(raw.epoch, raw.commit_lsn, raw.ordinal) END) AS last,
     min(CASE WHEN raw.after IS NOT NULL AND (completions.last IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) > completions.last) THEN struct(raw.epoch, raw.commit_lsn, raw.ordinal) END) AS incomplete
   FROM raw.shop AS raw LEFT JOIN completions ON raw.source_table = completions.source_table
-  WHERE raw.source_table = 'public.customers' AND raw.op = 'truncate' GROUP BY raw.source_table
+  WHERE raw.source_table = 'public.customers' AND raw.op IN ('truncate', 'incomplete') GROUP BY raw.source_table
 ), forms AS (
   SELECT raw.source_table, max(CASE WHEN raw.op = 'hold' THEN raw.after END) AS reason,
     max(CASE WHEN raw.op = 'schema' AND contains(raw.after, '"form": "7dd6d39aa628c464"') THEN 1 ELSE 0 END) AS known
@@ -57,10 +57,10 @@ WITH completions AS (
   WHERE source_table = 'public.orders' AND op = 'complete' GROUP BY source_table
 ), truncations AS (
   SELECT raw.source_table,
-    max(CASE WHEN raw.after IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) < completions.last THEN struct(raw.epoch, raw.commit_lsn, raw.ordinal) END) AS last,
+    max(CASE WHEN raw.op = 'truncate' AND (raw.after IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) < completions.last) THEN struct(raw.epoch, raw.commit_lsn, raw.ordinal) END) AS last,
     min(CASE WHEN raw.after IS NOT NULL AND (completions.last IS NULL OR struct(raw.epoch, raw.commit_lsn, raw.ordinal) > completions.last) THEN struct(raw.epoch, raw.commit_lsn, raw.ordinal) END) AS incomplete
   FROM raw.shop AS raw LEFT JOIN completions ON raw.source_table = completions.source_table
-  WHERE raw.source_table = 'public.orders' AND raw.op = 'truncate' GROUP BY raw.source_table
+  WHERE raw.source_table = 'public.orders' AND raw.op IN ('truncate', 'incomplete') GROUP BY raw.source_table
 ), forms AS (
   SELECT raw.source_table, max(CASE WHEN raw.op = 'hold' THEN raw.after END) AS reason,
     max(CASE WHEN raw.op = 'schema' AND contains(raw.after, '"form": "46feaef70f91c464"') THEN 1 ELSE 0 END) AS known

@@ -25,7 +25,7 @@ from metastore.capture.mysql.values import Column, RowEncoder
 from metastore.capture.raw_table import Batch, RawTable, Row
 from metastore.capture.results import Result
 from metastore.capture.retries import Retries, passes
-from metastore.capture.schemas import READ_AGAIN, DescribedColumn, Schema, schema_of
+from metastore.capture.schemas import INCOMPLETE, READ_AGAIN, DescribedColumn, Schema, schema_of
 from metastore.capture.state import Phase, TableProgress
 from metastore.client.closing import Closing
 from metastore.client.lake import LakeClient
@@ -178,10 +178,19 @@ class _Session(Closing):
         return known
 
     def _new_epoch(self, known: MysqlState, state: MysqlState) -> MysqlState:
-        """Writes down that all tables are read anew."""
-        batch = self._raw.batch()
-        for ordinal, name in enumerate(sorted(known.tables), 1):
-            batch.add(name, Row("truncate", None, None, None, None, now_ms() * 1000, state.epoch, 0, ordinal))
+        """Writes down that all tables are read anew. What the raw table has of them counts until that is done."""
+        batch, now, there = self._raw.batch(), now_ms() * 1000, self._source.tables()
+
+        def add(name: str, op: str, after: str | None, ordinal: int) -> None:
+            batch.add(name, Row(op, None, after, None, None, now, state.epoch, 0, ordinal))
+
+        for name in sorted(known.tables):
+            if name in there:
+                state.tables[name] = TableProgress(0, Phase.CHUNKS, is_read_again=True)
+                add(name, "truncate", READ_AGAIN, 1)
+            else:
+                add(name, "truncate", None, 1)
+                add(name, "complete", None, 2)  # it may have been open
         batch.complete(state)
         return state
 
@@ -337,12 +346,22 @@ class _Session(Closing):
     def _begin_table(self, name: str) -> None:
         """Notes a table that is new, or made again. What the raw table has counts until all rows are read."""
         is_known = name in self.state.tables
+        self._leave_open(name)
         self.state.tables[name] = TableProgress(0, Phase.CHUNKS, is_read_again=is_known)
         self.state.dropped.discard(name)
         if self._pending is not None and self._pending.table.name == name:
             self._pending = None
         if is_known:
             self._emit(name, "truncate", None, READ_AGAIN)
+
+    def _leave_open(self, name: str) -> None:
+        """Lets what the open transaction has changed in a table count together with what is read of it later."""
+        progress, begun = self.state.tables.get(name), self._begun
+        if progress is None or progress.is_open or begun is None or not self._ordinal:
+            return
+        self.state.advance(name, is_incomplete=True)
+        place = (begun.lsn, 0)
+        self._add(name, Row("incomplete", None, INCOMPLETE, None, begun.number, begun.at, self.state.epoch, *place))
 
     def _read_again(self, names: Iterable[str], why: str) -> None:
         """Lets tables be read from the start."""
@@ -366,6 +385,7 @@ class _Session(Closing):
         if progress.phase is not Phase.WHOLE:
             metrics.REREADS.inc()
             _say("table is read again", name, why)
+            self._leave_open(name)
             self.state.advance(name, phase=Phase.WHOLE, key=(), after=None)
         if self._pending is not None and self._pending.table.name == name:
             self._pending = None
@@ -375,7 +395,7 @@ class _Session(Closing):
         if progress is None or table in self.state.dropped or self._is_seen(progress):
             return
         self.state.advance(table, shape="")  # the columns are written down again before the next row
-        self._emit(table, "truncate", None, READ_AGAIN if progress.is_read_again else None)
+        self._emit(table, "truncate", None, READ_AGAIN if progress.is_open else None)
 
     def _drop(self, names: Iterable[str]) -> None:
         """Rows of tables that are gone stay, as what comes again by these names is made again."""
@@ -552,7 +572,7 @@ class _Session(Closing):
             if position.number < self.state.position.number:
                 return
             # What came before is superseded.
-            reason = READ_AGAIN if self.state.tables[name].is_read_again else None
+            reason = READ_AGAIN if self.state.tables[name].is_open else None
             schema = self._schema(table.columns, _key_of(table))
             self._add(name, self._read_row(position, -1, "truncate", reason))
             self._add(name, self._read_row(position, 0, "schema", schema.text))
@@ -567,10 +587,10 @@ class _Session(Closing):
             self._pauses[name] = now + _PAUSES * (now - begun)
 
     def _complete(self, name: str, position: Position) -> None:
-        """Says that a table that was read again is complete, once it is."""
+        """Says that nothing is missing any more of a table of which something was."""
         progress = self.state.tables[name]
-        if progress.is_read_again and progress.phase is Phase.DONE:
-            self.state.advance(name, is_read_again=False)
+        if progress.is_open and progress.phase is Phase.DONE:
+            self.state.advance(name, is_read_again=False, is_incomplete=False)
             self._add(name, self._read_row(position, progress.rows + 1, "complete", None))
 
     def _read_row(self, position: Position, ordinal: int, op: str, after: str | None) -> Row:

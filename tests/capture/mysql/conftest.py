@@ -76,8 +76,8 @@ class Source:
             if row["op"] == "truncate":
                 rows.clear()
                 loose.clear()
-            if row["op"] in ("schema", "truncate", "complete"):
-                is_described = row["op"] == "schema" or (is_described and row["op"] == "complete")
+            if row["op"] in ("schema", "truncate", "incomplete", "complete"):
+                is_described = row["op"] == "schema" or (is_described and row["op"] != "truncate")
                 continue
             assert is_described, f"{table} has a row without its columns"
             before, after = (None if row[each] is None else json.loads(row[each]) for each in ("before", "after"))
