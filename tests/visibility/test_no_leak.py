@@ -146,7 +146,8 @@ def asked(recipe: Recipe, reader: Reader) -> str:
         reply = repr(recipe.ask(reader))
     except TException as error:
         reply = f"{type(error).__name__}: {error}"
-    reply = re.sub(r"(createTime|lastAnalyzed|id|tableId|requestedAt|changedAt|moment|completionTime)='?\d+'?", r"\1", reply)
+    varying = "createTime|lastAnalyzed|id|tableId|requestedAt|changedAt|moment|completionTime"
+    reply = re.sub(rf"({varying})='?\d+'?", r"\1", reply)
     reply = re.sub(r"('transient_lastDdlTime': )'\d+'", r"\1", reply)
     return reply.replace(reader.db, "db").replace(reader.table(), "t")
 
