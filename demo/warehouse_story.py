@@ -112,7 +112,8 @@ def latest_captured(client: LakeClient) -> int:
         found = [row for each in rows_of(raw.lake, "public.ledger") for row in each.to_pylist()]
     except NoSuchObjectException:
         return -1
-    return max((json.loads(row["after"])["transactions"] for row in found if row["op"] != "schema"), default=-1)
+    images = (row["after"] for row in found if row["op"] in ("read", "insert", "update"))
+    return max((json.loads(image)["transactions"] for image in images), default=-1)
 
 
 def tell(warehouse: Warehouse, narrator: Narrator) -> None:
