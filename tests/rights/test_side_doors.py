@@ -3,18 +3,26 @@
 import itertools
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from thrift.Thrift import TException
 
 from metastore.client.thrift_client import ThriftClient
 from metastore.wire.hive import (
+    AddPartitionsRequest,
+    AllocateTableWriteIdsRequest,
+    Catalog,
+    CreateCatalogRequest,
     HiveObjectPrivilege,
     HiveObjectRef,
     HiveObjectType,
     InvalidOperationException,
     MetaException,
+    OpenTxnRequest,
     Order,
+    PrincipalPrivilegeSet,
     PrincipalType,
     PrivilegeBag,
     PrivilegeGrantInfo,
@@ -22,7 +30,13 @@ from metastore.wire.hive import (
     SkewedInfo,
 )
 from metastore.wire.hudi import MetaserverException, MetaserverStorageException, TAction, THoodieInstant, TState
-from metastore.wire.lake import BeginInstantRequest, CompleteInstantRequest, ListPartitionsRequest, TableReference
+from metastore.wire.lake import (
+    BeginInstantRequest,
+    CompleteInstantRequest,
+    DataFile,
+    ListPartitionsRequest,
+    TableReference,
+)
 from tests.rights.conftest import as_user
 from tests.rights.world import grant
 from tests.support import builders
@@ -178,3 +192,59 @@ class TestInstants:
         with refused(MetaserverStorageException, MetaserverException, message="does not have [ALTER]"):
             user.transitionInstantState(db, "t", old, old.replace(state=TState.COMPLETED), content)
         assert user.transitionInstantState(db, "t", old, old.replace(state=TState.COMPLETED), b"").success
+
+
+class TestOtherNames:
+    """A second name in a request gives no right to the first."""
+
+    def test_partitions_are_added_in_the_catalog_that_was_decided_on(
+        self, user: ThriftClient, root: ThriftClient, db: str, tmp_path: Path
+    ) -> None:
+        catalog = f"cat_{db}"
+        root.create_catalog(CreateCatalogRequest(Catalog(catalog, "", f"file:{tmp_path}")))
+        root.create_database(builders.database(db, catalogName=catalog, ownerName=f"u_{db}"))
+        root.create_table(builders.table(db, keys=("dt",), owner=f"u_{db}", catName=catalog))
+        grant(root, f"u_{db}", "INSERT", db, "t")
+        elsewhere = f"file:{tmp_path}/elsewhere"
+        own = builders.partition(db, "t", "7")
+        placed = builders.partition(db, "t", "8", catName=catalog)
+        placed = placed.replace(sd=placed.sd.replace(location=elsewhere))
+        for add in (
+            lambda: user.add_partitions([own, placed]),
+            lambda: user.add_partitions_req(AddPartitionsRequest(db, "t", [own, placed], ifNotExists=False)),
+        ):
+            with pytest.raises(MetaException, match="LOCATION"):
+                add()
+        assert user.add_partitions([own]) == 1
+
+    def test_grants_of_a_new_table_are_in_the_name_of_its_maker(
+        self, user: ThriftClient, root: ThriftClient, db: str
+    ) -> None:
+        grant(root, f"u_{db}", "CREATE", db)
+        forged = PrivilegeGrantInfo("SELECT", 0, "root", PrincipalType.USER, False)
+        user.create_table(
+            builders.table(db, "made", owner=f"u_{db}", privileges=PrincipalPrivilegeSet({"friend": [forged]}, {}, {}))
+        )
+        ref = HiveObjectRef(HiveObjectType.TABLE, db, "made")
+        [found] = [each.grantInfo for each in root.list_privileges("friend", PrincipalType.USER, ref)]
+        assert found.grantor == f"u_{db}"
+
+    def test_replicated_transactions_are_an_administrator_s(
+        self, user: ThriftClient, root: ThriftClient, db: str
+    ) -> None:
+        grant(root, f"u_{db}", "INSERT", db, "t")
+        with pytest.raises(TException, match="Permission denied"):
+            user.open_txns(OpenTxnRequest(1, f"u_{db}", "host", replPolicy="default.*", replSrcTxnIds=[7]))
+        with pytest.raises(TException, match="Permission denied"):
+            user.allocate_table_write_ids(AllocateTableWriteIdsRequest(db, "t", replPolicy="default.*"))
+        [number] = user.open_txns(OpenTxnRequest(1, f"u_{db}", "host")).txn_ids
+        assert number
+
+
+@pytest.mark.parametrize("path", ["file:/etc/passwd", "s3a:x/y.parquet", "dt=1/../x"])
+def test_files_of_an_instant_lie_below_the_table(root: ThriftClient, db: str, path: str) -> None:
+    table = TableReference(database=db, table="t")
+    root.lake_begin_instant(BeginInstantRequest(table, "commit", STAMP, "inflight"))
+    file = DataFile("dt=1", "g", STAMP, path, kind="base", size=1)
+    with pytest.raises(InvalidOperationException, match="no path of a file"):
+        root.lake_complete_instants([CompleteInstantRequest(table, STAMP, "commit", added=[file])])

@@ -11,7 +11,13 @@ from metastore.api.rights.naming import Requirement
 from metastore.api.rights.special import Asked, locations_of, sources
 from metastore.services.access.rights import EVERYTHING, Action, database
 from metastore.services.model import names as given
-from metastore.wire.hive import Database, NoSuchObjectException, PrincipalType, StorageDescriptor
+from metastore.wire.hive import (
+    Database,
+    NoSuchObjectException,
+    PrincipalPrivilegeSet,
+    PrincipalType,
+    StorageDescriptor,
+)
 
 Check = Callable[[Asked, Any, Any], Iterator[Requirement]]
 
@@ -70,6 +76,7 @@ def new_function(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
 def claim(asked: Asked, value: Any) -> None:
     """Makes the caller the owner of a new object, unless it names one of its own roles or groups."""
     of_table = hasattr(value, "owner")
+    _grant_in_own_name(asked, getattr(value, "privileges", None))
     owner = value.owner if of_table else getattr(value, "ownerName", None)
     kind = getattr(value, "ownerType", None) or PrincipalType.USER
     own = {PrincipalType.ROLE: asked.roles, PrincipalType.GROUP: asked.caller.groups}.get(kind, (asked.caller.user,))
@@ -81,6 +88,16 @@ def claim(asked: Asked, value: Any) -> None:
         value.ownerName = asked.caller.user
     if hasattr(value, "ownerType"):
         value.ownerType = PrincipalType.USER
+
+
+def _grant_in_own_name(asked: Asked, privileges: PrincipalPrivilegeSet | None) -> None:
+    """Grants that come along with a new object are the caller's, whomever they name."""
+    if privileges is None:
+        return
+    for of_kind in (privileges.userPrivileges, privileges.groupPrivileges, privileges.rolePrivileges):
+        for granted in (of_kind or {}).values():
+            for each in granted:
+                each.grantor, each.grantorType = asked.caller.user, PrincipalType.USER
 
 
 def _database(asked: Asked, name: str, catalog: str) -> Database | None:

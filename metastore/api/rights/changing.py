@@ -73,7 +73,7 @@ add_partitions                          new_partitions new_parts[].dbName new_pa
 add_partitions_pspec                    new_partitions new_parts[].dbName new_parts[].tableName
     cat=new_parts[].catName new=new_parts[]
 add_partitions_req                      new_partitions request.dbName request.tblName cat=request.catName;
-    new_partitions request.parts[].dbName? request.parts[].tableName? cat=request.parts[].catName new=request.parts[]
+    new_partitions request.parts[].dbName? request.parts[].tableName? cat=request.catName new=request.parts[]
 append_partition                        INSERT table db_name tbl_name
 append_partition_with_environment_context  INSERT table db_name tbl_name
 append_partition_by_name                INSERT table db_name tbl_name
@@ -164,11 +164,12 @@ update_master_key                       ADMIN everything
 remove_master_key                       ADMIN everything
 
 # -- transactions, locks, compactions --------------------------------------------------------------------------------
-open_txns                               TAKE_PART everything
+open_txns                               TAKE_PART everything; ADMIN everything if=rqst.replPolicy
 commit_txn                              TAKE_PART everything; ADMIN everything if=rqst.keyValue;
+    ADMIN everything if=rqst.replPolicy;
     WRITE table rqst.writeEventInfos[].database? rqst.writeEventInfos[].table?;
     ALTER table rqst.replLastIdInfo.database? rqst.replLastIdInfo.table? cat=rqst.replLastIdInfo.catalog
-abort_txn                               TAKE_PART everything
+abort_txn                               TAKE_PART everything; ADMIN everything if=rqst.replPolicy
 abort_txns                              TAKE_PART everything
 heartbeat                               TAKE_PART everything
 heartbeat_txn_range                     TAKE_PART everything
@@ -176,7 +177,7 @@ lock                                    TAKE_PART everything; locks rqst.compone
 check_lock                              TAKE_PART everything
 unlock                                  TAKE_PART everything
 add_dynamic_partitions                  WRITE table rqst.dbname rqst.tablename
-allocate_table_write_ids                WRITE table rqst.dbName rqst.tableName
+allocate_table_write_ids                WRITE table rqst.dbName rqst.tableName; ADMIN everything if=rqst.replPolicy
 add_write_ids_to_min_history            TAKE_PART everything
 add_write_notification_log              WRITE table rqst.db rqst.table
 add_write_notification_log_in_batch     WRITE table rqst.db rqst.table cat=rqst.catalog;

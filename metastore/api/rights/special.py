@@ -312,8 +312,10 @@ def new_partitions(asked: Asked, need: Need, arguments: Any) -> Iterator[Require
     One within may have a directory already, which is somebody else's.
     """
     bases: dict[Securable, str | None] = {}
+    catalogs: list[str | None] = []
     for row in rows(need, arguments):
-        object = table_object(row.values[0], row.values[1], row.get("cat"))
+        catalogs = catalogs or [row.get("cat")]  # all are added in the catalog of the first
+        object = table_object(row.values[0], row.values[1], catalogs[0])
         yield Action.INSERT, object
         places = [each for each in _partition_locations(row.get("new")) if each]
         if places and object not in bases:

@@ -26,6 +26,7 @@ MAX_PATH = 4_000
 """Characters of a file's path."""
 
 _KINDS = {"base": Kind.BASE, "log": Kind.LOG}
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _STEP = re.compile(r"(?!\.{1,2}$)[^\x00-\x1f\x7f/\\]{1,255}")
 
 
@@ -292,6 +293,7 @@ def _name(what: str, name: str | None) -> str:
 
 def checked_path(path: str | None) -> str:
     """Checks that a path stays below the table's location, and returns it. Raises InvalidOperationException."""
-    if not path or len(path) > MAX_PATH or not all(map(_STEP.fullmatch, path.split("/"))):
+    # Hadoop takes a path that begins with a scheme for a place of its own, wherever the table is.
+    if not path or len(path) > MAX_PATH or not all(map(_STEP.fullmatch, path.split("/"))) or _SCHEME.match(path):
         raise InvalidOperationException(f"{path!r} is no path of a file: relative to the table's location, without ..")
     return path
