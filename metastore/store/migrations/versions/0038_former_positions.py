@@ -23,3 +23,6 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("catalog", "database_name", "table_name", name="former_positions_pkey"),
         comment="names that tables with completions had and lost; positions of a new table go on after them",
     )
+    op.execute(
+        "CREATE TRIGGER cache_end AFTER TRUNCATE ON former_positions FOR EACH STATEMENT EXECUTE FUNCTION cache_end()"
+    )
