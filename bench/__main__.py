@@ -10,7 +10,7 @@ from rich.console import Console
 
 from bench.figures import Report
 from bench.options import Options
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
 
 BENCHMARKS = {
     "hive": "calls of every kind, ours beside Hive's own server on the same Postgres (a quarter of an hour)",

@@ -12,10 +12,10 @@ import pyarrow as pa
 from rich.progress import track
 
 from bench.figures import Figure, Report
-from metastore.client.compaction import plan_compaction, run_compaction
-from metastore.client.lake import LakeClient, LakeTable
-from metastore.client.thrift_client import ThriftClient
-from metastore.errors import UserError
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.errors import UserError
+from lake.tables.compaction import plan_compaction, run_compaction
+from lake.tables.lake import LakeClient, LakeTable
 from tests.support import builders
 from tests.support.server import MetastoreServer
 

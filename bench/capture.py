@@ -14,9 +14,9 @@ from sqlalchemy import make_url
 
 from bench.figures import Figure, Report
 from bench.options import Options
-from metastore.capture.capture import Capture
-from metastore.capture.capture import Options as CaptureOptions
-from metastore.client.lake import LakeClient
+from lake.capture.postgres.capture import Capture
+from lake.capture.postgres.capture import Options as CaptureOptions
+from lake.tables.lake import LakeClient
 from metastore.server.embedded_postgres import EmbeddedPostgres
 from tests.support.server import MetastoreServer
 
@@ -34,8 +34,8 @@ INSERT INTO orders SELECT n, n %% 1000, 'item ' || n %% 100, n / 8.0, n / 3.0, n
 
 _CAPTURE = """
 import json, resource, sys, time
-from metastore.capture.capture import Capture, Options
-from metastore.client.lake import LakeClient
+from lake.capture.postgres.capture import Capture, Options
+from lake.tables.lake import LakeClient
 uri, options = sys.argv[1], json.loads(sys.argv[2])
 with LakeClient(uri) as client:
     begun, used = time.perf_counter(), time.process_time()

@@ -16,8 +16,8 @@ from bench.figures import Report
 from bench.options import Options
 from bench.postgres import LoopbackPostgres
 from bench.shapes import DATABASE, HOURS, Shape
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     AddPartitionsRequest,
     CommitTxnRequest,
     LockComponent,
@@ -27,7 +27,7 @@ from metastore.wire.hive import (
     OpenTxnRequest,
     UnlockRequest,
 )
-from metastore.wire.lake import BeginInstantRequest, CompleteInstantRequest, DataFile, TableReference
+from lake.protocol.lake import BeginInstantRequest, CompleteInstantRequest, DataFile, TableReference
 from tests.support import builders
 from tests.support.server import MetastoreServer
 

@@ -26,16 +26,18 @@ from thrift.transport.TTransport import TMemoryBuffer
 from bench import subscribers
 from bench.figures import Figure, Report
 from bench.options import Options
-from eventbus import EventType, NewEvent, subscribe
+from eventbus import EventType, NewEvent
 from eventbus.log import log as event_log
-from eventbus.log.types import Origin
 from eventbus.outlets.delivery import Delivery
-from eventbus.outlets.redis_streams import STATE, StreamOutlet
-from metastore.client.thrift_client import ThriftClient
+from eventbus.outlets.redis_streams import StreamOutlet
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.events.streams import STATE
+from lake.protocol.events.types import Origin
+from lake.protocol.hive import NotificationEventRequest
+from lake.protocol.lake import ReadEventsRequest
+from lake.protocol.services import METHODS
+from lake.subscriptions import subscribe
 from metastore.server.embedded_postgres import running_url
-from metastore.wire.hive import NotificationEventRequest
-from metastore.wire.lake import ReadEventsRequest
-from metastore.wire.services import METHODS
 from tests.support import builders
 from tests.support.redis import RedisServer
 from tests.support.server import MetastoreServer
@@ -308,7 +310,7 @@ def _client(server: MetastoreServer) -> ThriftClient:
 def _dispatcher(home: Path, *options: str) -> Iterator[None]:
     """`metastore outlets run`."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "metastore.cli", "outlets", "run", "--log-level", "warning", *options],
+        [sys.executable, "-m", "lake.cli", "outlets", "run", "--log-level", "warning", *options],
         env={**os.environ, subscribers.DIRECTORY: str(home)},
         stdout=subprocess.DEVNULL,
     )

@@ -14,7 +14,7 @@ from bench.progress import noted, say
 from bench.shapes import DATABASE, HOURS, Shape
 from bench.sides import Side
 from bench.turns import Turns
-from metastore.wire.hive import GetTableRequest
+from lake.protocol.hive import GetTableRequest
 from tests.support import builders
 from tests.support.reference4 import NEWEST, RELEASES
 

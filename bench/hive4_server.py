@@ -6,7 +6,7 @@ from sqlalchemy import URL
 
 from bench.hive_server import DRIVER, why_not
 from bench.postgres import transaction
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
 from tests.interop import maven
 from tests.support.reference4 import SCHEMA, SCRIPTS, Hive4Reference, Release
 

@@ -9,7 +9,7 @@ from sqlalchemy import URL
 
 from bench.postgres import tidy, transaction
 from bench.shapes import Shape
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
 from tests.support.reference import HiveReference
 
 DRIVER = Path("/usr/share/java/postgresql.jar")

@@ -14,10 +14,10 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from metastore.errors import UserError
-from metastore.wire.binary import CALL, STOP, encode, encode_fields, message_header
-from metastore.wire.services import METHODS
-from metastore.wire.struct import Struct
+from lake.protocol.codec.binary import CALL, STOP, encode, encode_fields, message_header
+from lake.protocol.errors import UserError
+from lake.protocol.services import METHODS
+from lake.protocol.struct import Struct
 from tests.support import jvm
 from tests.support.reference import missing
 

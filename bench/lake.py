@@ -14,7 +14,7 @@ from bench.comparison import Compared, Comparison
 from bench.figures import Figure, Report, readable
 from bench.options import Options
 from bench.progress import noted, say
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
 from tests.interop import maven
 from tests.spark.session import LINES, ROOT
 from tests.support.server import MetastoreServer

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from bench.java_client import Call
 from bench.shapes import DATABASE, HOURS, Shape
 from bench.sides import Side
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     AbortTxnRequest,
     CheckLockRequest,
     ColumnStatistics,

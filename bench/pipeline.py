@@ -17,14 +17,14 @@ from bench.options import Options
 from bench.progress import noted
 from bench.spark_stages import stages
 from bench.spark_views import SparkViews, connect_settings
-from metastore.errors import UserError
-from metastore.pipeline.definitions import Definitions, Expectation, Project, View, Violation
-from metastore.pipeline.errors import Place
-from metastore.pipeline.graph import graph_of
-from metastore.pipeline.runner import Runner
-from metastore.pipeline.spark_engine import SparkEngine
-from metastore.spark import configure, read, write
-from metastore.spark.session_client import lake_table
+from lake.layers.compiler.graph import graph_of
+from lake.layers.definitions.model import Definitions, Expectation, Project, View, Violation
+from lake.layers.errors import Place
+from lake.layers.runner.runner import Runner
+from lake.layers.runner.spark_engine import SparkEngine
+from lake.protocol.errors import UserError
+from lake.spark import configure, read, write
+from lake.spark.session_client import lake_table
 from tests.support.server import MetastoreServer
 
 ROWS, QUICK_ROWS = 10_000_000, 20_000

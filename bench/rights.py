@@ -12,10 +12,18 @@ from sqlalchemy import NullPool, create_engine, text
 from bench import services
 from bench.figures import Figure, Report
 from bench.options import Options
+from lake.protocol.hive import (
+    HiveObjectPrivilege,
+    HiveObjectRef,
+    HiveObjectType,
+    PrincipalType,
+    PrivilegeBag,
+    PrivilegeGrantInfo,
+)
 from metastore.api.rights.guard import Verdict
 from metastore.cache.changes import Changes
 from metastore.cache.stamp import Stamp
-from metastore.server.audit import AuditLog
+from metastore.server.monitoring.audit import AuditLog
 from metastore.services.access.caller import Caller
 from metastore.services.access.rights import Action, Kind, Securable
 from metastore.services.access.sql_standard import SqlStandard
@@ -24,14 +32,6 @@ from metastore.services.wiring import Metastore
 from metastore.store.access import locations
 from metastore.store.cache import cache_changes
 from metastore.warehouse import Warehouse
-from metastore.wire.hive import (
-    HiveObjectPrivilege,
-    HiveObjectRef,
-    HiveObjectType,
-    PrincipalType,
-    PrivilegeBag,
-    PrivilegeGrantInfo,
-)
 from tests.support import builders
 
 FULL, QUICK = 100_000, 1_000

@@ -20,8 +20,8 @@ from bench.progress import noted, say
 from bench.shapes import DATABASE, HOURS, Shape
 from bench.sides import Side
 from bench.turns import Turns
-from metastore.errors import UserError
-from metastore.wire.hive import Database
+from lake.protocol.errors import UserError
+from lake.protocol.hive import Database
 
 BUSY = 16
 """Clients that work while others do nothing."""

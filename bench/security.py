@@ -23,12 +23,12 @@ from bench.java_client import Call
 from bench.options import Options
 from bench.postgres import LoopbackPostgres
 from bench.progress import noted, say
-from metastore.client.login import Login
-from metastore.client.thrift_client import ThriftClient
-from metastore.client.transports import SaslTransport, transport
-from metastore.errors import UserError
+from lake.protocol.connection.login import Login
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.connection.transports import SaslTransport, transport
+from lake.protocol.errors import UserError
+from lake.protocol.hive import Database, Table
 from metastore.server.credentials import password_file
-from metastore.wire.hive import Database, Table
 from tests.support import builders
 from tests.support.certificates import Authority
 from tests.support.server import MetastoreServer

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 
-from metastore.wire.hive import FieldSchema, Partition, Table
+from lake.protocol.hive import FieldSchema, Partition, Table
 from tests.support import builders
 
 DATABASE = "bench"

@@ -11,7 +11,7 @@ from bench.hive4_server import Hive4OnPostgres
 from bench.hive_server import HiveOnPostgres
 from bench.java_client import HiveClient, Java, RawClient
 from bench.shapes import Shape
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
 from tests.support.redis import RedisServer
 from tests.support.reference4 import Release
 from tests.support.server import MetastoreServer

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
 
 _SPECIFICATION = """\
 name: views

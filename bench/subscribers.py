@@ -11,7 +11,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from eventbus import Event, Listener, subscribe
+from eventbus import Event, Listener
+from lake.subscriptions import subscribe
 
 DIRECTORY = "BENCH_DIRECTORY"
 LISTENER = "listener"

@@ -18,15 +18,15 @@ from rich.progress import track
 from bench import beside_writers
 from bench.figures import Figure, Report
 from bench.options import Options
-from eventbus import subscribe
-from metastore.client.lake import LakeClient, LakeTable
-from metastore.client.lake_types import Completion, DataFile, Instant
-from metastore.errors import UserError
-from metastore.table_services.planner import Planner
-from metastore.table_services.queue import Queue
-from metastore.table_services.receiver import GROUP, TYPES, Receiver
-from metastore.wire.hive import Table
-from metastore.wire.lake import TableReference
+from lake.client.lake_types import Completion, DataFile, Instant
+from lake.maintenance.planner import Planner
+from lake.maintenance.queue import Queue
+from lake.maintenance.receiver import GROUP, TYPES, Receiver
+from lake.protocol.errors import UserError
+from lake.protocol.hive import Table
+from lake.protocol.lake import TableReference
+from lake.subscriptions import subscribe
+from lake.tables.lake import LakeClient, LakeTable
 from tests.support import builders
 from tests.support.server import MetastoreServer
 
@@ -37,11 +37,11 @@ TABLES_TOGETHER = 100
 
 _WALK = """
 import json, resource, sys, threading, time
-from metastore.client.lake import LakeClient
-from metastore.errors import UserError
-from metastore.table_services.planner import Planner
-from metastore.table_services.queue import Queue
-from metastore.table_services.receiver import Receiver
+from lake.tables.lake import LakeClient
+from lake.protocol.errors import UserError
+from lake.maintenance.planner import Planner
+from lake.maintenance.queue import Queue
+from lake.maintenance.receiver import Receiver
 
 with LakeClient(sys.argv[1]) as client:
     queue = Queue(client, "bench")

@@ -15,9 +15,7 @@ from sqlalchemy import NullPool, create_engine, text
 from bench import services
 from bench.figures import Figure, Report
 from bench.options import Options
-from metastore.services.model.visibility import Scope
-from metastore.services.wiring import Metastore
-from metastore.wire.lake import (
+from lake.protocol.lake import (
     BeginInstantRequest,
     CompleteInstantRequest,
     DataFile,
@@ -26,6 +24,8 @@ from metastore.wire.lake import (
     SnapshotRequest,
     TableReference,
 )
+from metastore.services.model.visibility import Scope
+from metastore.services.wiring import Metastore
 from tests.support import builders
 
 PER_PARTITION = 1_000

@@ -2,8 +2,8 @@
 
     python demo/stream_story.py --uri thrift://HOST:PORT
 
-runs the job of `pipeline.orders` against a lake metastore, on a stream that it generates, in a database of its own
-(`--database`), which it removes again.
+runs the job of `examples.orders_stream.orders` against a lake metastore, on a stream that it generates, in a database
+of its own (`--database`), which it removes again.
 """
 
 import sys
@@ -26,17 +26,17 @@ from spark_session import spark_session
 from stop_sign import Stopped, StopSign
 from stream_view import Moment, View
 
-from metastore.client.batches import reference
-from metastore.client.thrift_client import ThriftClient
-from metastore.spark import configure
-from metastore.spark.streaming import BatchSummary
-from metastore.wire.lake import CommitPartitionsRequest, ListPartitionsRequest
-from pipeline import sources
-from pipeline.files import write_files
-from pipeline.orders import start_query
-from pipeline.proof import prove
-from pipeline.stream import OrderStream
-from pipeline.table import TIME_ZONE, create_table
+from examples.orders_stream import sources
+from examples.orders_stream.files import write_files
+from examples.orders_stream.orders import start_query
+from examples.orders_stream.proof import prove
+from examples.orders_stream.stream import OrderStream
+from examples.orders_stream.table import TIME_ZONE, create_table
+from lake.client.batches import reference
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.lake import CommitPartitionsRequest, ListPartitionsRequest
+from lake.spark import configure
+from lake.spark.streams.streaming import BatchSummary
 
 STREAM = OrderStream(seed=7)
 ROWS = 12_000

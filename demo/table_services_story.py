@@ -25,9 +25,9 @@ from rich.panel import Panel
 from rich.text import Text
 from stop_sign import Stopped, StopSign
 
-from metastore.client.lake import LakeClient, LakeTable
-from metastore.wire.hive import Database, FieldSchema, SerDeInfo, StorageDescriptor, Table
-from metastore.wire.lake import ListJobsRequest, ServiceJob
+from lake.protocol.hive import Database, FieldSchema, SerDeInfo, StorageDescriptor, Table
+from lake.protocol.lake import ListJobsRequest, ServiceJob
+from lake.tables.lake import LakeClient, LakeTable
 
 BUCKETS = 4
 ROWS = 40_000

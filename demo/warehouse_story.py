@@ -32,19 +32,19 @@ from shop import PUBLICATION, Shop, running_shop
 from spark_session import spark_session
 from stop_sign import Stopped, StopSign
 
-from metastore.capture.raw_table import RawTable, rows_of
-from metastore.cli.pipeline_page import pipeline_page
-from metastore.client.lake import LakeClient
-from metastore.pipeline.graph import Graph, graph_of
-from metastore.pipeline.projects import read_project
-from metastore.pipeline.rollback import Rollback
-from metastore.pipeline.runner import RefreshResult, Runner
-from metastore.pipeline.spark_engine import SparkEngine
-from metastore.pipeline.status import status_of
-from metastore.spark import configure
-from metastore.spark.lake_sql import sql
-from metastore.spark.session_client import lake_table
-from metastore.wire.hive import NoSuchObjectException
+from lake.capture.raw_table import RawTable, rows_of
+from lake.cli.pages.pipeline_page import pipeline_page
+from lake.layers.compiler.graph import Graph, graph_of
+from lake.layers.definitions.projects import read_project
+from lake.layers.runner.runner import RefreshResult, Runner
+from lake.layers.runner.spark_engine import SparkEngine
+from lake.layers.runner.status import status_of
+from lake.layers.undo.rollback import Rollback
+from lake.protocol.hive import NoSuchObjectException
+from lake.spark import configure
+from lake.spark.lake_sql import sql
+from lake.spark.session_client import lake_table
+from lake.tables.lake import LakeClient
 
 RAW = "raw.shop"
 DATABASES = ("dws", "dwd", "ods", "raw")

@@ -9,7 +9,7 @@ import argparse
 
 from pyspark.sql import SparkSession
 
-from metastore.spark import configure, read, write
+from lake.spark import configure, read, write
 
 TABLE = "lake_example.orders"
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from metastore.pipeline.graph import graph_of
-from metastore.pipeline.projects import read_project
-from metastore.pipeline.runner import LayersFailed, Runner
-from metastore.pipeline.spark_engine import SparkEngine
-from metastore.spark import configure, read, write
-from metastore.spark.session_client import lake_table
+from lake.layers.compiler.graph import graph_of
+from lake.layers.definitions.projects import read_project
+from lake.layers.runner.runner import LayersFailed, Runner
+from lake.layers.runner.spark_engine import SparkEngine
+from lake.spark import configure, read, write
+from lake.spark.session_client import lake_table
 
 PROJECT = Path(__file__).with_name("layers")
 

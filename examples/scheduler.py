@@ -16,10 +16,10 @@ later, and changes, is left to people.
 import argparse
 from collections.abc import Callable, Sequence
 
-from eventbus import Event, Subscription, subscribe
-from metastore.client.thrift_client import ThriftClient
-from metastore.formats.partition_names import parse_name
-from metastore.wire.hive import NoSuchObjectException
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.formats.partition_names import parse_name
+from lake.protocol.hive import NoSuchObjectException
+from lake.subscriptions import Event, Subscription, subscribe
 
 TYPES = ("COMMIT_PARTITIONS", "ADD_PARTITIONS")  # ADD_PARTITIONS: born ready, in tables without a commit mode
 
@@ -72,7 +72,7 @@ def main() -> None:
 
     from pyspark.sql import SparkSession
 
-    from metastore.spark import configure
+    from lake.spark import configure
 
     builder = configure(SparkSession.builder.appName(arguments.group), arguments.uri)
     spark = builder.config("hive.exec.dynamic.partition.mode", "nonstrict").getOrCreate()

@@ -10,7 +10,7 @@ import argparse
 
 from pyspark.sql import DataFrame, SparkSession
 
-from metastore.spark import configure, plan_compaction, publish, read, run_plan, write
+from lake.spark import configure, plan_compaction, publish, read, run_plan, write
 
 TABLES = {
     "shop_mirror.customers": "id BIGINT, name STRING, city STRING, lsn BIGINT",

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from metastore.spark import configure, read, write
+from lake.spark import configure, read, write
 
 TABLE = "wide_example.rides"
 

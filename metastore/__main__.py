@@ -1,5 +1,5 @@
 """`python -m metastore`, the same as the `metastore` command."""
 
-from metastore.cli import main
+from lake.cli import main
 
 main(prog_name="metastore")

@@ -5,7 +5,6 @@ the default below. Flags, the environment names and the table in the README are 
 """
 
 import difflib
-import ipaddress
 import os
 import re
 import tomllib
@@ -33,7 +32,8 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from metastore.errors import UsageError
+from lake.protocol.connection.addresses import is_loopback
+from lake.protocol.errors import UsageError
 
 ENVIRONMENT_PREFIX = "METASTORE_"
 
@@ -55,14 +55,6 @@ def _default_workers() -> int:
 
 def _absolute_path(path: Path) -> Path:
     return path.expanduser().absolute()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens at an address or name."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def _directory_or_uri(value: str) -> str:
@@ -204,7 +196,7 @@ def _allowed_roots(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _event_filter(values: tuple[str, ...], kind: Literal["tables", "types"]) -> tuple[str, ...]:
-    from eventbus.log.filters import Filter
+    from lake.protocol.events.filters import Filter
 
     Filter.parse(values if kind == "tables" else (), values if kind == "types" else ())
     return values

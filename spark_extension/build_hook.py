@@ -17,12 +17,12 @@ class SparkExtension(BuildHookInterface):  # type: ignore[misc]
         if version == "editable":
             return
         source = Path(self.root) / "spark_extension" / "src"
-        build_data["force_include"][str(source)] = "metastore/spark/extension/src"
+        build_data["force_include"][str(source)] = "lake/spark/extension/src"
         if spark := os.environ.get("LAKE_METASTORE_SPARK_HOME"):
             self._directory = tempfile.TemporaryDirectory()
             jar = Path(self._directory.name) / "lake-metastore-spark.jar"
             sys.path.insert(0, self.root)
-            from metastore.spark.jar import build
+            from lake.spark.jar import build
 
             build(source, Path(spark), jar)
-            build_data["force_include"][str(jar)] = "metastore/spark/extension/lake-metastore-spark.jar"
+            build_data["force_include"][str(jar)] = "lake/spark/extension/lake-metastore-spark.jar"

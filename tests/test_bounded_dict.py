@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastore.bounded_dict import BoundedDict
+from lake.protocol.bounded_dict import BoundedDict
 
 
 @given(st.integers(1, 5), st.lists(st.tuples(st.integers(0, 9), st.integers())))

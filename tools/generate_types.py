@@ -1,4 +1,4 @@
-"""Generates metastore/wire/generated from thrift_idl: `python -m tools.generate_types [--check]`.
+"""Generates lake/protocol/generated from thrift_idl: `python -m tools.generate_types [--check]`.
 
 The IDL is parsed by thriftpy2 (a development dependency only), so no Thrift compiler is needed. What comes
 out is small: one class per struct with typed, slotted attributes and the `thrift_spec` that Apache Thrift's C
@@ -112,8 +112,8 @@ def types_source(idl: str, module: Any) -> str:
     meta = module.__thrift_meta__
     out = [HEADER.format(idl=idl)]
     out.append("from __future__ import annotations\n\nfrom enum import IntEnum\nfrom typing import ClassVar\n")
-    out.append("from metastore.wire.struct import ExceptionStruct, Spec, Struct, link")
-    out.append("from metastore.wire.struct import fields as f\n\n")
+    out.append("from lake.protocol.struct import ExceptionStruct, Spec, Struct, link")
+    out.append("from lake.protocol.struct import fields as f\n\n")
     for enum in meta["enums"]:
         out.append(f"class {enum.__name__}(IntEnum):")
         members = sorted(enum._NAMES_TO_VALUES.items(), key=lambda item: item[1])
@@ -153,10 +153,10 @@ def service_source(idl: str, module: Any, types: str) -> str:
             oneway = getattr(getattr(service, f"{method}_result"), "oneway", False)
             lines.append(f"    m({method!r}, {sides[0]},\n      {sides[1]}{', oneway=True' if oneway else ''}),")
     out = [HEADER.format(idl=idl)]
-    out.append("from metastore.wire.method import Method as m")
-    out.append("from metastore.wire.struct import fields as f")
+    out.append("from lake.protocol.method import Method as m")
+    out.append("from lake.protocol.struct import fields as f")
     for source, names in _homes(module, types, used).items():
-        out.append(f"from metastore.wire.generated.{source} import (")
+        out.append(f"from lake.protocol.generated.{source} import (")
         out += [f"    {name}," for name in names]
         out.append(")")
     out.append("\nMETHODS: tuple[m, ...] = (")

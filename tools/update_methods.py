@@ -12,14 +12,14 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from metastore.api import load
-from metastore.api.registry import HANDLERS
-from metastore.wire.generated import (
+from lake.protocol.generated import (
     fb303_service,
     hive_metastore_service,
     hudi_metaserver_service,
     lake_metastore_service,
 )
+from metastore.api import load
+from metastore.api.methods import HANDLERS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "methods.md"

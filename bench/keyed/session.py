@@ -6,7 +6,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from bench.spark_stages import stages
-from metastore.spark import configure
+from lake.spark import configure
 
 SETTINGS = {
     "spark.master": "local[2]",

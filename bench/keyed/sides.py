@@ -8,9 +8,9 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.keyed.rows import COLUMNS, Shape
-from metastore.client.lake import LakeTable
-from metastore.spark import plan_compaction, read, run_plan, write
-from metastore.spark.session_client import lake_table
+from lake.spark import plan_compaction, read, run_plan, write
+from lake.spark.session_client import lake_table
+from lake.tables.lake import LakeTable
 
 DATABASE = "bench"
 COPY_ON_WRITE, MERGE_ON_READ = "copy-on-write", "merge-on-read"

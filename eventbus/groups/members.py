@@ -19,12 +19,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
-from eventbus.groups.assignment import LEASE_SECONDS, Held, Plan, Shard, State
 from eventbus.log import group_positions
 from eventbus.log.log import CHANNEL
 from eventbus.log.schema import event_group_members, event_group_shards, event_groups, event_log
-from eventbus.log.shards import SHARDS
-from metastore.clock import now_ms
+from lake.protocol.clock import now_ms
+from lake.protocol.events.assignment import LEASE_SECONDS, Held, Plan, Shard, State
+from lake.protocol.events.shards import SHARDS
 
 _LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 7403))")
 _MOVE = text(

@@ -18,10 +18,10 @@ from sqlalchemy import Connection, insert, or_, select, text, true, update
 from sqlalchemy.exc import ProgrammingError
 
 from eventbus.log import group_positions, log
-from eventbus.log.history import Epoch, History
 from eventbus.log.schema import event_epochs, event_groups, event_log, events
-from eventbus.log.types import EventType, NewEvent, Origin
-from metastore.clock import now_ms
+from lake.protocol.clock import now_ms
+from lake.protocol.events.history import Epoch, History
+from lake.protocol.events.types import EventType, NewEvent, Origin
 
 _LONGEST = 200
 """The maximum length, in characters, of a history text (see `text_of`)."""

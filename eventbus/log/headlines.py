@@ -8,8 +8,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection, select
 
 from eventbus.log import log
-from eventbus.log.filters import Filter
 from eventbus.log.schema import events
+from lake.protocol.events.filters import Filter
 
 KEPT = 1_000
 """Events that are kept. A reader that is further behind has to query the log."""

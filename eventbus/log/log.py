@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from eventbus.log import group_positions, payloads
 from eventbus.log.schema import event_groups, event_log, events
-from eventbus.log.types import Event, EventType, NewEvent, Origin
+from lake.protocol.events.types import Event, EventType, NewEvent, Origin
 from metastore.postgres.prepared import Call, Prepared, put_off
 
 CHANNEL = "metastore_events"

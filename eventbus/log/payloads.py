@@ -13,8 +13,8 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from metastore.wire.packed_partitions import PackedPartitions, unpacked
-from metastore.wire.plain import PlainJson, PlainList
+from lake.protocol.codec.packed_partitions import PackedPartitions, unpacked
+from lake.protocol.codec.plain import PlainJson, PlainList
 
 _COLUMNS_OF_BEFORE = "colsOfBefore"
 _PACKED = b"\n"

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Connection, Integer, and_, false, func, or_, select, tuple_, type_coerce
 
 from eventbus.log import log
-from eventbus.log.filters import Filter, Pattern
 from eventbus.log.schema import events
-from eventbus.log.shards import SHARDS
-from eventbus.log.types import Event, EventType
+from lake.protocol.events.filters import Filter, Pattern
+from lake.protocol.events.shards import SHARDS
+from lake.protocol.events.types import Event, EventType
 
 
 class Page(NamedTuple):

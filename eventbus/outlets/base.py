@@ -4,9 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from eventbus.log.filters import Filter
-from eventbus.log.history import History
-from eventbus.log.types import Event
+from lake.protocol.events.filters import Filter
+from lake.protocol.events.history import History
+from lake.protocol.events.types import Event
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from eventbus.log.history import History
-from eventbus.log.types import Event
+from lake.protocol.events.history import History
+from lake.protocol.events.types import Event
 
 CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
 

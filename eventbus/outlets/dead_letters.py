@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from eventbus.log.log import event_of
 from eventbus.log.schema import event_dead_letters as letters
 from eventbus.log.schema import events
-from eventbus.log.types import Event
+from lake.protocol.events.types import Event
 
 _COPIED = ("type", "catalog", "database_name", "table_name", "time", "user_name", "connection", "payload")
 

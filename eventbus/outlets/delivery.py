@@ -30,14 +30,14 @@ from tenacity import (
 
 from eventbus.log import epochs, group_positions, reader
 from eventbus.log import log as event_log
-from eventbus.log.history import History
 from eventbus.log.listener import Notices
 from eventbus.log.sequencer import Sequencer
-from eventbus.log.types import Event
 from eventbus.outlets import dead_letters
 from eventbus.outlets.base import Diverged, LogState, Outlet, OutOfStep
-from metastore.clock import now_ms
-from metastore.errors import UserError
+from lake.protocol.clock import now_ms
+from lake.protocol.errors import UserError
+from lake.protocol.events.history import History
+from lake.protocol.events.types import Event
 
 LOOK_SECONDS = 1.0
 """Seconds between checks for changes without a notification: a free lock, dead letters that are to be sent again."""

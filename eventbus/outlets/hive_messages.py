@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from eventbus.log.types import Event, EventType
-from metastore.clock import as_hive_seconds
-from metastore.wire.hive import (
+from lake.protocol.clock import as_hive_seconds
+from lake.protocol.codec.json_protocol import to_json
+from lake.protocol.events.types import Event, EventType
+from lake.protocol.hive import (
     Database,
     Function,
     NotificationEvent,
@@ -25,8 +26,7 @@ from metastore.wire.hive import (
     SQLUniqueConstraint,
     Table,
 )
-from metastore.wire.json_protocol import to_json
-from metastore.wire.struct import Struct
+from lake.protocol.struct import Struct
 
 FORMAT = "json-0.2"
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from eventbus.log.types import Event
 from eventbus.outlets.base import Diverged, LogState, Outlet
 from eventbus.outlets.cloud_events import CONTENT_TYPE, body_of, subject_of
 from eventbus.outlets.kafka_producer import NotTaken, Record, TopicProducer
+from lake.protocol.events.types import Event
 
 _LOOK_SECONDS = 0.5
 _MESSAGE_BYTES = "message.max.bytes"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
 
 ANSWER_SECONDS = 30.0
 """Time limit for Kafka to accept a batch. After that a new producer sends it again."""

@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from typing import Any
 
-from eventbus.log.filters import BadFilter, Filter
-from eventbus.log.types import Event
 from eventbus.outlets.base import Outlet
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
+from lake.protocol.events.filters import BadFilter, Filter
+from lake.protocol.events.types import Event
 
 ENTRY_POINTS = "lake_metastore.listeners"
 """The entry point group of installed listeners."""

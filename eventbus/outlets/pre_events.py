@@ -19,9 +19,9 @@ from typing import Any, Self
 import structlog
 
 from eventbus.log import payloads
-from eventbus.log.filters import Filter
-from eventbus.log.types import NewEvent
 from eventbus.outlets.listeners import BadListener, load, wanted_by
+from lake.protocol.events.filters import Filter
+from lake.protocol.events.types import NewEvent
 from metastore import in_loop
 
 MOST_AT_ONCE = 16

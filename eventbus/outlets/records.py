@@ -13,8 +13,8 @@ from typing import Protocol
 
 import structlog
 
-from eventbus.outlets.redis_streams import connect
 from eventbus.outlets.webhooks import Poster
+from lake.protocol.events.streams import connect
 
 ROOM = 10_000
 """Records that wait at most."""

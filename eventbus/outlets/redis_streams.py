@@ -26,21 +26,13 @@ from typing import Any, cast
 
 import redis
 import structlog
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
-from eventbus.groups.in_redis import GROUPS, SEEN, group_of, keys_of
-from eventbus.log.history import History
-from eventbus.log.types import Event, EventType, Origin
 from eventbus.outlets.base import Diverged, LogState, Outlet, OutOfStep
+from lake.protocol.events.history import History
+from lake.protocol.events.in_redis import GROUPS, SEEN, group_of, keys_of
+from lake.protocol.events.streams import ALL, STATE, STREAMS, UNDONE, connect, stream_of
+from lake.protocol.events.types import Event
 
-ALL = "metastore:events"
-STATE = f"{ALL}:state"
-STREAMS = f"{ALL}:streams"
-TIMEOUT_SECONDS = 10.0
-
-UNDONE = f"{ALL}:undone"
-"""A hash: by group that received undone events, the last number that is still valid."""
 TOO_LARGE = "invalid bulk length"
 """Redis' error for a value longer than its `proto-max-bulk-len`. It then closes the connection.
 
@@ -286,49 +278,6 @@ class StreamOutlet(Outlet):
         if not self._by_database:
             return ALL
         return stream_of(event.catalog or "", event.database or "")
-
-
-def connect(url: str) -> "redis.Redis":
-    """A client that connects on first use. Raises ValueError if `url` is no Redis URL."""
-    return redis.Redis.from_url(
-        url,
-        decode_responses=True,
-        socket_timeout=TIMEOUT_SECONDS,
-        socket_connect_timeout=TIMEOUT_SECONDS,
-        retry=Retry(NoBackoff(), 0),  # callers retry by themselves
-    )
-
-
-def stream_of(catalog: str, database: str) -> str:
-    """The name of a database's stream. With an empty database: the stream of events about the catalog."""
-    return f"{ALL}:{catalog}.{database}"
-
-
-def event_of(entry: Mapping[str, str]) -> Event:
-    """The event in a stream's entry."""
-    return Event(
-        number=int(entry["number"]),
-        type=EventType(entry["type"]),
-        time=int(entry["time"]),
-        origin=Origin(entry["user"] or None, entry["connection"] or None),
-        catalog=entry["catalog"] or None,
-        database=entry["database"] or None,
-        table=entry["table"] or None,
-        payload=json.loads(entry["payload"]),
-    )
-
-
-def common_of(state: Mapping[str, str], history: str) -> int | None:
-    """The last number up to which a reader's events are still valid; None if all of them are.
-
-    `state`: the hash STATE. `history`: the reader's `identity/epoch`.
-    """
-    identity, epoch = (history + "/").split("/")[:2]
-    epochs = json.loads(state.get("epochs", "[]"))
-    names = [name for name, _ in epochs]
-    if identity != state.get("log") or epoch not in names:
-        return 0
-    return min((after for _, after in epochs[names.index(epoch) + 1 :]), default=None)
 
 
 def _epoch(state: Mapping[str, str], after: int, history: History) -> Any:

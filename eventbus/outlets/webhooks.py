@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 import urllib3
 
-from eventbus.log.filters import Filter
-from eventbus.log.types import Event
 from eventbus.outlets.base import Outlet
 from eventbus.outlets.cloud_events import CONTENT_TYPE, body_of
+from lake.protocol.events.filters import Filter
+from lake.protocol.events.types import Event
 
 SIGNATURE = "X-Metastore-Signature"
 _CONNECT_SECONDS = 5.0

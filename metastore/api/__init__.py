@@ -6,5 +6,5 @@ import pkgutil
 
 def load() -> None:
     """Imports every module of this room, so that all of them have registered what they answer."""
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        importlib.import_module(module.name)

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from metastore.api.registry import Call, answers
-from metastore.services.commit import commit_flag
+from lake.protocol.generated.fb303_types import fb_status
+from metastore.api.methods import Call, answers
+from metastore.services.commit_flag import commit_flag
 from metastore.services.maintenance.server_info import HIVE_VERSION
 from metastore.services.model.client_texts import check_identity
-from metastore.wire.generated.fb303_types import fb_status
 
 INCLUDE_UNCOMMITTED = "includeUnCommit"
 """What a client sets (in Hive: `set metaconf:includeUnCommit=true`) to see uncommitted partitions on its connection."""

@@ -1,7 +1,7 @@
 """Properties of namespaces that Hive's extensions declare. None does by default, so there are none."""
 
-from metastore.api.registry import Call, answers
-from metastore.wire.hive import NoSuchObjectException, PropertyGetRequest, PropertyGetResponse, PropertySetRequest
+from lake.protocol.hive import NoSuchObjectException, PropertyGetRequest, PropertyGetResponse, PropertySetRequest
+from metastore.api.methods import Call, answers
 
 
 @answers("get_properties")

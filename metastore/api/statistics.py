@@ -3,11 +3,8 @@
 Hive 2.3 and 4 call the same methods for most of this; 4 names an engine in its requests, 2.3 knows none.
 """
 
-from metastore.api.registry import Call, Encoded, answers
-from metastore.services.statistics.column_values import as_of_2_3
-from metastore.services.statistics.service import Merging
-from metastore.wire import kept_statistics
-from metastore.wire.hive import (
+from lake.protocol.codec import kept_statistics
+from lake.protocol.hive import (
     AggrStats,
     ColumnStatistics,
     ColumnStatisticsObj,
@@ -20,6 +17,9 @@ from metastore.wire.hive import (
     TableStatsRequest,
     TableStatsResult,
 )
+from metastore.api.methods import Call, Encoded, answers
+from metastore.services.statistics.column_values import as_of_2_3
+from metastore.services.statistics.service import Merging
 
 
 def _understood(call: Call, values: list[ColumnStatisticsObj] | None, engine: str | None) -> list[ColumnStatisticsObj]:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metastore.cli.connection import uri_option
-from metastore.cli.lake import lake, partition_states, table_argument
-from metastore.cli.output import json_option, print_json, print_table, with_progress
-from metastore.errors import UserError
-from metastore.formats.keyed_table import PRIMARY_KEY, is_own_file
+from lake.cli.connection import uri_option
+from lake.cli.lake import lake, partition_states, table_argument
+from lake.cli.output import json_option, print_json, print_table, with_progress
+from lake.protocol.errors import UserError
+from lake.protocol.formats.keyed_table import PRIMARY_KEY, is_own_file
 
 if TYPE_CHECKING:
+    from lake.protocol.hive import Table
+    from lake.protocol.lake import PartitionState
     from metastore.warehouse import Warehouse
-    from metastore.wire.hive import Table
-    from metastore.wire.lake import PartitionState
 
 DIRECTORIES_AT_ONCE = 8
 
@@ -60,7 +60,7 @@ def check(table: tuple[str, ...], uri: str, as_json: bool) -> None:
       metastore partitions check shop.orders
       metastore partitions check shop.orders --json
     """
-    from metastore.wire.lake import PartitionState
+    from lake.protocol.lake import PartitionState
 
     with lake(uri) as client:
         described = client.call("get_table", f"@{table[0]}#{table[-2]}" if len(table) > 2 else table[-2], table[-1])

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
 from metastore.settings import Settings, mask_password
 
 if TYPE_CHECKING:

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import click
 
+from lake.cli.group import Group
+from lake.cli.output import json_option, print_json, print_list
+from lake.protocol import logging
 from metastore.cli.database import (
     check_schema,
     database,
@@ -12,10 +15,7 @@ from metastore.cli.database import (
     undeletable_files,
     upgrade_schema,
 )
-from metastore.cli.group import Group
 from metastore.cli.options import load_settings, settings_options
-from metastore.cli.output import json_option, print_json, print_list
-from metastore.server import logging
 
 
 @click.group(cls=Group)

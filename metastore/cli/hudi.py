@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from metastore.cli.connection import uri_option
-from metastore.cli.group import Group
-from metastore.cli.lake import lake, reference, table_parts
-from metastore.cli.output import counted, json_option, print_json, with_progress
-from metastore.errors import UserError
+from lake.cli.connection import uri_option
+from lake.cli.group import Group
+from lake.cli.lake import lake, reference, table_parts
+from lake.cli.output import counted, json_option, print_json, with_progress
+from lake.protocol.errors import UserError
 
 if TYPE_CHECKING:
-    from metastore.client.thrift_client import ThriftClient
+    from lake.protocol.connection.thrift_client import ThriftClient
+    from lake.protocol.lake import HudiInstant, ImportHudiResponse, TableReference
     from metastore.warehouse.hudi_folder import HudiFolder
-    from metastore.wire.lake import HudiInstant, ImportHudiResponse, TableReference
 
 AT_ONCE = 100
 """Instants in one call, at most."""
@@ -89,7 +89,7 @@ def import_timeline(base_path: str, table: str | None, table_id: int | None, uri
 
 
 def _import(client: "ThriftClient", folder: "HudiFolder", table: "TableReference") -> "list[ImportHudiResponse]":
-    from metastore.wire.lake import ImportHudiRequest, InstantKey
+    from lake.protocol.lake import ImportHudiRequest, InstantKey
 
     keys = [InstantKey(each.timestamp, each.action) for each in folder.instants]
     # An empty import adds the table, and removes instants that Hudi rolled back, before later ones are added.
@@ -110,7 +110,7 @@ def _import(client: "ThriftClient", folder: "HudiFolder", table: "TableReference
 
 def _done(client: "ThriftClient", table: "TableReference") -> set[tuple[str, str]]:
     """Completed instants that the server knows, by timestamp and the action they began as: needn't be read again."""
-    from metastore.wire.lake import ListInstantsRequest
+    from lake.protocol.lake import ListInstantsRequest
 
     request = ListInstantsRequest(table, states=["completed"], limit=KNOWN, latestFirst=True, includeArchived=True)
     return {(each.timestamp, each.begunAs or each.action) for each in client.call("lake_list_instants", request)}

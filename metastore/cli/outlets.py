@@ -12,9 +12,9 @@ from types import FrameType
 
 import click
 
-from metastore.cli.group import Group
+from lake.cli.group import Group
+from lake.protocol.errors import UserError
 from metastore.cli.options import load_settings, settings_options
-from metastore.errors import UserError
 from metastore.settings import Settings
 
 _RESTART_SECONDS = 1.0
@@ -113,7 +113,7 @@ class _Dispatcher:
 
 def _deliver(name: str, settings: Settings, alive: "multiprocessing.connection.Connection[bytes, bytes]") -> None:
     """In the outlet's process."""
-    from metastore.server import logging
+    from lake.protocol import logging
     from metastore.server import outlets as served
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the parent decides

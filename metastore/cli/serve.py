@@ -27,7 +27,7 @@ def serve(config: Path | None, **flags: object) -> None:
     """
     settings, _ = load_settings(config, **flags)
 
-    from metastore.server import logging
+    from lake.protocol import logging
 
     logging.configure(settings.log_level, settings.log_format)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from lake.cli.output import json_option, print_json, print_table
 from metastore.cli.options import load_settings, settings_options
-from metastore.cli.output import json_option, print_json, print_table
 from metastore.settings import displayed, markdown_table
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from metastore.cli.group import Group
-from metastore.errors import UserError
+from lake.cli.group import Group
+from lake.protocol.errors import UserError
 
 DAYS = 365
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from metastore.cli.group import Group
-from metastore.cli.output import json_option, print_json, print_list
-from metastore.errors import UsageError, UserError
+from lake.cli.group import Group
+from lake.cli.output import json_option, print_json, print_list
+from lake.protocol.errors import UsageError, UserError
 
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 

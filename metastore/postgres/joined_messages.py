@@ -16,7 +16,7 @@ import psycopg2.extensions as driver
 
 from metastore import in_loop
 from metastore.in_loop import LoopCall
-from metastore.wire import postgres
+from metastore.postgres import messages as postgres
 
 _IDLE = driver.TRANSACTION_STATUS_IDLE
 _BEGIN = b"BEGIN"

@@ -12,12 +12,12 @@ from collections.abc import Callable
 
 import structlog
 
-from metastore.server import metrics
+from metastore.postgres import messages as postgres
+from metastore.postgres.messages import MessageReader
+from metastore.server.monitoring import metrics
 from metastore.store.cache import cache_lease
 from metastore.store.engine import local_peer
 from metastore.store.engine.async_connection import LoopConnection
-from metastore.wire import postgres
-from metastore.wire.postgres import MessageReader
 
 SHORTEST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 5.0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
 
 _POLL_SECONDS = 0.1
 

@@ -13,13 +13,22 @@ import structlog
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException
 
-from metastore.api.registry import Call, Encoded, Handler, NotYet
+from lake.protocol.codec import binary
+from lake.protocol.codec.binary import EXCEPTION, ONEWAY, REPLY, STOP
+from lake.protocol.codec.protocols import Request
+from lake.protocol.codec.shared_columns import decode_sharing
+from lake.protocol.hive_versions import EXCEPTIONS_OF_2_3, NEW_SINCE_2_3
+from lake.protocol.method import Method
+from lake.protocol.required import missing_field
+from lake.protocol.services import METHODS
+from lake.protocol.struct import ExceptionStruct, Struct
+from metastore.api.methods import Call, Encoded, Handler, NotYet
 from metastore.api.rights import audited
 from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
 from metastore.cache.entry import Renew
-from metastore.server import audit, metrics
-from metastore.server.audit import About, AuditLog
+from metastore.server.monitoring import audit, metrics
+from metastore.server.monitoring.audit import About, AuditLog
 from metastore.server.replies import CacheableCall
 from metastore.services.access.rights import Decision
 from metastore.services.events.recorder import acting
@@ -28,15 +37,6 @@ from metastore.store import DatabaseUnavailable, Unstorable
 from metastore.store.engine.read_set import ReadSet, recording
 from metastore.store.table.tables import TableRow
 from metastore.warehouse import WarehouseError
-from metastore.wire import binary
-from metastore.wire.binary import EXCEPTION, ONEWAY, REPLY, STOP
-from metastore.wire.hive_versions import EXCEPTIONS_OF_2_3, NEW_SINCE_2_3
-from metastore.wire.method import Method
-from metastore.wire.protocols import Request
-from metastore.wire.required import missing_field
-from metastore.wire.services import METHODS
-from metastore.wire.shared_columns import decode_sharing
-from metastore.wire.struct import ExceptionStruct, Struct
 
 SLOW_SECONDS = 1.0
 """A call that takes longer is logged as a warning."""

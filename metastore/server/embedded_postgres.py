@@ -32,7 +32,7 @@ from pathlib import Path
 import psutil
 import structlog
 
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
 
 SYSTEM_USER = "pgserver"
 DATABASE_USER = "postgres"

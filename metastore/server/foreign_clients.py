@@ -4,7 +4,7 @@ import time
 
 import structlog
 
-from metastore.wire.foreign import Foreign
+from lake.protocol.codec.foreign import Foreign
 
 LINE_SECONDS = 10.0
 """Time between two log lines about clients of one protocol."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import structlog
 
-from metastore.server import metrics
+from metastore.server.monitoring import metrics
 from metastore.store import DatabaseUnavailable
 from metastore.store.engine.leader_lock import LeaderLock
 

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 
-from eventbus.log.filters import Filter
 from eventbus.outlets import listeners
 from eventbus.outlets.base import Outlet
 from eventbus.outlets.delivery import Delivery
 from eventbus.outlets.listeners import ListenerOutlet
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
+from lake.protocol.events.filters import Filter
 from metastore.settings import Settings
 
 DATABASE_CONNECTIONS = 2

@@ -5,7 +5,7 @@ A reply is renewed if it was read since it was made: writers that nobody reads a
 
 from collections.abc import Iterable, Iterator
 
-from metastore.bounded_dict import BoundedDict
+from lake.protocol.bounded_dict import BoundedDict
 from metastore.cache.entry import Entry, Renew
 from metastore.cache.stamp import Stamp
 from metastore.store.engine.read_set import Kind

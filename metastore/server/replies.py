@@ -16,7 +16,8 @@ from typing import Protocol
 
 import structlog
 
-from metastore.api.registry import HANDLERS
+from lake.protocol.hive_versions import NEW_SINCE_2_3
+from metastore.api.methods import HANDLERS
 from metastore.api.rights.naming import Requirement
 from metastore.api.session import Session
 from metastore.cache.changes import Changes, Kept
@@ -24,14 +25,13 @@ from metastore.cache.entry import Entry, Renew
 from metastore.cache.memory import Memory
 from metastore.cache.shared import SharedLevel
 from metastore.cache.stamp import Stamp
-from metastore.server import metrics
 from metastore.server.invalidation_polls import InvalidationPolls
+from metastore.server.monitoring import metrics
 from metastore.server.renewals import Renewals
 from metastore.server.threads import ThreadPool
 from metastore.store.cache import cache_changes
 from metastore.store.engine.read_set import ReadSet
 from metastore.store.table.tables import LockedTable
-from metastore.wire.hive_versions import NEW_SINCE_2_3
 
 log = structlog.get_logger(__name__)
 

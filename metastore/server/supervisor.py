@@ -22,13 +22,15 @@ from typing import NoReturn, Protocol
 
 import structlog
 
-from metastore.errors import UserError
-from metastore.server import http, metrics, outlets
+from lake.protocol.errors import UserError
+from lake.protocol.logging import name_process
+from metastore.server import outlets
 from metastore.server.credentials import logins
 from metastore.server.data_directory import DataDirectory
 from metastore.server.embedded_postgres import EmbeddedPostgres, PostgresError
-from metastore.server.logging import name_process
-from metastore.server.metrics_directory import MetricsDirectory
+from metastore.server.monitoring import metrics
+from metastore.server.monitoring.metrics_directory import MetricsDirectory
+from metastore.server.web import http
 from metastore.settings import Settings
 from metastore.store import DatabaseUnavailable
 

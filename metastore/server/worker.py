@@ -18,12 +18,11 @@ import structlog
 
 from eventbus.log import sequencer
 from eventbus.log.listener import Notices
+from lake.protocol.codec.scanner import Limits
 from metastore import api
-from metastore.api.registry import HANDLERS
+from metastore.api.methods import HANDLERS
 from metastore.api.rights.guard import Guard
 from metastore.cache.shared import SharedLevel
-from metastore.server import audit, metrics
-from metastore.server.audit import AuditLog
 from metastore.server.connection.connection import Connection
 from metastore.server.connection.context import Timeouts, WorkerContext
 from metastore.server.connection.event_notifier import EventNotifier
@@ -39,6 +38,8 @@ from metastore.server.leader_tasks import LeaderTask, LeaderTasks
 from metastore.server.login.detecting import open_connection
 from metastore.server.loop_calls import LoopCalls
 from metastore.server.memory_budget import MemoryBudget
+from metastore.server.monitoring import audit, metrics
+from metastore.server.monitoring.audit import AuditLog
 from metastore.server.replies import Replies
 from metastore.server.threads import ThreadPool
 from metastore.services.access.rights import Authorizer
@@ -48,7 +49,6 @@ from metastore.services.wiring import Metastore
 from metastore.settings import Settings
 from metastore.store.cache import cache_changes
 from metastore.store.engine.leader_lock import LeaderLock
-from metastore.wire.scanner import Limits
 
 # How long a busy thread may hold up the event loop, and with it all clients.
 _SWITCH_SECONDS = 0.001

@@ -24,7 +24,7 @@ from metastore.services.catalog.data_connectors import DataConnectorService
 from metastore.services.catalog.databases import DatabaseService
 from metastore.services.catalog.functions import FunctionService
 from metastore.services.catalog.procedures import ProcedureService
-from metastore.services.commit.transitions import Commits
+from metastore.services.commit_flag.transitions import Commits
 from metastore.services.events.recorder import Events
 from metastore.services.files.deletable import Deletable
 from metastore.services.files.relocator import Mover
@@ -32,7 +32,7 @@ from metastore.services.files.staged_files import Publisher
 from metastore.services.hudi.importer import HudiImport
 from metastore.services.hudi.tables import HudiTables
 from metastore.services.hudi.timeline import HudiTimeline
-from metastore.services.instants.readiness_changes import ReadinessChanges
+from metastore.services.instant_rules.readiness_changes import ReadinessChanges
 from metastore.services.maintenance.cache_invalidation import ChangeNotes
 from metastore.services.maintenance.file_deletions import FileDeletions
 from metastore.services.maintenance.housekeeping import EventRetention, Housekeeping

@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Mapping
 
+from lake.protocol.lake import HudiInstant
 from metastore.warehouse.errors import WarehouseError
+from metastore.warehouse.hudi_files import names as hudi_names
+from metastore.warehouse.hudi_files import timeline as hudi_timeline
+from metastore.warehouse.hudi_files.metadata import MAX_BYTES
+from metastore.warehouse.hudi_files.timeline import Step
 from metastore.warehouse.warehouse import Warehouse
-from metastore.wire import hudi_names, hudi_timeline
-from metastore.wire.hudi_metadata import MAX_BYTES
-from metastore.wire.hudi_timeline import Step
-from metastore.wire.lake import HudiInstant
 
 MAX_PROPERTIES = 1 << 20
 

@@ -15,8 +15,8 @@ from bench.java_client import Call
 from bench.options import Options
 from bench.sides import Side
 from bench.turns import Turns
-from metastore.wire.binary import REPLY, encode, message_header
-from metastore.wire.services import METHODS
+from lake.protocol.codec.binary import REPLY, encode, message_header
+from lake.protocol.services import METHODS
 
 
 @contextmanager

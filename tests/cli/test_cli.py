@@ -19,9 +19,9 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import Connection, make_url
 
+from lake.cli import main
+from lake.cli.output import FITTED, print_table
 from metastore import __version__
-from metastore.cli import main
-from metastore.cli.output import FITTED, print_table
 from metastore.settings import Settings, flag_name, markdown_table
 from metastore.store import migrations
 from metastore.store.registry import properties
@@ -73,7 +73,7 @@ def web_server() -> Iterator[str]:
 
 
 class TestCommand:
-    @pytest.mark.parametrize("module", ["metastore", "metastore.cli"])
+    @pytest.mark.parametrize("module", ["metastore", "lake.cli"])
     def test_help_lists_the_commands(self, module: str) -> None:
         result = run("--help", module=module)
         assert result.returncode == 0
@@ -82,7 +82,7 @@ class TestCommand:
             assert re.search(rf"^  {command} +[A-Z].*\.$", result.stdout, re.MULTILINE)
 
     def test_help_imports_no_command(self) -> None:
-        code = "import sys; sys.argv[1:] = ['--help']\nfrom metastore.cli import main\nmain(standalone_mode=False)"
+        code = "import sys; sys.argv[1:] = ['--help']\nfrom lake.cli import main\nmain(standalone_mode=False)"
         code += "\nheavy = {'pydantic', 'sqlalchemy', 'rich', 'thrift', 'structlog'} & sys.modules.keys()"
         code += "\nassert not heavy, heavy"
         subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)

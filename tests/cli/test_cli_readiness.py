@@ -6,10 +6,10 @@ from itertools import count
 
 import pytest
 
-from metastore.cli.lake import PAGE
-from metastore.cli.moments import compared, in_words, iso, shown
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.lake import LateRows, ReportBatchRequest, TableReference
+from lake.cli.lake import PAGE
+from lake.cli.moments import compared, in_words, iso, shown
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.lake import LateRows, ReportBatchRequest, TableReference
 from tests.support import builders
 from tests.support.command import complaint, output, run
 from tests.support.server import MetastoreServer

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from metastore.client.lake import LakeClient
-from metastore.client.lake_types import Completion
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.lake import (
+from lake.client.lake_types import Completion
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.lake import (
     BeginInstantRequest,
     CompleteInstantRequest,
     InstantConflict,
@@ -16,7 +15,8 @@ from metastore.wire.lake import (
     SnapshotRequest,
     TableReference,
 )
-from tests.services.timeline.lake import DAY, file
+from lake.tables.lake import LakeClient
+from tests.metastore.services.timeline.lake import DAY, file
 from tests.support import builders
 from tests.support.command import complaint, output, run
 from tests.support.server import MetastoreServer

@@ -6,8 +6,8 @@ import uuid
 import pytest
 from click.testing import CliRunner
 
-from metastore.cli import main
-from metastore.client.thrift_client import ThriftClient
+from lake.cli import main
+from lake.protocol.connection.thrift_client import ThriftClient
 from tests.support import builders
 from tests.support.server import MetastoreServer
 

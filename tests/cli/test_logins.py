@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from eventbus import subscribe
-from metastore.client.lake import LakeClient
-from metastore.client.login import BadLogin, Login, LoginRefused
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.login import BadLogin, Login, LoginRefused
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.spark.configuration import _server_warehouse, tls_settings
+from lake.subscriptions import subscribe
+from lake.tables.lake import LakeClient
 from metastore.server.credentials import password_file
 from metastore.settings import SettingsError, load
-from metastore.spark.configuration import _server_warehouse, tls_settings
 from tests.support import builders
 from tests.support.certificates import Authority
 from tests.support.command import complaint, output, run

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from metastore.client.lake import LakeClient, LakeTable
-from metastore.client.publishing import publish
-from tests.keyed.histories import make_table
+from lake.tables.lake import LakeClient, LakeTable
+from lake.tables.publishing import publish
+from tests.lake.tables.keyed.histories import make_table
 from tests.support.server import MetastoreServer
 from tests.support.target import local_path
 
@@ -18,7 +18,7 @@ COLUMNS = {"id": "bigint", "v": "int", "part": "string"}
 
 
 def check(server: MetastoreServer, lake: LakeTable) -> tuple[int, list[dict[str, object]]]:
-    command = [sys.executable, "-m", "metastore.cli", "partitions", "check", lake.name, "--uri", server.uri, "--json"]
+    command = [sys.executable, "-m", "lake.cli", "partitions", "check", lake.name, "--uri", server.uri, "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stderr == ""
     return done.returncode, json.loads(done.stdout)

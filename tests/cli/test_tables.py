@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
 from tests.support import builders
 from tests.support.command import complaint, output, run
 from tests.support.server import MetastoreServer

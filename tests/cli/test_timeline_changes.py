@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from metastore.client.lake import LakeClient, LakeTable
-from metastore.client.lake_types import Completion, DataFile
-from metastore.client.thrift_client import ThriftClient
+from lake.client.lake_types import Completion, DataFile
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.tables.lake import LakeClient, LakeTable
 from tests.support import builders
 from tests.support.command import complaint, output, run
 from tests.support.server import MetastoreServer

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metastore.cli.snapshot_page import MAX_FILES, in_bytes, snapshot_page
-from metastore.cli.time_axis import TimeAxis
-from metastore.cli.timeline_drawing import WIDTH
-from metastore.cli.timeline_page import timeline_page
-from metastore.wire.lake import DataFile, Instant, RejectedCommit, TimelinePosition
+from lake.cli.pages.snapshot_page import MAX_FILES, in_bytes, snapshot_page
+from lake.cli.pages.time_axis import TimeAxis
+from lake.cli.pages.timeline_drawing import WIDTH
+from lake.cli.pages.timeline_page import timeline_page
+from lake.protocol.lake import DataFile, Instant, RejectedCommit, TimelinePosition
 
 NOW = 1_769_860_000_000
 MINUTE, DAY = 60_000, 86_400_000

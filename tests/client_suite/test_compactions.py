@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from thrift.Thrift import TApplicationException
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     AllocateTableWriteIdsRequest,
     ColumnStatistics,
     ColumnStatisticsData,

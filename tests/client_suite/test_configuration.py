@@ -9,9 +9,9 @@ from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.generated.fb303_types import fb_status
-from metastore.wire.hive import ConfigValSecurityException, MetaException
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.generated.fb303_types import fb_status
+from lake.protocol.hive import ConfigValSecurityException, MetaException
 from tests.support.expect import refused
 from tests.support.target import Target, local_path
 

@@ -3,8 +3,8 @@
 import pytest
 from thrift.Thrift import TApplicationException
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import MetaException, NoSuchObjectException
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import MetaException, NoSuchObjectException
 from tests.support.expect import refused
 
 

@@ -5,8 +5,8 @@ import time
 import pytest
 from thrift.Thrift import TApplicationException
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     GetReplicationMetricsRequest,
     GetRuntimeStatsRequest,
     ReplicationMetricList,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import EnvironmentContext, SerDeInfo, UnknownTableException
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import EnvironmentContext, SerDeInfo, UnknownTableException
 from tests.support.builders import columns, storage, table, view
 from tests.support.expect import refused
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     EnvironmentContext,
     FieldSchema,
     InvalidOperationException,

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import MetaException, NoSuchObjectException
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import MetaException, NoSuchObjectException
 from tests.support.builders import database, partition, table
 from tests.support.expect import refused
 from tests.support.target import Target

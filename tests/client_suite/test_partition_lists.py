@@ -4,13 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
-    FieldSchema,
-    MetaException,
-    NoSuchObjectException,
-    PartitionValuesRequest,
-)
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import FieldSchema, MetaException, NoSuchObjectException, PartitionValuesRequest
 from tests.support.builders import columns, partition, table
 from tests.support.expect import UNDECLARED, common, refused
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     GetPartitionsFilterSpec,
     GetPartitionsRequest,
     GetProjectionsSpec,

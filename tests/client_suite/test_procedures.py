@@ -2,8 +2,8 @@
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     AddPackageRequest,
     DropPackageRequest,
     GetPackageRequest,

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     BinaryColumnStatsData,
     BooleanColumnStatsData,
     ColumnStatistics,

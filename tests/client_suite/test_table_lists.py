@@ -2,14 +2,8 @@
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
-    GetTablesRequest,
-    InvalidOperationException,
-    MetaException,
-    TableMeta,
-    UnknownDBException,
-)
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import GetTablesRequest, InvalidOperationException, MetaException, TableMeta, UnknownDBException
 from tests.support.builders import database, external_table, table, view
 from tests.support.expect import common, refused
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     AlreadyExistsException,
     InvalidObjectException,
     MetaException,

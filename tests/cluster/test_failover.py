@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from eventbus import subscribe
-from metastore.client.reconnecting import ReconnectingClient, connect_to
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import AlreadyExistsException, NoSuchObjectException, Table
+from lake.client.reconnecting import ReconnectingClient, connect_to
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import AlreadyExistsException, NoSuchObjectException, Table
+from lake.subscriptions import subscribe
 from tests.cluster.conftest import Prepare
 from tests.support import builders
 from tests.support.jvm import OPENED, pyspark_jars

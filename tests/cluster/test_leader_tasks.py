@@ -7,12 +7,12 @@ import time
 import pytest
 from sqlalchemy import Engine, text
 
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.lake import ReadEventsRequest
 from metastore.server import leader_tasks as background
 from metastore.server.leader_tasks import LeaderTask, LeaderTasks
 from metastore.store import DatabaseUnavailable
 from metastore.store.engine.leader_lock import LeaderLock, holder
-from metastore.wire.lake import ReadEventsRequest
 from tests.cluster.conftest import Prepare
 from tests.crash import processes
 from tests.support import builders

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, text
 from thrift.transport.TTransport import TTransportException
 
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
 from metastore.store import migrations
 from tests.cluster.conftest import Prepare
 from tests.cluster.next_version import NextVersion

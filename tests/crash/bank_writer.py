@@ -3,8 +3,8 @@
 import random
 import sys
 
-from metastore.client.lake import LakeClient
-from tests.client.test_bank import transfer
+from lake.tables.lake import LakeClient
+from tests.lake.client.test_bank import transfer
 
 
 def main(uri: str, seed: int, names: list[str]) -> None:

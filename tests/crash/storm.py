@@ -15,13 +15,8 @@ from pathlib import Path
 from thrift.Thrift import TException
 from thrift.transport.TTransport import TTransportException
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
-    AddPartitionsRequest,
-    DropPartitionsRequest,
-    MetaException,
-    RequestPartsSpec,
-)
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import AddPartitionsRequest, DropPartitionsRequest, MetaException, RequestPartsSpec
 from tests.support import builders
 from tests.support.target import local_path
 

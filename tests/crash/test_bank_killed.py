@@ -1,4 +1,4 @@
-"""The bank of tests/client/test_bank.py, whose writers and whose server are killed: no money is lost or made."""
+"""The bank of tests/lake/client/test_bank.py, whose writers and whose server are killed: no money is lost or made."""
 
 import random
 import subprocess
@@ -13,13 +13,13 @@ from threading import Event
 import pytest
 from thrift.Thrift import TException
 
-from metastore.client.compaction import plan_compaction, run_compaction
-from metastore.client.lake import LakeClient, LakeTable
-from metastore.client.lake_types import Moment
-from metastore.wire.struct import ExceptionStruct
-from tests.client.test_bank import ACCOUNTS, BALANCE, COLUMNS, now, rows, total
+from lake.client.lake_types import Moment
+from lake.protocol.struct import ExceptionStruct
+from lake.tables.compaction import plan_compaction, run_compaction
+from lake.tables.lake import LakeClient, LakeTable
 from tests.crash import processes
-from tests.keyed.histories import make_table
+from tests.lake.client.test_bank import ACCOUNTS, BALANCE, COLUMNS, now, rows, total
+from tests.lake.tables.keyed.histories import make_table
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
 

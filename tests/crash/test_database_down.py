@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from metastore.client.reconnecting import ReconnectingClient, connect_to
-from metastore.client.thrift_client import ThriftClient
+from lake.client.reconnecting import ReconnectingClient, connect_to
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import MetaException
 from metastore.server.embedded_postgres import EmbeddedPostgres
-from metastore.wire.hive import MetaException
 from tests.crash import processes
 from tests.crash.storm import DATABASE_DOWN, Storm
 from tests.eventbus.hooks import Receiver

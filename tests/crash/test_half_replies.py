@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 import pytest
 from sqlalchemy import NullPool, create_engine, text
 
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import Partition
 from metastore.store.migrations import application_name
 from metastore.store.partition.partitions import PAGE
-from metastore.wire.hive import Partition
-from tests.server.stand_in import call
+from tests.metastore.server.stand_in import call
 from tests.support import builders
 from tests.support.postgres import Postgres
 from tests.support.server import MetastoreServer

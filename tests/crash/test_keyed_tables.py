@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from thrift.Thrift import TException
 
-from metastore.client.compaction import plan_compaction, run_compaction
-from metastore.client.lake import LakeClient
-from metastore.wire.struct import ExceptionStruct
-from tests.keyed.histories import COLUMNS, TABLES, History, make_table, written_at
-from tests.keyed.model import Record
+from lake.protocol.struct import ExceptionStruct
+from lake.tables.compaction import plan_compaction, run_compaction
+from lake.tables.lake import LakeClient
+from tests.lake.tables.keyed.histories import COLUMNS, TABLES, History, make_table, written_at
+from tests.lake.tables.keyed.model import Record
 from tests.support.server import MetastoreServer
 
 KILLS = 3

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from lake.protocol.hive import Catalog
 from metastore.services.wiring import Metastore
 from metastore.store import Database, DatabaseUnavailable
 from metastore.store.engine.database import Transaction
-from metastore.wire.hive import Catalog
 from tests.support import builders
 from tests.support.target import local_path
 

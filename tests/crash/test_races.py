@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.server.embedded_postgres import running_url
-from metastore.warehouse import Warehouse
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     AddPartitionsRequest,
     AlreadyExistsException,
     EnvironmentContext,
@@ -21,6 +19,8 @@ from metastore.wire.hive import (
     MetaException,
     NoSuchObjectException,
 )
+from metastore.server.embedded_postgres import running_url
+from metastore.warehouse import Warehouse
 from tests.support import builders
 from tests.support.server import MetastoreServer
 from tests.support.target import local_path

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from thrift.transport.TTransport import TTransportException
 
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
 from tests.crash import processes
 from tests.crash.storm import Storm
 from tests.support import builders

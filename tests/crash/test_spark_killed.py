@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from metastore.client.compaction import plan_compaction
-from metastore.client.lake import LakeClient, LakeTable
+from lake.tables.compaction import plan_compaction
+from lake.tables.lake import LakeClient, LakeTable
 from tests.crash import processes
-from tests.keyed.histories import make_table
+from tests.lake.tables.keyed.histories import make_table
 from tests.spark.conftest import require
 from tests.spark.session import ROOT, SparkError, SparkSession
 from tests.support.server import MetastoreServer
@@ -30,7 +30,7 @@ COLUMNS = {"id": "bigint", "value": "bigint", "dt": "string"}
 BEFORE = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from metastore.spark import plan_compaction, run_plan, write
+from lake.spark import plan_compaction, run_plan, write
 def upsert(table, value, share):
     rows = spark.range({KEYS}).where(f"(id * 7 + {{value}}) % {{share}} = 0")
     rows = rows.selectExpr("id", f"{{value}}L AS value", "concat('2026-01-0', id % {DAYS} + 1) AS dt")
@@ -166,8 +166,8 @@ _DYING = """
 __name__ = "__main__"  # so that workers get the class itself, and not its name
 import os, signal
 from pyspark import TaskContext
-import metastore.spark.keyed_writing as writing
-import metastore.client.buckets as buckets
+import lake.spark.keyed.writing as writing
+import lake.tables.buckets as buckets
 class Dying(buckets.BucketWriter):
     def write(self, bucket, rows, existing):
         written = super().write(bucket, rows, existing)

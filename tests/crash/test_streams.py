@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from metastore.client.lake import LakeClient
+from lake.tables.lake import LakeClient
 from tests.spark.session import ROOT, SparkError, SparkSession
 from tests.support.server import MetastoreServer
 
@@ -20,7 +20,7 @@ FILES, ROWS = 6, 50
 PROGRAM = """
 import sys
 sys.path.insert(0, {root!r})
-from metastore.spark import write_stream
+from lake.spark import write_stream
 rows = spark.readStream.schema("id BIGINT, dt STRING").option("maxFilesPerTrigger", 1).json({source!r})
 write_stream(rows, "s.t", {checkpoint!r}, trigger={{"availableNow": True}}, heartbeat_seconds=0.5).awaitTermination()
 result = None
@@ -63,7 +63,7 @@ def test_each_row_is_there_once(kills: int, tmp_path: Path, seed: int) -> None:
             last.python(program)
             ids = last.python(
                 f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-                "from metastore.spark import read\n"
+                "from lake.spark import read\n"
                 "result = sorted(row.id for row in read(spark, 's.t').collect())"
             )
         finally:

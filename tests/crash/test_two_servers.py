@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from thrift.transport.TTransport import TTransportException
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import AlreadyExistsException, NoSuchObjectException
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import AlreadyExistsException, NoSuchObjectException
 from tests.crash import processes
 from tests.crash.storm import Storm
 from tests.support import builders

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from thrift.transport.TTransport import TTransportException
 
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
 from tests.crash import processes
 from tests.crash.storm import Storm
 from tests.support.server import MetastoreServer

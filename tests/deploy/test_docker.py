@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from lake.cli.commands.table_services_run import run_services
+from lake.maintenance.manager import STOP_SECONDS
 from metastore import settings
-from metastore.cli.table_services_run import run_services
-from metastore.table_services.manager import STOP_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = ROOT / "docker-compose.yml"
@@ -120,7 +120,7 @@ def test_what_the_dockerfile_copies_exists_and_reaches_docker() -> None:
         assert sent_to_docker(source), f"{source} is held back by .dockerignore"
     assert sent_to_docker("metastore/settings.py")
     assert not sent_to_docker(".git")
-    assert not sent_to_docker("metastore/wire/__pycache__/x.pyc")
+    assert not sent_to_docker("lake/protocol/__pycache__/x.pyc")
 
 
 def test_the_image_runs_the_installed_command_as_an_ordinary_user() -> None:

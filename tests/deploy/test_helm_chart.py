@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 import yaml
 
+from lake.maintenance.manager import STOP_SECONDS
 from metastore import __version__, settings
-from metastore.table_services.manager import STOP_SECONDS
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 CHART = DEPLOY / "helm/lake-metastore"

@@ -3,7 +3,7 @@
 import re
 import tomllib
 
-from metastore.wire.services import METHODS
+from lake.protocol.services import METHODS
 from tools.update_methods import NOTES, PAGE, checked_by, checks, rendered
 
 

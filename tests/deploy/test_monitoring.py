@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from metastore.server import metrics
+from metastore.server.monitoring import metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/monitoring.md").read_text()

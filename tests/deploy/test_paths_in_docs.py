@@ -7,10 +7,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-TOP = "bench demo deploy docs eventbus examples metastore pipeline requirements spark_extension tests thrift_idl tools"
+TOP = "bench demo deploy docs eventbus examples lake metastore requirements spark_extension tests thrift_idl tools"
 PATH = re.compile(rf"(?<![\w./-])(?:{TOP.replace(' ', '|')})/[\w./*-]*[\w*/]")
 PYTHON = re.compile(r"(?<![\w./*<>-])(?:\w+/)*\w+\.py\b")
-MODULE = re.compile(r"`((?:metastore|eventbus)(?:\.[A-Za-z_]\w*)+)`")
+MODULE = re.compile(r"`((?:lake|metastore|eventbus)(?:\.[A-Za-z_]\w*)+)`")
 NO_MODULES = {
     "metastore.events",
     "metastore.limit.partition.request",

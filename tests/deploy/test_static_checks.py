@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-SHIPPED = ("metastore", "eventbus", "pipeline", "bench", "examples", "demo", "tools", "spark_extension")
+SHIPPED = ("lake", "metastore", "eventbus", "bench", "examples", "demo", "tools", "spark_extension")
 
 
 def asserts() -> Iterator[tuple[Path, ast.Assert]]:

@@ -1,7 +1,7 @@
 """Changes to make, and what the log says about them."""
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.lake import EventRecord, ReadEventsRequest
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.lake import EventRecord, ReadEventsRequest
 from tests.support import builders
 
 

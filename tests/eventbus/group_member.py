@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from eventbus import subscribe
+from lake.subscriptions import subscribe
 
 
 def main(uri: str, group: str, path: str) -> None:

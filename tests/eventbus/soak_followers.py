@@ -19,9 +19,10 @@ from typing import Any, NamedTuple, Self
 
 from thrift.Thrift import TException
 
-from eventbus import Event, Listener, SourceUnavailable, subscribe
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import NotificationEventRequest
+from eventbus import Event, Listener
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import NotificationEventRequest
+from lake.subscriptions import SourceUnavailable, subscribe
 
 GROUP = "soak"
 MOST_UNACKNOWLEDGED = 20

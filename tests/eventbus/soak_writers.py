@@ -19,8 +19,8 @@ from thrift.Thrift import TException
 from thrift.transport.TTransport import TTransportException
 
 from eventbus import NewEvent, PreEventListener, Veto
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     AddPartitionsRequest,
     AlreadyExistsException,
     DropPartitionsRequest,
@@ -30,7 +30,7 @@ from metastore.wire.hive import (
     Partition,
     RequestPartsSpec,
 )
-from metastore.wire.lake import CommitPartitionsRequest, EventRecord, ReadEventsRequest, TableReference
+from lake.protocol.lake import CommitPartitionsRequest, EventRecord, ReadEventsRequest, TableReference
 from tests.support import builders
 
 MARK = "mark"

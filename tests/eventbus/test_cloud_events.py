@@ -5,9 +5,9 @@ from typing import Any
 
 from cloudevents.http import from_json
 
-from eventbus.log.history import Epoch, History
-from eventbus.log.types import Event, EventType, Origin
 from eventbus.outlets.cloud_events import body_of
+from lake.protocol.events.history import Epoch, History
+from lake.protocol.events.types import Event, EventType, Origin
 
 
 def event(payload: dict[str, Any]) -> Event:

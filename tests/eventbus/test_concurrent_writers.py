@@ -15,10 +15,10 @@ from sqlalchemy.pool import NullPool
 from thrift.Thrift import TException
 
 from eventbus.log import log, schema
-from eventbus.log.types import Event, EventType, NewEvent, Origin
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import NotificationEvent, NotificationEventRequest
-from metastore.wire.lake import EventRecord, ReadEventsRequest
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.events.types import Event, EventType, NewEvent, Origin
+from lake.protocol.hive import NotificationEvent, NotificationEventRequest
+from lake.protocol.lake import EventRecord, ReadEventsRequest
 from tests.support import builders
 from tests.support.postgres import Postgres
 from tests.support.server import MetastoreServer

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from sqlalchemy import NullPool, create_engine, text
 
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
 from metastore.server.embedded_postgres import running_url
 from tests.eventbus.changes import first_seen, log_of, make
 from tests.eventbus.hooks import Receiver, noted
@@ -42,7 +42,7 @@ def serving(url: str) -> dict[str, int]:
 @contextmanager
 def dispatcher(*options: str, **environment: str) -> "Iterator[subprocess.Popen[bytes]]":
     process = subprocess.Popen(
-        [sys.executable, "-m", "metastore.cli", "outlets", "run", *options],
+        [sys.executable, "-m", "lake.cli", "outlets", "run", *options],
         env={**os.environ, **environment},
         start_new_session=True,
     )

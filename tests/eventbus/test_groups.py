@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import pytest
 
-from eventbus import Subscription, subscribe
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.lake import ReadGroupEventsRequest
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.lake import ReadGroupEventsRequest
+from lake.subscriptions import Subscription, subscribe
 from tests.eventbus.changes import first_seen, log_of
 from tests.support import builders
 from tests.support.server import MetastoreServer

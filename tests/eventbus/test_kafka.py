@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from eventbus import Event, EventType
-from eventbus.log.types import Origin
-from metastore.client.thrift_client import ThriftClient
-from metastore.errors import UserError
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.errors import UserError
+from lake.protocol.events.types import Origin
 from metastore.server import outlets
 from metastore.settings import Settings
 from tests.eventbus.changes import first_seen, log_of, make

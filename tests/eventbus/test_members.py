@@ -13,25 +13,26 @@ from sqlalchemy import create_engine
 from sqlalchemy.engine import Engine
 
 from eventbus import Event, EventType
-from eventbus.groups import assignment, members
-from eventbus.groups.assignment import Held, Shard, State, plan
+from eventbus.groups import members
 from eventbus.log import log, reader, schema
-from eventbus.log.filters import Filter
 from eventbus.log.sequencer import Sequencer
-from eventbus.log.shards import SHARDS, shard_of
-from eventbus.log.types import NewEvent, Origin
-from eventbus.subscription.thrift_group import ThriftMember
+from lake.protocol.clock import now_ms
+from lake.protocol.events import assignment
+from lake.protocol.events.assignment import Held, Shard, State, plan
+from lake.protocol.events.filters import Filter
+from lake.protocol.events.shards import SHARDS, shard_of
+from lake.protocol.events.types import NewEvent, Origin
+from lake.protocol.hive import InvalidOperationException
+from lake.protocol.lake import EventGroup, EventsGone, ReadGroupEventsRequest
+from lake.subscriptions.thrift_group import ThriftMember
 from metastore import api
-from metastore.api.registry import HANDLERS, Call
+from metastore.api.methods import HANDLERS, Call
 from metastore.api.session import Session
-from metastore.clock import now_ms
 from metastore.services.access.caller import Caller
 from metastore.services.subscriptions import log_reader
 from metastore.services.subscriptions.groups import EventMembers
 from metastore.services.subscriptions.log_reader import EventReads
 from metastore.store import Database
-from metastore.wire.hive import InvalidOperationException
-from metastore.wire.lake import EventGroup, EventsGone, ReadGroupEventsRequest
 from tests.support.postgres import Postgres
 
 TABLES = 12

@@ -4,8 +4,8 @@ import re
 import urllib.request
 from pathlib import Path
 
-from eventbus import subscribe
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.subscriptions import subscribe
 from tests.eventbus.changes import make
 from tests.eventbus.hooks import Receiver
 from tests.support.command import output

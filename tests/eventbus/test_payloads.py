@@ -5,10 +5,10 @@ import zlib
 from typing import Any
 
 from eventbus.log import payloads
-from metastore.wire.hive import Partition
-from metastore.wire.packed_partitions import PackedPartitions, PackedStates
-from metastore.wire.plain import PlainList
-from metastore.wire.splice import partition_body
+from lake.protocol.codec.packed_partitions import PackedPartitions, PackedStates
+from lake.protocol.codec.plain import PlainList
+from lake.protocol.codec.splice import partition_body
+from lake.protocol.hive import Partition
 
 COLUMNS = [{"name": f"column_{number}", "type": "string"} for number in range(50)]
 

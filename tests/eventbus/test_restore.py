@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from sqlalchemy import NullPool, create_engine
 
-from eventbus import Event, EventType, Subscription, subscribe
 from eventbus.log import epochs
-from eventbus.outlets.redis_streams import ALL, STATE
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.lake import EventsGone
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.events.streams import ALL, STATE
+from lake.protocol.lake import EventsGone
+from lake.subscriptions import Event, EventType, Subscription, subscribe
 from tests.eventbus.changes import log_of, make
 from tests.eventbus.hooks import Receiver
 from tests.support import dump

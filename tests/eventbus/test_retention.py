@@ -10,12 +10,12 @@ from sqlalchemy.engine import Engine
 
 from eventbus import EventType, NewEvent
 from eventbus.log import epochs, group_positions, log, schema
-from eventbus.log.types import Origin
 from eventbus.outlets import dead_letters
+from lake.protocol.events.types import Origin
+from lake.protocol.hive import GetReplicationMetricsRequest, ReplicationMetrics, RuntimeStat
+from lake.protocol.lake import ReadGroupEventsRequest
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
-from metastore.wire.hive import GetReplicationMetricsRequest, ReplicationMetrics, RuntimeStat
-from metastore.wire.lake import ReadGroupEventsRequest
 
 DAY = timedelta(days=1)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from examples.scheduler import Scheduler
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.lake import CommitPartitionsRequest, TableReference
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.lake import CommitPartitionsRequest, TableReference
 from tests.support import builders
 from tests.support.server import MetastoreServer
 

@@ -22,9 +22,9 @@ from typing import Any, Self
 import psutil
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import NotificationEventRequest
-from metastore.wire.lake import EventRecord
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import NotificationEventRequest
+from lake.protocol.lake import EventRecord
 from tests.crash import processes
 from tests.crash.conftest import seed
 from tests.eventbus import soak_followers
@@ -50,7 +50,7 @@ class Dispatcher:
 
     def __init__(self, directory: Path, *options: str) -> None:
         self.log = directory / "dispatcher.log"
-        self._command = [sys.executable, "-m", "metastore.cli", "outlets", "run", *options]
+        self._command = [sys.executable, "-m", "lake.cli", "outlets", "run", *options]
         self._environment = {**os.environ, DIRECTORY: str(directory)}
         self._process: subprocess.Popen[str] | None = None
 

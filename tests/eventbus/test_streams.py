@@ -11,18 +11,19 @@ import pytest
 import redis
 from sqlalchemy import NullPool, create_engine
 
-from eventbus import Event, EventType, SourceUnavailable, Subscription, subscribe
-from eventbus.groups import assignment
-from eventbus.groups.in_redis import GROUPS, SEEN, Membership, ShardLost, Token
 from eventbus.log import log as event_log
-from eventbus.log.history import Epoch, History
-from eventbus.log.shards import SHARDS
-from eventbus.log.types import Origin
 from eventbus.outlets.base import Diverged, LogState
-from eventbus.outlets.redis_streams import ALL, STATE, StreamOutlet
-from metastore.client.thrift_client import ThriftClient
+from eventbus.outlets.redis_streams import StreamOutlet
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.events import assignment
+from lake.protocol.events.history import Epoch, History
+from lake.protocol.events.in_redis import GROUPS, SEEN, Membership, ShardLost, Token
+from lake.protocol.events.shards import SHARDS
+from lake.protocol.events.streams import ALL, STATE
+from lake.protocol.events.types import Origin
+from lake.protocol.lake import EventsGone
+from lake.subscriptions import Event, EventType, SourceUnavailable, Subscription, subscribe
 from metastore.server.embedded_postgres import running_url
-from metastore.wire.lake import EventsGone
 from tests.eventbus.changes import log_of, make
 from tests.support import builders
 from tests.support.redis import RedisServer
@@ -434,7 +435,7 @@ def test_nobody_is_kept_waiting_while_redis_is_away(tmp_path: Path) -> None:
 
 def test_a_redis_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eventbus.outlets.redis_streams.TIMEOUT_SECONDS", 1.0)
-    monkeypatch.setattr("eventbus.subscription.redis.PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr("lake.subscriptions.redis.PATIENCE_SECONDS", 1.0)
     with RedisServer(tmp_path / "redis") as streams:
         outlet = StreamOutlet(streams.url)
         outlet.resume(0, log_state("log", 9))

@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 from thrift.transport.TTransport import TTransportException
 
-from eventbus import EventType, SourceUnavailable, Subscription, subscribe
-from eventbus.log.filters import BadFilter
-from eventbus.subscription import thrift_calls, thrift_group
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.events.filters import BadFilter
+from lake.protocol.hive import (
     AddPrimaryKeyRequest,
     AlterDataConnectorRequest,
     ColumnStatistics,
@@ -30,7 +28,8 @@ from metastore.wire.hive import (
     LongColumnStatsData,
     SQLPrimaryKey,
 )
-from metastore.wire.lake import CommitPartitionsRequest, EventsGone, ReadEventsRequest, TableReference
+from lake.protocol.lake import CommitPartitionsRequest, EventsGone, ReadEventsRequest, TableReference
+from lake.subscriptions import EventType, SourceUnavailable, Subscription, subscribe, thrift_calls, thrift_group
 from tests.support import builders
 from tests.support.command import complaint, output
 from tests.support.server import MetastoreServer

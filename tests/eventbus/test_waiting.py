@@ -10,8 +10,8 @@ from sqlalchemy.engine import Engine
 
 from eventbus import EventType, NewEvent
 from eventbus.log import headlines, log, schema
-from eventbus.log.filters import Filter
-from eventbus.log.types import Origin
+from lake.protocol.events.filters import Filter
+from lake.protocol.events.types import Origin
 from metastore.server.connection.event_notifier import EventNotifier
 from metastore.server.threads import ThreadPool
 from metastore.services.subscriptions.wakeups import EventWaits

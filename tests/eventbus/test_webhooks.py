@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
 from tests.eventbus.changes import log_of, make
 from tests.eventbus.hooks import Receiver
 from tests.support import builders

@@ -1,6 +1,6 @@
 """Hive's own Java client, driven through py4j against a running server.
 
-Its calls take and give the Python types of `metastore.wire.hive`, which travel as Thrift's bytes between here and the
+Its calls take and give the Python types of `lake.protocol.hive`, which travel as Thrift's bytes between here and the
 JVM; its exceptions come as those of the same name.
 """
 
@@ -16,9 +16,9 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from thrift.Thrift import TException
 
-from metastore.wire import hive
-from metastore.wire.binary import STOP, decode, encode_fields
-from metastore.wire.struct import Struct
+from lake.protocol import hive
+from lake.protocol.codec.binary import STOP, decode, encode_fields
+from lake.protocol.struct import Struct
 from tests.support.builders import database
 from tests.support.jvm import pyspark_class_path, running
 from tests.support.reference import missing

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from metastore.wire.hive import MetaException, NoSuchObjectException, Partition
+from lake.protocol.hive import MetaException, NoSuchObjectException, Partition
 from tests.hive_client.conftest import HiveClient
 from tests.support.builders import partition, table
 from tests.support.expressions import Planner

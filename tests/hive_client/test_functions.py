@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     AlreadyExistsException,
     Function,
     FunctionType,

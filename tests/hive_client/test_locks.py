@@ -5,13 +5,7 @@ from typing import Any
 
 import pytest
 
-from metastore.wire.hive import (
-    LockResponse,
-    LockState,
-    LockType,
-    NoSuchLockException,
-    ShowLocksRequest,
-)
+from lake.protocol.hive import LockResponse, LockState, LockType, NoSuchLockException, ShowLocksRequest
 from tests.hive_client.conftest import HiveClient
 
 Ask = Callable[..., LockResponse]

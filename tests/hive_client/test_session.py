@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from metastore.wire.hive import ConfigValSecurityException, HiveObjectRef, HiveObjectType, MetaException, PrincipalType
+from lake.protocol.hive import ConfigValSecurityException, HiveObjectRef, HiveObjectType, MetaException, PrincipalType
 from tests.hive_client.conftest import HiveClient
 from tests.support.builders import table
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     AlreadyExistsException,
     EnvironmentContext,
     InvalidObjectException,

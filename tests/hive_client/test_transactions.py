@@ -5,13 +5,7 @@ from typing import Any
 
 import pytest
 
-from metastore.wire.hive import (
-    DataOperationType,
-    LockState,
-    NoSuchTxnException,
-    TxnAbortedException,
-    TxnState,
-)
+from lake.protocol.hive import DataOperationType, LockState, NoSuchTxnException, TxnAbortedException, TxnState
 from tests.hive_client.conftest import HiveClient
 
 

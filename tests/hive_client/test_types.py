@@ -8,8 +8,8 @@ from py4j.java_gateway import get_field
 from py4j.protocol import Py4JJavaError
 from thrift.Thrift import TType
 
-from metastore.wire import hive
-from metastore.wire.services import METHODS
+from lake.protocol import hive
+from lake.protocol.services import METHODS
 from tests.hive_client.conftest import API
 from tests.support.jvm import pyspark_jars
 

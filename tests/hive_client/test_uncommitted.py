@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from metastore.wire.hive import AlreadyExistsException, MetaException, NoSuchObjectException
+from lake.protocol.hive import AlreadyExistsException, MetaException, NoSuchObjectException
 from tests.hive_client.conftest import HiveClient
 from tests.support.builders import partition, table
 

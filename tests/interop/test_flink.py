@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import NoSuchObjectException
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import NoSuchObjectException
 from tests.interop import java
 from tests.support.jvm import SMALL, running
 from tests.support.target import Target, local_path

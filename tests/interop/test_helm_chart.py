@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from lake.cli.commands.table_services_run import run_services
 from metastore import settings
-from metastore.cli.table_services_run import run_services
 from tests.deploy.test_helm_chart import CHART, DEPLOY, values
 from tests.interop import java
 

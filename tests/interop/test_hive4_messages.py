@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from py4j.java_gateway import JavaObject
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     AddCheckConstraintRequest,
     AddDefaultConstraintRequest,
     AddForeignKeyRequest,
@@ -28,7 +28,7 @@ from metastore.wire.hive import (
     SQLUniqueConstraint,
 )
 from tests.interop import java
-from tests.services.subscriptions.hive_story import function
+from tests.metastore.services.subscriptions.hive_story import function
 from tests.support.builders import database, partition, table
 from tests.support.jvm import SMALL, running
 from tests.support.reference import missing

@@ -15,11 +15,11 @@ import pyarrow.parquet
 import pytest
 from hudi import HudiTableBuilder
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire import hudi_timeline
-from metastore.wire.hudi import Table, TAction, TState
-from metastore.wire.lake import DataFile, SnapshotRequest, TableReference
-from tests.services.hudi.visible_files import seen_by_hudi_rs, tell
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hudi import Table, TAction, TState
+from lake.protocol.lake import DataFile, SnapshotRequest, TableReference
+from metastore.warehouse.hudi_files import timeline as hudi_timeline
+from tests.metastore.services.hudi.visible_files import seen_by_hudi_rs, tell
 from tests.spark.conftest import require
 from tests.spark.session import SparkError, SparkSession
 from tests.support.target import Target, local_path

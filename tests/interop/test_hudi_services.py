@@ -12,12 +12,12 @@ from threading import Event
 
 import pytest
 
-from metastore.client.lake import LakeClient
-from metastore.table_services.facts import Facts
-from metastore.table_services.hudi_executor import LOCK_PROVIDER, HudiExecutor, RunElsewhere
-from metastore.table_services.policy import policy_of
-from metastore.table_services.service import Options, Service
-from metastore.wire.lake import ListJobsRequest, ServiceJob, TableReference
+from lake.maintenance.decisions.facts import Facts
+from lake.maintenance.decisions.policy import policy_of
+from lake.maintenance.executors.hudi import LOCK_PROVIDER, HudiExecutor, RunElsewhere
+from lake.maintenance.service import Options, Service
+from lake.protocol.lake import ListJobsRequest, ServiceJob, TableReference
+from lake.tables.lake import LakeClient
 from tests.spark.conftest import require
 from tests.spark.session import LINES, SparkError, SparkSession
 from tests.support.server import MetastoreServer

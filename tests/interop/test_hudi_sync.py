@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
 from tests.spark.conftest import require
 from tests.spark.session import ROOT, SparkSession
 from tests.support.target import Target, local_path
@@ -158,7 +158,7 @@ def test_what_metastore_spark_reads_and_writes_goes_through_hudi(
 ) -> None:
     table, location = f"{database}.orders", tmp_path / "orders"
     write(spark, "SELECT 1 AS id, 1 AS ts, 'a' AS dt UNION ALL SELECT 2, 1, 'b'", table, location)
-    before = f"import sys; sys.path.insert(0, {str(ROOT)!r})\nfrom metastore.spark import read, write\n"
+    before = f"import sys; sys.path.insert(0, {str(ROOT)!r})\nfrom lake.spark import read, write\n"
     first = spark.value(f"SELECT max(_hoodie_commit_time) FROM {table}")
     options = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.precombine.field": "ts"}
     for values, operation in (("3, 1, 'a'", "append"), ("4, 1, 'b'", "overwrite")):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import NoSuchObjectException, ShowLocksRequest
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import NoSuchObjectException, ShowLocksRequest
 from tests.spark.conftest import require
 from tests.spark.session import SparkSession
 from tests.support.target import Target, local_path

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from metastore.client.lake import LakeClient
-from metastore.table_services.iceberg_executor import IcebergExecutor
-from metastore.table_services.service import Options, Service
-from metastore.wire.lake import ListJobsRequest, ServiceJob, TableReference
+from lake.maintenance.executors.iceberg import IcebergExecutor
+from lake.maintenance.service import Options, Service
+from lake.protocol.lake import ListJobsRequest, ServiceJob, TableReference
+from lake.tables.lake import LakeClient
 from tests.interop.test_iceberg import CATALOG, RUNTIME
 from tests.spark.conftest import require
 from tests.spark.session import LINES, SparkSession

@@ -94,7 +94,7 @@ def test_a_project_runs_under_both(server: MetastoreServer, project: Path, tmp_p
             "ods.customers": "VALUES (1, 'Ada', 'Oslo'), (2, 'Bo', 'Rome') AS t(id, name, city)",
         }
         for table, values in rows.items():
-            spark.python(f"from metastore.spark import write\nwrite(spark.sql({'FROM ' + values!r}), {table!r})")
+            spark.python(f"from lake.spark import write\nwrite(spark.sql({'FROM ' + values!r}), {table!r})")
 
         settings = {"catalogImplementation": "hive", "warehouse.dir": str(server.data_dir / "warehouse")}
         options = [f"--conf=spark.sql.{key}={value}" for key, value in settings.items()]
@@ -107,7 +107,7 @@ def test_a_project_runs_under_both(server: MetastoreServer, project: Path, tmp_p
         run("metastore", "pipeline", "run", str(project), "--uri", server.uri, "--once", directory=project)
         ours = {
             table: spark.python(
-                "from metastore.spark import read\n"
+                "from lake.spark import read\n"
                 f"rows = read(spark, {table!r}, include_uncommitted=True).select(*{columns.split(', ')!r})\n"
                 "result = sorted([*row] for row in rows.collect())"
             )

@@ -10,8 +10,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import HiveObjectRef, HiveObjectType, NoSuchObjectException, PrincipalType
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import HiveObjectRef, HiveObjectType, NoSuchObjectException, PrincipalType
 from tests.interop import trino as trino_of
 from tests.interop.trino import JARS, RELEASES, Trino, object_store
 from tests.support.server import MetastoreServer

@@ -10,17 +10,17 @@ import pyspark
 import pytest
 
 import metastore
-from metastore.client.compaction import plan_compaction
-from metastore.client.lake import LakeClient, LakeTable
-from metastore.table_services.clusters import ClusterExecutor, plan_key
-from metastore.table_services.executors import Stopped, Task, tag_of
-from metastore.table_services.service import Options, Service
-from metastore.table_services.yarn import ResourceManager, YarnCluster
-from metastore.wire.lake import ListJobsRequest
+from lake.maintenance.executors.base import Stopped, Task, tag_of
+from lake.maintenance.executors.clusters import ClusterExecutor, plan_key
+from lake.maintenance.executors.yarn import ResourceManager, YarnCluster
+from lake.maintenance.service import Options, Service
+from lake.protocol.lake import ListJobsRequest
+from lake.tables.compaction import plan_compaction
+from lake.tables.lake import LakeClient, LakeTable
 from tests.interop.yarn import Yarn, yarn
+from tests.lake.maintenance.conftest import commits, merge_on_read, values
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
-from tests.table_services.conftest import commits, merge_on_read, values
 
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 

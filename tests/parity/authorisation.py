@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     GetPrincipalsInRoleRequest,
     GetRoleGrantsForPrincipalRequest,
     GrantRevokePrivilegeRequest,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from metastore.wire.struct import Struct
+from lake.protocol.struct import Struct
 
 NAMES = "N_"
 WAREHOUSE = "WAREHOUSE"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     ColumnStatistics,
     Function,
     GrantRevokePrivilegeRequest,

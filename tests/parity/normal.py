@@ -7,7 +7,7 @@ import re
 import time
 from typing import Any
 
-from metastore.wire.struct import Struct
+from lake.protocol.struct import Struct
 from tests.support.expect import common
 
 DAY = 86_400

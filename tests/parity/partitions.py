@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     AddPartitionsRequest,
     DropPartitionsExpr,
     DropPartitionsRequest,

@@ -9,8 +9,8 @@ from typing import Any
 
 from thrift.Thrift import TApplicationException, TException
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import AbortTxnsRequest, UnlockRequest
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import AbortTxnsRequest, UnlockRequest
 from tests.parity import known, normal
 from tests.parity.calls import (
     NAMES,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     AbortTxnRequest,
     AddPartitionsRequest,
     ColumnStatistics,

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from metastore.wire.hive import FieldSchema, Order, SerDeInfo, SkewedInfo, StorageDescriptor
+from lake.protocol.hive import FieldSchema, Order, SerDeInfo, SkewedInfo, StorageDescriptor
 from tests.parity.calls import Call
 from tests.support.builders import SERDE
 

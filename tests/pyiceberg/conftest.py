@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from pyiceberg.catalog.hive import HiveCatalog
 
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
 from tests.support.server import MetastoreServer
 
 NUMBERS = itertools.count(1)

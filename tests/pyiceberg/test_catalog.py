@@ -12,8 +12,8 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import ShowLocksRequest
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import ShowLocksRequest
 from tests.pyiceberg.tables import BY_COUNTRY, HIVE_TYPES, SCHEMA, plain, row, rows
 from tests.support import builders
 from tests.support.target import local_path

@@ -11,7 +11,7 @@ from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DecimalType, DoubleType, IntegerType, LongType, StringType
 
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
 from tests.pyiceberg.tables import HIVE_TYPES, SCHEMA, plain, row, rows
 
 Change = Callable[[UpdateSchema], object]

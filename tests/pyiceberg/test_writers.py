@@ -8,8 +8,8 @@ from pyiceberg.catalog.hive import HiveCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, NestedField, StringType
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import ShowLocksRequest
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import ShowLocksRequest
 from tests.support.server import MetastoreServer
 
 APPENDS = 8

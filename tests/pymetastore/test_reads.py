@@ -17,8 +17,8 @@ from pymetastore.htypes import (
 from pymetastore.metastore import HMS, HPartition, HPrincipalType, HSortingColumn, HTable
 from pymetastore.stats import DecimalTypeStats, LongTypeStats, StringTypeStats
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     ColumnStatistics,
     ColumnStatisticsData,
     ColumnStatisticsDesc,

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from thrift.Thrift import TType
 
+from lake.protocol.hive import HiveObjectPrivilege, HiveObjectRef, HiveObjectType, PrincipalType, PrivilegeGrantInfo
+from lake.protocol.lake import TableReference
+from lake.protocol.services import METHODS
+from lake.protocol.struct import Struct
 from metastore.api.rights.classification import Path, Rule, rules
-from metastore.wire.hive import HiveObjectPrivilege, HiveObjectRef, HiveObjectType, PrincipalType, PrivilegeGrantInfo
-from metastore.wire.lake import TableReference
-from metastore.wire.services import METHODS
-from metastore.wire.struct import Struct
 
 NOT_CALLED = {"shutdown", "set_ugi", "reinitialize"}
 """They end the server or the test's identity."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
 from tests.rights.world import World, fill
 from tests.support.server import MetastoreServer
 

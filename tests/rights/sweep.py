@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, cast
 
 from thrift.Thrift import TType
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire import binary
-from metastore.wire.hive import (
+from lake.protocol.codec import binary
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     AddPrimaryKeyRequest,
     ColumnStatistics,
     ColumnStatisticsData,
@@ -43,9 +43,9 @@ from metastore.wire.hive import (
     SQLUniqueConstraint,
     Table,
 )
-from metastore.wire.lake import BeginInstantRequest, DataFile, TableReference
-from metastore.wire.services import METHODS
-from metastore.wire.struct import Struct
+from lake.protocol.lake import BeginInstantRequest, DataFile, TableReference
+from lake.protocol.services import METHODS
+from lake.protocol.struct import Struct
 from tests.rights import calls
 from tests.rights.world import HIDDEN, HIDDEN_TABLE, OPEN, SECRET
 from tests.support import builders

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.errors import UserError
+from lake.protocol.hive import Database, MetaException, NoSuchObjectException
 from metastore.api.rights.guard import Verdict
-from metastore.client.thrift_client import ThriftClient
-from metastore.errors import UserError
-from metastore.server.audit import STREAM, About, AuditLog, audit_log, beginning
+from metastore.server.monitoring.audit import STREAM, About, AuditLog, audit_log, beginning
 from metastore.services.access.caller import Caller
 from metastore.services.access.rights import Decision
 from metastore.settings import Settings
-from metastore.wire.hive import Database, MetaException, NoSuchObjectException
 from tests.rights.conftest import as_user
 from tests.rights.world import OPEN, OPEN_TABLE, READER, World
 from tests.support import builders
@@ -55,7 +55,7 @@ def caller() -> Caller:
 
 
 def test_a_file_that_is_moved_away_is_opened_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metastore.server.audit._LOOK_SECONDS", 0)
+    monkeypatch.setattr("metastore.server.monitoring.audit._LOOK_SECONDS", 0)
     log = AuditLog("changes", tmp_path / "audit.log")
     log.record("drop_table", caller(), lambda: About("a.b"), "ok", Verdict(True, "owner"))
     (tmp_path / "audit.log").rename(tmp_path / "audit.log.1")

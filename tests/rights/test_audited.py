@@ -6,15 +6,10 @@ from typing import Any
 
 import pytest
 
-from metastore.api import load
-from metastore.api.rights import audited
-from metastore.api.rights.classification import rules
-from metastore.client.login import Login, LoginRefused
-from metastore.client.thrift_client import ThriftClient
-from metastore.server.credentials import password_file
-from metastore.server.dispatch import described
-from metastore.wire import lake
-from metastore.wire.hive import (
+from lake.protocol import lake
+from lake.protocol.connection.login import Login, LoginRefused
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     GrantRevokePrivilegeRequest,
     GrantRevokeRoleRequest,
     GrantRevokeType,
@@ -30,7 +25,12 @@ from metastore.wire.hive import (
     PrivilegeGrantInfo,
     Role,
 )
-from metastore.wire.services import METHODS
+from lake.protocol.services import METHODS
+from metastore.api import load
+from metastore.api.rights import audited
+from metastore.api.rights.classification import rules
+from metastore.server.credentials import password_file
+from metastore.server.dispatch import described
 from tests.rights.calls import made, named_methods, ways
 from tests.support import builders
 from tests.support.server import MetastoreServer

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     AlterDatabaseRequest,
     Function,
     FunctionType,
@@ -19,7 +19,7 @@ from metastore.wire.hive import (
     ResourceUri,
     Role,
 )
-from metastore.wire.lake import (
+from lake.protocol.lake import (
     BeginInstantRequest,
     Column,
     CommitPartitionsRequest,

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import MetaException, NoSuchObjectException, PrincipalType, Role
 from metastore.services.access import policy_files
 from metastore.services.access.caller import Caller
 from metastore.services.access.cedar_policy import CedarPolicy
@@ -20,7 +21,6 @@ from metastore.services.access.policy_files import BadPolicy, PolicyFiles
 from metastore.services.access.rights import Action, Kind, Securable
 from metastore.settings import Settings
 from metastore.store import Database
-from metastore.wire.hive import MetaException, NoSuchObjectException, PrincipalType, Role
 from tests.rights.conftest import as_user
 from tests.rights.test_matrix import HIDDEN_FROM, NAMED, Users, compare
 from tests.rights.world import HIDDEN, HIDDEN_TABLE, OPEN, OPEN_TABLE, OWNER, READER, WRITER, World, fill

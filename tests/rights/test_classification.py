@@ -3,11 +3,11 @@
 import pytest
 from thrift.Thrift import TType
 
+from lake.protocol.services import METHODS
 from metastore.api import load
-from metastore.api.registry import HANDLERS
+from metastore.api.methods import HANDLERS
 from metastore.api.rights import changes, filters, special
 from metastore.api.rights.classification import Path, rules
-from metastore.wire.services import METHODS
 
 load()
 

@@ -7,19 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from lake.protocol.hive import (
+    HiveObjectPrivilege,
+    HiveObjectRef,
+    HiveObjectType,
+    PrincipalType,
+    PrivilegeBag,
+    PrivilegeGrantInfo,
+    Role,
+)
+from lake.protocol.privileges import ALL, Privilege, privilege_of
 from metastore.cache.changes import Changes
 from metastore.cache.stamp import Stamp
 from metastore.services.access.caller import Caller
 from metastore.services.access.kept_facts import KeptFacts
-from metastore.services.access.rights import (
-    ALL,
-    COVERING,
-    Action,
-    Kind,
-    Privilege,
-    Securable,
-    privilege_of,
-)
+from metastore.services.access.rights import COVERING, Action, Kind, Securable
 from metastore.services.access.sql_standard import SqlStandard
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
@@ -30,15 +32,6 @@ from metastore.store.engine import read_set
 from metastore.store.engine.database import Transaction
 from metastore.store.engine.read_set import record_read
 from metastore.store.migrations import upgrade
-from metastore.wire.hive import (
-    HiveObjectPrivilege,
-    HiveObjectRef,
-    HiveObjectType,
-    PrincipalType,
-    PrivilegeBag,
-    PrivilegeGrantInfo,
-    Role,
-)
 from tests.support import builders
 from tests.support.postgres import Postgres
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.services import METHODS
 from metastore.api import load
-from metastore.api.registry import HANDLERS, Call
+from metastore.api.methods import HANDLERS, Call
 from metastore.api.rights.guard import Guard, Verdict
 from metastore.api.session import Session
-from metastore.client.thrift_client import ThriftClient
 from metastore.postgres.joined_messages import JoiningCursor
 from metastore.services.access.caller import Caller
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
-from metastore.wire.services import METHODS
 from tests.rights import calls
 from tests.rights.calls import Name
 from tests.rights.conftest import OPTIONS, as_user

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from thrift.Thrift import TApplicationException
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     AbortTxnRequest,
     ForeignKeysRequest,
     GrantRevokePrivilegeRequest,

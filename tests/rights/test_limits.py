@@ -5,11 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from metastore.api import load
-from metastore.api.rights import filters
-from metastore.api.rights.classification import rules
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     CompactionRequest,
     CompactionType,
     GetTablesExtRequest,
@@ -17,8 +14,11 @@ from metastore.wire.hive import (
     NotificationEventsCountRequest,
     ShowCompactRequest,
 )
-from metastore.wire.lake import ReadEventsRequest, ReadGroupEventsRequest
-from metastore.wire.services import METHODS
+from lake.protocol.lake import ReadEventsRequest, ReadGroupEventsRequest
+from lake.protocol.services import METHODS
+from metastore.api import load
+from metastore.api.rights import filters
+from metastore.api.rights.classification import rules
 from tests.rights.conftest import as_user
 from tests.rights.world import grant
 from tests.support import builders

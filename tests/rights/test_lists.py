@@ -6,23 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.services.access.caller import Caller
-from metastore.services.access.rights import (
-    COVERING,
-    EVERYTHING,
-    Action,
-    Kind,
-    Privilege,
-    Securable,
-    privilege_of,
-)
-from metastore.services.access.sql_standard import SqlStandard
-from metastore.services.wiring import Metastore
-from metastore.settings import Settings
-from metastore.store.access.privileges import Principal
-from metastore.store.migrations import upgrade
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     CompactionRequest,
     CompactionType,
     Function,
@@ -39,7 +24,15 @@ from metastore.wire.hive import (
     Role,
     ShowCompactRequest,
 )
-from metastore.wire.lake import ReadEventsRequest
+from lake.protocol.lake import ReadEventsRequest
+from lake.protocol.privileges import privilege_of
+from metastore.services.access.caller import Caller
+from metastore.services.access.rights import COVERING, EVERYTHING, Action, Kind, Privilege, Securable
+from metastore.services.access.sql_standard import SqlStandard
+from metastore.services.wiring import Metastore
+from metastore.settings import Settings
+from metastore.store.access.privileges import Principal
+from metastore.store.migrations import upgrade
 from tests.rights.conftest import as_user
 from tests.support import builders
 from tests.support.postgres import Postgres

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.services import METHODS
 from metastore.api import load
 from metastore.api.rights.classification import rules
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.services import METHODS
 from tests.rights import calls
 from tests.rights import world as names
 from tests.rights.conftest import as_user

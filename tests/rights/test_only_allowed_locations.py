@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     AlterCatalogRequest,
     Catalog,
     CreateCatalogRequest,
@@ -16,7 +16,7 @@ from metastore.wire.hive import (
     PrincipalType,
     ResourceUri,
 )
-from metastore.wire.lake import ImportHudiRequest, TableReference
+from lake.protocol.lake import ImportHudiRequest, TableReference
 from tests.rights.conftest import OPTIONS, as_user
 from tests.rights.world import grant
 from tests.support import builders

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from metastore.errors import UsageError
+from lake.protocol.errors import UsageError
+from lake.protocol.hive import MetaException, NoSuchObjectException
 from metastore.services.access.caller import Caller
 from metastore.services.access.python_authorizer import PythonAuthorizer
 from metastore.services.access.rights import EVERYTHING, Action
-from metastore.wire.hive import MetaException, NoSuchObjectException
 from tests.rights.conftest import as_user
 from tests.support import builders
 from tests.support.expect import refused

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.services import METHODS
 from metastore.api import load
 from metastore.api.rights.classification import rules
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.services import METHODS
 from tests.rights import sweep
 from tests.rights.conftest import as_user
 from tests.rights.sweep import OWN, USER, Case, Target

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from thrift.Thrift import TException
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     AddPartitionsRequest,
     AllocateTableWriteIdsRequest,
     Catalog,
@@ -29,8 +29,8 @@ from metastore.wire.hive import (
     Role,
     SkewedInfo,
 )
-from metastore.wire.hudi import MetaserverException, MetaserverStorageException, TAction, THoodieInstant, TState
-from metastore.wire.lake import (
+from lake.protocol.hudi import MetaserverException, MetaserverStorageException, TAction, THoodieInstant, TState
+from lake.protocol.lake import (
     BeginInstantRequest,
     CompleteInstantRequest,
     DataFile,

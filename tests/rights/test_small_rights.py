@@ -3,9 +3,9 @@
 import pytest
 from thrift.Thrift import TApplicationException
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire import hudi
-from metastore.wire.hive import OpenTxnRequest, PrincipalType
+from lake.protocol import hudi
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import OpenTxnRequest, PrincipalType
 from tests.rights.conftest import as_user
 from tests.rights.world import grant
 from tests.support import builders

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import CreateTableRequest, CreationMetadata, MetaException, SourceTable, Table
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import CreateTableRequest, CreationMetadata, MetaException, SourceTable, Table
 from tests.rights.conftest import as_user
 from tests.rights.world import grant
 from tests.support import builders

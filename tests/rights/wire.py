@@ -4,9 +4,9 @@ import socket
 import struct
 from typing import Self
 
-from metastore.wire import binary
-from metastore.wire.services import METHODS
-from metastore.wire.struct import Struct
+from lake.protocol.codec import binary
+from lake.protocol.services import METHODS
+from lake.protocol.struct import Struct
 
 _CALL = 0x80010001
 

@@ -1,4 +1,4 @@
-"""A session of each Spark line with the extension, as `metastore.spark.configure` makes it."""
+"""A session of each Spark line with the extension, as `lake.spark.configure` makes it."""
 
 import itertools
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from metastore.spark import jar
+from lake.spark import jar
 from tests.spark.conftest import require
 from tests.spark.session import LINES, ROOT, SparkSession
 from tests.spark_extension.lake import Lake

@@ -2,13 +2,8 @@
 
 from pathlib import Path
 
-from metastore.wire.hive import Partition
-from metastore.wire.lake import (
-    CommitPartitionsRequest,
-    ListPartitionsRequest,
-    ReopenPartitionsRequest,
-    TableReference,
-)
+from lake.protocol.hive import Partition
+from lake.protocol.lake import CommitPartitionsRequest, ListPartitionsRequest, ReopenPartitionsRequest, TableReference
 from tests.support.server import MetastoreServer
 from tests.support.target import Target, local_path
 

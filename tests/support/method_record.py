@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
+from lake.protocol.connection.thrift_client import ThriftClient
 from tests.support.target import Target
 
 OURS = "ours"

@@ -24,7 +24,7 @@ class ByDirectory(LoadScopeScheduling):
 
 
 def directory(nodeid: str) -> str:
-    """The directory of a test below tests/; of the services', the package below tests/services/."""
+    """The directory of a test below tests/; of the services', the package below tests/metastore/services/."""
     parts = nodeid.partition("::")[0].split("/")[1:-1]
     return "/".join(parts[: 2 if parts[:1] == ["services"] else 1]) or nodeid.partition("::")[0]
 

@@ -57,7 +57,7 @@ class MetastoreServer:
         Raises ServerDidNotStart, with what it wrote, if it ends before or isn't ready after `timeout` seconds.
         """
         command = [
-            *(sys.executable, "-m", "metastore.cli", "serve"),
+            *(sys.executable, "-m", "lake.cli", "serve"),
             *("--host", self.host, "--port", str(self.port), "--data-dir", str(self.data_dir)),
             *self._options,
         ]

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import GetTableRequest, Table
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import GetTableRequest, Table
 
 
 class NewerClient(ThriftClient):

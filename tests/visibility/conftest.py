@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import NoSuchObjectException
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import NoSuchObjectException
 from tests.support.builders import database
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import Partition
-from metastore.wire.lake import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import Partition
+from lake.protocol.lake import (
     CommitPartitionsRequest,
     ListPartitionsRequest,
     PartitionState,

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.lake import TableReference
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.lake import TableReference
 
 DECORATION = "@includeuncommit"
 SCOPE = "includeUnCommit"

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     ColumnStatistics,
     ColumnStatisticsData,
     ColumnStatisticsDesc,
@@ -35,7 +35,7 @@ from metastore.wire.hive import (
     PrivilegeGrantInfo,
     SetPartitionsStatsRequest,
 )
-from metastore.wire.lake import (
+from lake.protocol.lake import (
     BeginInstantRequest,
     CompleteInstantRequest,
     DataFile,

@@ -3,8 +3,8 @@
 import pytest
 from thrift.Thrift import TApplicationException, TException
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     AddPrimaryKeyRequest,
     AllocateTableWriteIdsRequest,
     AllTableConstraintsRequest,
@@ -36,7 +36,7 @@ from metastore.wire.hive import (
     TableStatsRequest,
     UnlockRequest,
 )
-from metastore.wire.services import METHODS
+from lake.protocol.services import METHODS
 from tests.support.builders import table, view
 from tests.support.expect import refused
 from tests.support.expressions import serialised

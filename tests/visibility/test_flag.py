@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     AddPartitionsRequest,
     AlreadyExistsException,
     AlterPartitionsRequest,
@@ -23,7 +23,7 @@ from metastore.wire.hive import (
     PartitionSpec,
     RequestPartsSpec,
 )
-from metastore.wire.lake import ReportBatchRequest
+from lake.protocol.lake import ReportBatchRequest
 from tests.support.builders import partition, table, view
 from tests.support.expect import files_below, refused
 from tests.support.target import local_path

@@ -7,9 +7,9 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import AlreadyExistsException, Partition
-from metastore.wire.lake import ReportBatchRequest
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import AlreadyExistsException, Partition
+from lake.protocol.lake import ReportBatchRequest
 from tests.support.builders import database, table
 from tests.support.expect import refused
 from tests.visibility.flags import MODE, commit, find, new, of_flag, reference, reopen, states

@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 from thrift.Thrift import TException
 
-from metastore.api import load
-from metastore.api.registry import HANDLERS
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire import hive, lake
-from metastore.wire.hive import (
+from lake.protocol import hive, lake
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     AddPartitionsRequest,
     DropPartitionsExpr,
     DropPartitionsRequest,
@@ -29,8 +27,10 @@ from metastore.wire.hive import (
     NotificationEventsCountRequest,
     RequestPartsSpec,
 )
-from metastore.wire.lake import ReopenPartitionsRequest, TableReference
-from metastore.wire.services import METHODS
+from lake.protocol.lake import ReopenPartitionsRequest, TableReference
+from lake.protocol.services import METHODS
+from metastore.api import load
+from metastore.api.methods import HANDLERS
 from tests.support.builders import partition, table
 from tests.support.expressions import serialised
 from tests.visibility import methods

@@ -5,15 +5,15 @@ from itertools import product
 
 import pytest
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     InvalidOperationException,
     MetaException,
     NoSuchObjectException,
     Partition,
     PartitionsStatsRequest,
 )
-from metastore.wire.lake import ListPartitionsRequest, TableReference
+from lake.protocol.lake import ListPartitionsRequest, TableReference
 from tests.support.builders import view
 from tests.support.expect import refused
 from tests.visibility.flags import UNCOMMITTED, commit, make_table, new, readiness, reopen

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from metastore.client.thrift_client import ThriftClient
-from metastore.wire.hive import (
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
     AddCheckConstraintRequest,
     AddDefaultConstraintRequest,
     AddForeignKeyRequest,
@@ -59,7 +59,7 @@ from metastore.wire.hive import (
     WriteNotificationLogBatchRequest,
     WriteNotificationLogRequest,
 )
-from metastore.wire.lake import (
+from lake.protocol.lake import (
     BeginBatchRequest,
     BeginInstantRequest,
     CommitPartitionsRequest,

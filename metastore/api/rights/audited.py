@@ -7,15 +7,15 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from lake.protocol.hive import GrantRevokeType, HiveObjectRef, PrincipalType
+from lake.protocol.sasl import delegation_token
+from lake.protocol.sasl.delegation_token import BadToken, Identifier
+from lake.protocol.struct import Struct
 from metastore.api.rights import naming
 from metastore.api.rights.classification import Need, rules
 from metastore.api.rights.naming import Row, rows, table_object
 from metastore.services.access.rights import Kind, Securable
 from metastore.services.model import names as given
-from metastore.wire import delegation_token
-from metastore.wire.delegation_token import BadToken, Identifier
-from metastore.wire.hive import GrantRevokeType, HiveObjectRef, PrincipalType
-from metastore.wire.struct import Struct
 
 _LONGEST_TEXT = 200
 _OF_REFERENCE = frozenset({"instant", "hudi_import", "jobs"})

@@ -7,17 +7,11 @@ owner.
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from lake.protocol.hive import Database, NoSuchObjectException, PrincipalPrivilegeSet, PrincipalType, StorageDescriptor
 from metastore.api.rights.naming import Requirement
 from metastore.api.rights.special import Asked, locations_of, sources
 from metastore.services.access.rights import EVERYTHING, Action, database
 from metastore.services.model import names as given
-from metastore.wire.hive import (
-    Database,
-    NoSuchObjectException,
-    PrincipalPrivilegeSet,
-    PrincipalType,
-    StorageDescriptor,
-)
 
 Check = Callable[[Asked, Any, Any], Iterator[Requirement]]
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from eventbus.log.types import Event, EventType
+from lake.protocol.events.types import Event, EventType
+from lake.protocol.hive import PrincipalType, ShowCompactResponseElement, SQLForeignKey
 from metastore.api.rights.classification import Rule, value_at
 from metastore.api.rights.naming import of_ref
 from metastore.services.access.caller import Caller
@@ -23,7 +24,6 @@ from metastore.services.access.rights import (
 )
 from metastore.services.model import names as given
 from metastore.store.engine.names import DatabaseName, TableName
-from metastore.wire.hive import PrincipalType, ShowCompactResponseElement, SQLForeignKey
 
 T = TypeVar("T")
 Names = tuple[str | None, str | None, str | None]

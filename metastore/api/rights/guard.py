@@ -7,7 +7,12 @@ from typing import Any, NoReturn, cast
 
 from thrift.Thrift import TApplicationException
 
-from metastore.api.registry import Call, Encoded
+from lake.protocol.codec import binary
+from lake.protocol.hive import UnknownDBException
+from lake.protocol.method import Method
+from lake.protocol.services import METHODS
+from lake.protocol.struct import Struct
+from metastore.api.methods import Call, Encoded
 from metastore.api.rights import changes, naming, special
 from metastore.api.rights.classification import Rule, rules, value_at
 from metastore.api.rights.filters import View, filter_named, is_before_limits, shown_named
@@ -20,11 +25,6 @@ from metastore.services.access.kept_facts import Proof
 from metastore.services.access.rights import ANONYMOUS, Action, Decision, Kind, Securable, table
 from metastore.services.access.sql_standard import SqlStandard
 from metastore.store.engine.names import TableName
-from metastore.wire import binary
-from metastore.wire.hive import UnknownDBException
-from metastore.wire.method import Method
-from metastore.wire.services import METHODS
-from metastore.wire.struct import Struct
 
 _NOT_FOUND = (
     "NoSuchObjectException",

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+from lake.protocol.hive import HiveObjectRef, HiveObjectType
+from lake.protocol.lake import TableReference
 from metastore.api.rights.classification import Need, Path, value_at
 from metastore.services.access.rights import EVERYTHING, Action, Kind, Securable, database, table
 from metastore.services.model import names as given
 from metastore.services.model import patterns
-from metastore.wire.hive import HiveObjectRef, HiveObjectType
-from metastore.wire.lake import TableReference
 
 Requirement = tuple[Action, Securable]
 

@@ -5,18 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from metastore.api.registry import Call
-from metastore.api.rights.classification import Need
-from metastore.api.rights.naming import Requirement, Row, of_ref, rows, table_object
-from metastore.services.access.caller import Caller
-from metastore.services.access.places import Places
-from metastore.services.access.rights import EVERYTHING, Action, Kind, Securable, table
-from metastore.services.access.rights import database as database_object
-from metastore.services.hudi.importer import chosen_table
-from metastore.services.model import view_sources as stored_sources
-from metastore.services.model.names import database_name
-from metastore.services.model.visibility import Scope
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     CreationMetadata,
     InvalidOperationException,
     LockType,
@@ -27,7 +16,18 @@ from metastore.wire.hive import (
     StorageDescriptor,
     Table,
 )
-from metastore.wire.hudi import TAction, TState
+from lake.protocol.hudi import TAction, TState
+from metastore.api.methods import Call
+from metastore.api.rights.classification import Need
+from metastore.api.rights.naming import Requirement, Row, of_ref, rows, table_object
+from metastore.services.access.caller import Caller
+from metastore.services.access.places import Places
+from metastore.services.access.rights import EVERYTHING, Action, Kind, Securable, table
+from metastore.services.access.rights import database as database_object
+from metastore.services.hudi.importer import chosen_table
+from metastore.services.model import view_sources as stored_sources
+from metastore.services.model.names import database_name
+from metastore.services.model.visibility import Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,17 @@ import structlog
 
 from eventbus.log import sequencer
 from eventbus.log.sequencer import Sequencer
-from metastore.api.registry import NotYet
+from lake.protocol.codec import protocols
+from lake.protocol.codec.protocols import SMALL_BYTES, Protocol, Refused, Request
+from lake.protocol.codec.scanner import Rejected
+from metastore.api.methods import NotYet
 from metastore.cache.entry import Entry
 from metastore.in_loop import NeedsThread
-from metastore.server import metrics
 from metastore.server.connection.connection import Connection, State
 from metastore.server.connection.replying import PIECE_BYTES, refuse, write
 from metastore.server.dispatch import Copy, ReplyBroken
+from metastore.server.monitoring import metrics
 from metastore.store.table import altered_tables
-from metastore.wire import protocols
-from metastore.wire.protocols import SMALL_BYTES, Protocol, Refused, Request
-from metastore.wire.scanner import Rejected
 
 Then = Callable[[], None]
 """What follows in the event loop when a thread is done."""

@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Protocol, cast
 
 import structlog
 
+from lake.protocol.codec import protocols
+from lake.protocol.codec.protocols import Inbox
 from metastore.api.session import Session
-from metastore.server import metrics
 from metastore.server.connection.context import WorkerContext
 from metastore.server.credentials.identity import Identity
 from metastore.server.loop_calls import LastCalls
+from metastore.server.monitoring import metrics
 from metastore.services.access.caller import Caller
-from metastore.wire import protocols
-from metastore.wire.protocols import Inbox
 
 CROWDED_SECONDS = 5.0
 """How long a client that doesn't read its reply may keep a thread for which other requests wait."""

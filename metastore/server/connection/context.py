@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
+from lake.protocol.codec.scanner import Limits
 from metastore.server.connection.event_notifier import EventNotifier
 from metastore.server.connection.open_connections import Connections
 from metastore.server.credentials.logins import Logins
@@ -10,10 +11,9 @@ from metastore.server.dispatch import Dispatcher
 from metastore.server.foreign_clients import ForeignClients
 from metastore.server.loop_calls import LoopCalls
 from metastore.server.memory_budget import MemoryBudget
-from metastore.server.metrics import Tally
+from metastore.server.monitoring.metrics import Tally
 from metastore.server.replies import Replies
 from metastore.server.threads import ThreadPool
-from metastore.wire.scanner import Limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 import time
 
+from lake.protocol.codec import binary, protocols
 from metastore.api.rights.guard import Guard
 from metastore.api.rights.naming import Requirement
 from metastore.server.connection.answering import Answering
 from metastore.server.connection.connection import Connection, State
 from metastore.server.connection.replying import PIECE_BYTES, finish
 from metastore.server.replies import CacheableCall, Replies
-from metastore.wire import binary, protocols
 
 LONGEST_DECODED = 4096
 """Bytes of the longest message that the event loop decodes to decide about rights. Longer ones are not kept."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from metastore.server import metrics
 from metastore.server.credentials.identity import Identity
+from metastore.server.monitoring import metrics
 
 
 class OpenConnection(Protocol):

@@ -3,13 +3,13 @@
 import asyncio
 from typing import ClassVar
 
+from lake.protocol.codec import protocols
+from lake.protocol.codec.foreign import Foreign
+from lake.protocol.codec.protocols import SMALL_BYTES, Refused
+from lake.protocol.codec.scanner import Exceeded, Rejected
 from metastore.server.connection.connection import Connection, State
 from metastore.server.connection.looking_up import answer, answer_recognised
 from metastore.server.connection.replying import refuse, reject_foreign
-from metastore.wire import protocols
-from metastore.wire.foreign import Foreign
-from metastore.wire.protocols import SMALL_BYTES, Refused
-from metastore.wire.scanner import Exceeded, Rejected
 
 MEMORY_SECONDS = 60.0
 """How long a request waits for memory where there is no `receive_timeout_seconds`."""

@@ -5,12 +5,12 @@ import asyncio
 import structlog
 from thrift.Thrift import TApplicationException
 
-from metastore.server import metrics
+from lake.protocol.codec import binary, protocols
+from lake.protocol.codec.foreign import Foreign
+from lake.protocol.codec.protocols import Refused
 from metastore.server.connection.connection import Connection, State
 from metastore.server.dispatch import wants_answer
-from metastore.wire import binary, protocols
-from metastore.wire.foreign import Foreign
-from metastore.wire.protocols import Refused
+from metastore.server.monitoring import metrics
 
 PIECE_BYTES = 256 << 10
 """How much of a reply is written at a time: the next piece follows when the operating system has taken it."""

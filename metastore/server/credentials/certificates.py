@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import structlog
 
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
 from metastore.server.credentials.identity import Denied, Identity, checked
 from metastore.settings import Settings
 

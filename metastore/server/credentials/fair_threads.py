@@ -11,9 +11,9 @@ from typing import Literal, TypeVar
 
 import structlog
 
-from metastore.server import metrics
 from metastore.server.credentials.failures import FailedLogins
 from metastore.server.credentials.identity import TooMany
+from metastore.server.monitoring import metrics
 
 Kind = Literal["password", "proof", "handshake"]
 Value = TypeVar("Value")

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from lake.protocol.sasl import delegation_token
+from lake.protocol.sasl.delegation_token import BadToken
 from metastore.server.credentials.identity import Denied, Identity, checked
 from metastore.server.credentials.json_web_tokens import MAX_TOKEN_BYTES, Verified
 from metastore.server.credentials.logins import Logins, PasswordCheck
 from metastore.services.access.issued_tokens import TokenRefused
-from metastore.wire import delegation_token
-from metastore.wire.delegation_token import BadToken
 
 ACTOR_HEADER = "x-actor-username"
 """The header in which Hive's clients name their user."""

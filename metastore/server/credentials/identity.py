@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from lake.protocol.hive import MetaException
 from metastore.services.access.caller import Mechanism
 from metastore.services.model.client_texts import check_identity
-from metastore.wire.hive import MetaException
 
 Outcome = Literal["denied", "unavailable", "refused"]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
 from metastore.server.credentials.identity import Denied, Identity, Unavailable, checked
 from metastore.settings import Settings
 

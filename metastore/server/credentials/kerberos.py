@@ -5,11 +5,11 @@ from pathlib import Path
 
 import gssapi
 
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
+from lake.protocol.sasl.gssapi_messages import describe
 from metastore.server.credentials.identity import Denied, Unavailable
 from metastore.services.access.auth_to_local import AuthToLocal, NoUser, Principal
 from metastore.settings import Settings
-from metastore.wire.gssapi_messages import describe
 
 _HOST = "_HOST"
 _MECHANISM = gssapi.MechType.kerberos

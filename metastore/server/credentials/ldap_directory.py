@@ -19,7 +19,7 @@ from circuitbreaker import CircuitBreaker, CircuitBreakerError
 from ldap.dn import escape_dn_chars
 from ldap.filter import escape_filter_chars
 
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
 from metastore.server.credentials.bounded_calls import BoundedCalls
 from metastore.server.credentials.identity import Denied, Identity, Unavailable, checked
 from metastore.server.credentials.passwords import MAX_PASSWORD_BYTES

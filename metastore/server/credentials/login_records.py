@@ -9,10 +9,10 @@ from collections import Counter
 
 import structlog
 
-from metastore.server import metrics
-from metastore.server.audit import AuditLog
 from metastore.server.credentials.fair_threads import shared_address
 from metastore.server.credentials.identity import Denied, Identity
+from metastore.server.monitoring import metrics
+from metastore.server.monitoring.audit import AuditLog
 
 WINDOW_SECONDS = 10.0
 MOST_OF_ADDRESS = 10

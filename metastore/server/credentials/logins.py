@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from metastore.errors import UserError
-from metastore.server import metrics
-from metastore.server.audit import AuditLog
+from lake.protocol.errors import UserError
+from lake.protocol.sasl.delegation_token import Identifier
 from metastore.server.credentials.certificates import CertificateFiles
 from metastore.server.credentials.failures import FailedLogins
 from metastore.server.credentials.fair_threads import FairThreads, shared_address
@@ -20,9 +19,10 @@ from metastore.server.credentials.login_records import LoginRecords
 from metastore.server.credentials.password_file import PasswordFile
 from metastore.server.credentials.password_hook import PasswordHook
 from metastore.server.credentials.proxying import acting_as
+from metastore.server.monitoring import metrics
+from metastore.server.monitoring.audit import AuditLog
 from metastore.settings import Settings
 from metastore.store import DatabaseUnavailable
-from metastore.wire.delegation_token import Identifier
 
 if TYPE_CHECKING:
     from metastore.server.credentials.kerberos import Kerberos

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cachetools import LRUCache
 
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
 from metastore.server.credentials import passwords
 from metastore.server.credentials.identity import Denied, Identity, Unavailable, checked
 

@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
 from metastore.server.credentials.bounded_calls import BoundedCalls
 from metastore.server.credentials.identity import Denied, Identity, Unavailable, checked
 

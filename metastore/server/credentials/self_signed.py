@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from metastore.errors import UserError
+from lake.protocol.errors import UserError
 
 
 class NoCryptography(UserError):

@@ -1,5 +1,8 @@
 """The first state of a connection where logins or encryption are configured: what does the client speak?"""
 
+from lake.protocol.codec import foreign, protocols
+from lake.protocol.codec.protocols import Refused
+from lake.protocol.codec.scanner import Exceeded, Rejected
 from metastore.server.connection.connection import Connection
 from metastore.server.connection.context import WorkerContext
 from metastore.server.connection.receiving import Receiving
@@ -9,9 +12,6 @@ from metastore.server.login.handshaking import Handshaking
 from metastore.server.login.http import HttpLayer
 from metastore.server.login.negotiating import Negotiating
 from metastore.server.login.progress import LoginState, Progress
-from metastore.wire import foreign, protocols
-from metastore.wire.protocols import Refused
-from metastore.wire.scanner import Exceeded, Rejected
 
 _TLS_FIRST = (
     "this server takes encrypted connections only (tls_required): switch TLS on in the client "

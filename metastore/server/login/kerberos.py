@@ -2,12 +2,12 @@
 
 import gssapi
 
+from lake.protocol.sasl.gssapi_layers import Choice, Offer, SecurityLayer, decode_choice
+from lake.protocol.sasl.gssapi_messages import GssapiProtection, describe
 from metastore.server.credentials.identity import Denied, Identity, checked
 from metastore.server.credentials.kerberos import Kerberos
 from metastore.server.credentials.logins import Logins
 from metastore.server.login.mechanisms import Step
-from metastore.wire.gssapi_layers import Choice, Offer, SecurityLayer, decode_choice
-from metastore.wire.gssapi_messages import GssapiProtection, describe
 
 MAX_MESSAGE_BYTES = 64 << 10
 """The longest wrapped message that clients should send. Thrift's own ones send each call as one, however long."""

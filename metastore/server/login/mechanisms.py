@@ -4,14 +4,15 @@ import base64
 import secrets
 from typing import NamedTuple, Protocol
 
+from lake.protocol.sasl import digest_md5
+from lake.protocol.sasl import messages as sasl
+from lake.protocol.sasl.delegation_token import Identifier
+from lake.protocol.sasl.protection import Protection
 from metastore.server.credentials import logins as credentials
 from metastore.server.credentials.identity import Denied, Identity, Unavailable
 from metastore.server.credentials.logins import Logins, PasswordCheck
 from metastore.server.login.passing_on import PassedOn
 from metastore.services.access.issued_tokens import TokenRefused
-from metastore.wire import digest_md5, sasl
-from metastore.wire.delegation_token import Identifier
-from metastore.wire.sasl_protection import Protection
 
 SERVER_MECHANISM = "METASTORE-PROCESS"
 """How a process of this server logs in to its workers: the secret that the supervisor gave both."""

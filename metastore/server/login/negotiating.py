@@ -4,6 +4,9 @@ import contextlib
 from collections.abc import Callable
 from functools import partial
 
+from lake.protocol.codec.scanner import Rejected
+from lake.protocol.sasl import messages as sasl
+from lake.protocol.sasl.messages import Status
 from metastore.server.connection.connection import Connection
 from metastore.server.connection.replying import Discarding
 from metastore.server.credentials.fair_threads import Job
@@ -13,9 +16,6 @@ from metastore.server.login import mechanisms
 from metastore.server.login.mechanisms import Mechanism, ServerProcess, Step
 from metastore.server.login.progress import TRY_AGAIN_SECONDS, LoginState, Progress, log
 from metastore.server.login.sasl_layer import ProtectedLayer, SaslLayer
-from metastore.wire import sasl
-from metastore.wire.sasl import Status
-from metastore.wire.scanner import Rejected
 
 _Checked = Step | Denied
 """The result of a step that doesn't wait for a password any more."""

@@ -2,12 +2,12 @@
 
 import asyncio
 
+from lake.protocol.codec.protocols import SMALL_BYTES
+from lake.protocol.sasl.messages import FRAME_HEADER_BYTES
+from lake.protocol.sasl.protection import BadMessage, Protection
 from metastore.server.connection.connection import Connection
 from metastore.server.connection.receiving import Receiving, WaitingForMemory
 from metastore.server.login.layer import Layer
-from metastore.wire.protocols import SMALL_BYTES
-from metastore.wire.sasl import FRAME_HEADER_BYTES
-from metastore.wire.sasl_protection import BadMessage, Protection
 
 _FRAME_BYTES = (1 << 31) - 1
 _PROTECTION_BYTES = 1 << 10

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from metastore.errors import UsageError
+from lake.protocol.codec import binary
+from lake.protocol.errors import UsageError
+from lake.protocol.hive import Database as HiveDatabase
+from lake.protocol.hive import PrincipalType, Table
 from metastore.services.access.caller import Caller
 from metastore.services.access.policy_files import GROUPS_OF_ACTIONS, Policies, PolicyFiles
 from metastore.services.access.rights import ANONYMOUS, Action, Decision, Kind, Securable
@@ -24,9 +27,6 @@ from metastore.store import Database
 from metastore.store.access import attributes as store
 from metastore.store.engine.names import DatabaseName
 from metastore.store.engine.read_set import recording
-from metastore.wire import binary
-from metastore.wire.hive import Database as HiveDatabase
-from metastore.wire.hive import PrincipalType, Table
 
 if TYPE_CHECKING:
     import cedarpy

@@ -3,11 +3,11 @@
 Clients may read and change all of them, as in Hive. The metastore's own tokens are elsewhere: `issued_tokens`.
 """
 
+from lake.protocol.hive import MetaException, NoSuchObjectException
 from metastore.store import Conflict, Database
 from metastore.store.access import master_keys
 from metastore.store.registry import named_objects
 from metastore.store.registry.named_objects import Kind
-from metastore.wire.hive import MetaException, NoSuchObjectException
 
 
 class DelegationTokenService:

@@ -8,6 +8,10 @@ import hmac
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from lake.protocol.hive import MetaException
+from lake.protocol.lake import DelegationToken
+from lake.protocol.sasl import delegation_token
+from lake.protocol.sasl.delegation_token import BadToken, Identifier, Token
 from metastore.services.access.caller import Caller
 from metastore.services.access.proxy_users import may_act_as
 from metastore.services.model.client_texts import check_identity
@@ -16,10 +20,6 @@ from metastore.store.access import issued_tokens
 from metastore.store.access.issued_tokens import TokenKey, TokenRow
 from metastore.store.engine import clock
 from metastore.store.engine.database import Transaction
-from metastore.wire import delegation_token
-from metastore.wire.delegation_token import BadToken, Identifier, Token
-from metastore.wire.hive import MetaException
-from metastore.wire.lake import DelegationToken
 
 DAY = 24 * 3600 * 1000
 RENEW_MS = DAY

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, cast
 
-from metastore.bounded_dict import BoundedDict
+from lake.protocol.bounded_dict import BoundedDict
 from metastore.cache.changes import Changes
 from metastore.cache.entry import Object
 from metastore.cache.stamp import Stamp

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Iterable
 
+from lake.protocol.hive import MetaException
 from metastore.services.access.locations import AllowedLocations, has_credentials
 from metastore.services.access.rights import Securable
 from metastore.warehouse import Warehouse, WarehouseError
-from metastore.wire.hive import MetaException
 
 
 class Places:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
-from metastore.errors import UsageError
+from lake.protocol.errors import UsageError
 from metastore.services.access.rights import Action, Decision
 
 if TYPE_CHECKING:

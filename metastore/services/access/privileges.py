@@ -4,8 +4,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from metastore.clock import now_seconds
-from metastore.formats import partition_names
+from lake.protocol.clock import now_seconds
+from lake.protocol.formats import partition_names
+from lake.protocol.hive import (
+    HiveObjectPrivilege,
+    HiveObjectRef,
+    HiveObjectType,
+    MetaException,
+    PrincipalPrivilegeSet,
+    PrincipalType,
+    PrivilegeBag,
+    PrivilegeGrantInfo,
+)
 from metastore.services.access.roles import PUBLIC, check_role, grantor_type_of, principal_of
 from metastore.services.model import client_texts, hive_objects
 from metastore.services.model import names as given
@@ -21,16 +31,6 @@ from metastore.store.partition import partitions
 from metastore.store.partition.partitions import Selection
 from metastore.store.table import tables
 from metastore.store.table.tables import TableRow
-from metastore.wire.hive import (
-    HiveObjectPrivilege,
-    HiveObjectRef,
-    HiveObjectType,
-    MetaException,
-    PrincipalPrivilegeSet,
-    PrincipalType,
-    PrivilegeBag,
-    PrivilegeGrantInfo,
-)
 
 MAX_AT_ONCE = 10_000
 """The most privileges that one call grants or revokes. Each takes one or two statements."""

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import structlog
 
 from eventbus.outlets.listeners import BadListener, load
-from metastore.errors import UsageError
+from lake.protocol.errors import UsageError
 from metastore.services.access.caller import Caller
 from metastore.services.access.rights import Action, Decision, Securable
 

@@ -4,12 +4,12 @@ Every user is implicitly a member of `public`. Members of `admin` may do anythin
 what: the metastore stores every grant, as Hive's does.
 """
 
-from metastore.clock import now_seconds
+from lake.protocol.clock import now_seconds
+from lake.protocol.hive import HiveObjectType, MetaException, PrincipalType, Role, RolePrincipalGrant
 from metastore.store import Conflict, Database
 from metastore.store.access import privileges as store
 from metastore.store.access.privileges import Membership, NewGrant, Principal, RoleRow, Target
 from metastore.store.engine.database import Transaction
-from metastore.wire.hive import HiveObjectType, MetaException, PrincipalType, Role, RolePrincipalGrant
 
 ADMIN, PUBLIC = "admin", "public"
 

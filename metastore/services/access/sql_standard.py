@@ -11,19 +11,14 @@ import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from lake.protocol.codec import binary
+from lake.protocol.hive import Database as HiveDatabase
+from lake.protocol.hive import PrincipalType, Table
+from lake.protocol.privileges import ALL, Privilege, privilege_of
+from lake.protocol.struct import Struct
 from metastore.services.access.caller import Caller
 from metastore.services.access.kept_facts import KeptFacts, Proof
-from metastore.services.access.rights import (
-    ALL,
-    ANONYMOUS,
-    COVERING,
-    Action,
-    Decision,
-    Kind,
-    Privilege,
-    Securable,
-    privilege_of,
-)
+from metastore.services.access.rights import ANONYMOUS, COVERING, Action, Decision, Kind, Securable
 from metastore.services.access.roles import ADMIN, PUBLIC
 from metastore.store import Database
 from metastore.store.access import rights as store
@@ -31,10 +26,6 @@ from metastore.store.access.privileges import Principal
 from metastore.store.access.rights import Granted, Owned
 from metastore.store.engine.database import Transaction
 from metastore.store.engine.names import DatabaseName, TableName
-from metastore.wire import binary
-from metastore.wire.hive import Database as HiveDatabase
-from metastore.wire.hive import PrincipalType, Table
-from metastore.wire.struct import Struct
 
 T = TypeVar("T")
 Part = tuple[tuple[str, ...] | None, str | None]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from cachetools import TTLCache, cached
 
-from metastore.errors import UsageError
+from lake.protocol.errors import UsageError
 from metastore.services.access.caller import Caller
 from metastore.services.access.kept_facts import KeptFacts
 from metastore.services.access.rights import ANONYMOUS, Action, Decision, Kind, Securable

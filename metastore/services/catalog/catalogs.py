@@ -2,8 +2,19 @@
 
 from contextlib import suppress
 
-from eventbus.log.types import EventType
-from metastore.clock import now_seconds
+from lake.protocol.clock import now_seconds
+from lake.protocol.codec import binary
+from lake.protocol.events.types import EventType
+from lake.protocol.hive import (
+    AlreadyExistsException,
+    Catalog,
+    InvalidObjectException,
+    InvalidOperationException,
+    MetaException,
+    NoSuchObjectException,
+    PrincipalType,
+)
+from lake.protocol.hive import Database as HiveDatabase
 from metastore.services.events.recorder import Events
 from metastore.services.files.deletable import Deletable
 from metastore.services.files.new_directories import new_directories
@@ -14,17 +25,6 @@ from metastore.store.catalog import catalogs, databases
 from metastore.store.catalog.catalogs import CatalogRow
 from metastore.store.engine.names import DatabaseName
 from metastore.warehouse import Warehouse, WarehouseError
-from metastore.wire import binary
-from metastore.wire.hive import (
-    AlreadyExistsException,
-    Catalog,
-    InvalidObjectException,
-    InvalidOperationException,
-    MetaException,
-    NoSuchObjectException,
-    PrincipalType,
-)
-from metastore.wire.hive import Database as HiveDatabase
 
 
 class CatalogService:

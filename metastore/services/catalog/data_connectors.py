@@ -3,16 +3,10 @@
 import getpass
 import re
 
-from eventbus.log.types import EventType
-from metastore.clock import now_seconds
-from metastore.services.events.recorder import Events
-from metastore.services.model import names as given
-from metastore.services.model.validation import check_length
-from metastore.store import Conflict, Database
-from metastore.store.registry import named_objects
-from metastore.store.registry.named_objects import Kind, NamedRow
-from metastore.wire import binary
-from metastore.wire.hive import (
+from lake.protocol.clock import now_seconds
+from lake.protocol.codec import binary
+from lake.protocol.events.types import EventType
+from lake.protocol.hive import (
     AlreadyExistsException,
     DataConnector,
     InvalidObjectException,
@@ -20,6 +14,12 @@ from metastore.wire.hive import (
     NoSuchObjectException,
     PrincipalType,
 )
+from metastore.services.events.recorder import Events
+from metastore.services.model import names as given
+from metastore.services.model.validation import check_length
+from metastore.store import Conflict, Database
+from metastore.store.registry import named_objects
+from metastore.store.registry.named_objects import Kind, NamedRow
 
 # What Hive 4 takes as the name of a table or connector.
 _NAME = re.compile(r"""[\w "%&'()*+,\-./:;<=>?\[\]|{}$^!~#@`]+""", re.ASCII)

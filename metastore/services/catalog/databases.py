@@ -2,14 +2,23 @@
 
 from collections.abc import Collection, Sequence
 
-from eventbus.log.types import EventType
-from metastore.clock import now_seconds
+from lake.protocol.clock import now_seconds
+from lake.protocol.events.types import EventType
+from lake.protocol.hive import (
+    AlreadyExistsException,
+    Database,
+    InvalidObjectException,
+    InvalidOperationException,
+    MetaException,
+    NoSuchObjectException,
+    PrincipalType,
+)
 from metastore.services.catalog.functions import function_of
 from metastore.services.events.recorder import Events
 from metastore.services.files.deletable import Deletable
 from metastore.services.files.new_directories import new_directories
 from metastore.services.files.relocator import Mover
-from metastore.services.instants.paths import base_of
+from metastore.services.instant_rules.paths import base_of
 from metastore.services.model import hive_objects, patterns, view_sources
 from metastore.services.model import names as given
 from metastore.services.model.names import DEFAULT_CATALOG, DEFAULT_DATABASE
@@ -27,15 +36,6 @@ from metastore.store.registry.named_objects import Kind
 from metastore.store.table import tables
 from metastore.store.transactions import written_tables
 from metastore.warehouse import Warehouse
-from metastore.wire.hive import (
-    AlreadyExistsException,
-    Database,
-    InvalidObjectException,
-    InvalidOperationException,
-    MetaException,
-    NoSuchObjectException,
-    PrincipalType,
-)
 
 # What a database may hold beside tables and functions. (Hive's can't be dropped at all while it holds a schema.)
 _KINDS_INSIDE = {Kind.STORED_PROCEDURE: "stored procedures", Kind.PACKAGE: "packages", Kind.SCHEMA: "schemas"}

@@ -1,7 +1,15 @@
 """Hive's calls for user-defined functions."""
 
-from eventbus.log.types import EventType
-from metastore.clock import now_seconds
+from lake.protocol.clock import now_seconds
+from lake.protocol.codec import binary
+from lake.protocol.events.types import EventType
+from lake.protocol.hive import (
+    AlreadyExistsException,
+    Function,
+    InvalidObjectException,
+    MetaException,
+    NoSuchObjectException,
+)
 from metastore.services.events.recorder import Events
 from metastore.services.model import names as given
 from metastore.services.model import patterns
@@ -11,14 +19,6 @@ from metastore.store.catalog import databases, functions
 from metastore.store.catalog.databases import RowLock
 from metastore.store.catalog.functions import FunctionRow
 from metastore.store.engine.database import Transaction
-from metastore.wire import binary
-from metastore.wire.hive import (
-    AlreadyExistsException,
-    Function,
-    InvalidObjectException,
-    MetaException,
-    NoSuchObjectException,
-)
 
 
 class FunctionService:

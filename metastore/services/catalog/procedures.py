@@ -3,6 +3,8 @@
 Names of databases are lower-case; names of procedures and packages are case-sensitive.
 """
 
+from lake.protocol.codec import binary
+from lake.protocol.hive import AddPackageRequest, MetaException, NoSuchObjectException, Package, StoredProcedure
 from metastore.services.model import names as given
 from metastore.services.model.validation import check_length
 from metastore.store import Database
@@ -10,14 +12,6 @@ from metastore.store.catalog import databases
 from metastore.store.catalog.databases import RowLock
 from metastore.store.registry import named_objects
 from metastore.store.registry.named_objects import Kind, NamedRow
-from metastore.wire import binary
-from metastore.wire.hive import (
-    AddPackageRequest,
-    MetaException,
-    NoSuchObjectException,
-    Package,
-    StoredProcedure,
-)
 
 
 class ProcedureService:

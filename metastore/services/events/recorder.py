@@ -13,20 +13,20 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from eventbus.log import log
-from eventbus.log.types import EventType, NewEvent, Origin
 from eventbus.outlets.pre_events import PreEvents, Veto
-from metastore.clock import now_ms
+from lake.protocol.clock import now_ms
+from lake.protocol.codec import splice
+from lake.protocol.codec.packed_partitions import PackedPartitions, PackedStates
+from lake.protocol.codec.plain import to_plain
+from lake.protocol.events.types import EventType, NewEvent, Origin
+from lake.protocol.hive import Catalog, Database, DataConnector, Function, InvalidOperationException, Partition, Table
+from lake.protocol.struct import Struct
 from metastore.postgres.prepared import Call
 from metastore.services.model import hive_objects
 from metastore.store.engine.database import Transaction, after_commit
 from metastore.store.engine.names import TableName
 from metastore.store.partition.partitions import NewPartition, PartitionRow
 from metastore.store.table.tables import TableRow
-from metastore.wire import splice
-from metastore.wire.hive import Catalog, Database, DataConnector, Function, InvalidOperationException, Partition, Table
-from metastore.wire.packed_partitions import PackedPartitions, PackedStates
-from metastore.wire.plain import to_plain
-from metastore.wire.struct import Struct
 
 VERSION = 1
 """The version of the payloads' form."""

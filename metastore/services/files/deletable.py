@@ -17,11 +17,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import structlog
 
+from lake.protocol.hive import MetaException
 from metastore.store.engine.database import Transaction
 from metastore.store.files import directories
 from metastore.store.partition import locations
 from metastore.warehouse import Warehouse
-from metastore.wire.hive import MetaException
 
 _HELD_AT_MOST = 64
 """Directories that are held one by one, and not by those above them."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from lake.protocol.struct import ExceptionStruct
 from metastore.store import Conflict, DatabaseReadOnly, DatabaseUnavailable
 from metastore.warehouse import Warehouse
-from metastore.wire.struct import ExceptionStruct
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from typing import Any
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from metastore.wire.hive import MetaException
+from lake.protocol.hive import MetaException
 
 MAX_LENGTH = 1 << 19
 """Of a filter, in characters: room for tens of thousands of values."""

@@ -20,7 +20,10 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, NamedTuple
 
-from metastore.formats.partition_names import DEFAULT_PARTITION
+from lake.protocol.codec import hive_plan
+from lake.protocol.codec.hive_plan import BRIDGE, COLUMN, CONSTANT, FUNCTION, GENERIC
+from lake.protocol.codec.kryo import Instance, Unreadable
+from lake.protocol.formats.partition_names import DEFAULT_PARTITION
 from metastore.services.filters.grammar import (
     MIRRORED,
     AllOf,
@@ -32,9 +35,6 @@ from metastore.services.filters.grammar import (
     parse_day,
     parse_timestamp,
 )
-from metastore.wire import hive_plan
-from metastore.wire.hive_plan import BRIDGE, COLUMN, CONSTANT, FUNCTION, GENERIC
-from metastore.wire.kryo import Instance, Unreadable
 
 MAX_PARTS = 100_000
 """The most parts of an expression. A few bytes may refer to one object many times, so their length bounds nothing."""

@@ -17,7 +17,9 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
 
-from metastore.formats.partition_names import DEFAULT_PARTITION, unescape
+from lake.protocol.codec import hive_plan
+from lake.protocol.formats.partition_names import DEFAULT_PARTITION, unescape
+from lake.protocol.hive import FieldSchema, MetaException
 from metastore.services.filters import grammar, kryo_expression
 from metastore.services.filters.grammar import MAX_LIKES, AllOf, AnyOf, Condition, Expression, Negation
 from metastore.services.model.patterns import check_like, regex_to_like
@@ -34,8 +36,6 @@ from metastore.store.engine.predicates import (
     Predicate,
     Value,
 )
-from metastore.wire import hive_plan
-from metastore.wire.hive import FieldSchema, MetaException
 
 MAX_CONDITIONS = 5_000
 """Of a filter. Equalities of one key that are alternatives (`k = 1 or k = 2`, `k in (1, 2)`) count as one."""

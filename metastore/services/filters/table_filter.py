@@ -5,11 +5,11 @@ makes it case-insensitive.
 Hive 4's client lists tables by such a filter on their names.
 """
 
+from lake.protocol.hive import InvalidOperationException, MetaException
 from metastore.services.filters import grammar
 from metastore.services.filters.grammar import MAX_LIKES, AllOf, AnyOf, Condition, Expression, Negation, leaves
 from metastore.services.model.patterns import check_like, regex_to_like
 from metastore.store.table import table_conditions
-from metastore.wire.hive import InvalidOperationException, MetaException
 
 NAME = "hive_filter_field_tablename__"
 TYPE = "hive_filter_field_tabletype__"

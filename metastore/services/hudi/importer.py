@@ -6,10 +6,23 @@ have happened already.
 
 from collections.abc import Mapping, Sequence
 
+from lake.protocol import hudi
+from lake.protocol.hive import InvalidOperationException, NoSuchObjectException
+from lake.protocol.lake import (
+    BeginInstantRequest,
+    CompleteInstantRequest,
+    DataFile,
+    HudiInstant,
+    ImportedInstant,
+    ImportHudiRequest,
+    ImportHudiResponse,
+    InstantKey,
+    TableReference,
+)
 from metastore.services.hudi import metadata_reader
 from metastore.services.hudi.tables import PARTITION_FIELDS, TYPE, HudiTables
-from metastore.services.instants import schema_evolution
-from metastore.services.instants import states as rules
+from metastore.services.instant_rules import schema_evolution
+from metastore.services.instant_rules import states as rules
 from metastore.services.table.service import TableService
 from metastore.services.timeline.commit import DecodedCompletion, InstantCompletion
 from metastore.services.timeline.lookup import lake_table
@@ -23,21 +36,9 @@ from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
 from metastore.store.timeline.instants import InstantRow
 from metastore.warehouse import Warehouse
+from metastore.warehouse.hudi_files import names as hudi_names
+from metastore.warehouse.hudi_files.names import LogName
 from metastore.warehouse.hudi_folder import HudiFolder
-from metastore.wire import hudi, hudi_names
-from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
-from metastore.wire.hudi_names import LogName
-from metastore.wire.lake import (
-    BeginInstantRequest,
-    CompleteInstantRequest,
-    DataFile,
-    HudiInstant,
-    ImportedInstant,
-    ImportHudiRequest,
-    ImportHudiResponse,
-    InstantKey,
-    TableReference,
-)
 
 MAX_INSTANTS = 10_000
 """Instants that one call may import."""

@@ -9,17 +9,20 @@ To complete an instant whose metadata Hudi wrote:
 instants that a rollback undoes depend on earlier completions. A repeated request is recognised by its metadata alone.
 To begin an instant, `plan_of` returns the `plan` of a BeginInstantRequest.
 
-Unreadable bytes raise InvalidOperationException here, and HudiMetadataError in `metastore.wire.hudi_metadata`.
+Unreadable bytes raise InvalidOperationException here, and HudiMetadataError in
+`metastore.warehouse.hudi_files.metadata`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from metastore.formats.partition_names import make_name, unescape
-from metastore.formats.spark_schema import PROVIDER
+from lake.protocol.formats.partition_names import make_name, unescape
+from lake.protocol.formats.spark_schema import PROVIDER
+from lake.protocol.hive import InvalidOperationException
+from lake.protocol.lake import Column, CompleteInstantRequest, DataFile, FileGroup, InstantKey
 from metastore.services.hudi.avro_schema import META_COLUMNS, hive_columns
 from metastore.services.hudi.spark_schema import spark_properties
-from metastore.services.instants import states as rules
+from metastore.services.instant_rules import states as rules
 from metastore.services.model import hive_objects
 from metastore.services.timeline.commit import DecodedCompletion
 from metastore.store.engine.database import Transaction
@@ -27,11 +30,10 @@ from metastore.store.snapshot import data_files
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants, pending_plans
 from metastore.store.timeline.instants import InstantRow
-from metastore.wire import hudi_metadata, hudi_names
-from metastore.wire.hive import InvalidOperationException
-from metastore.wire.hudi_metadata import WriteStat
-from metastore.wire.hudi_names import LogName
-from metastore.wire.lake import Column, CompleteInstantRequest, DataFile, FileGroup, InstantKey
+from metastore.warehouse.hudi_files import metadata as hudi_metadata
+from metastore.warehouse.hudi_files import names as hudi_names
+from metastore.warehouse.hudi_files.metadata import WriteStat
+from metastore.warehouse.hudi_files.names import LogName
 
 SOURCE = "hudi"
 """The source whose event time Hudi's commits report, where they track it."""

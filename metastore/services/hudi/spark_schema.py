@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from metastore.formats.spark_schema import SCHEMA, split
+from lake.protocol.formats.spark_schema import SCHEMA, split
 from metastore.services.hudi.avro_schema import META_COLUMNS
 from metastore.services.hudi.avro_types import AvroTypes, Field, decimal
 

@@ -7,14 +7,15 @@ Hudi sends a table's name, type and location. It stores everything else in a fil
 from collections.abc import Mapping
 from contextlib import suppress
 
-from metastore.formats.spark_schema import PROVIDER
+from lake.protocol import hive, hudi
+from lake.protocol.formats.spark_schema import PROVIDER
+from lake.protocol.hive import AlreadyExistsException, NoSuchObjectException, SerDeInfo, StorageDescriptor
 from metastore.services.catalog.databases import DatabaseService
-from metastore.services.instants import schema_evolution
+from metastore.services.instant_rules import schema_evolution
 from metastore.services.model import hive_objects
 from metastore.services.table.service import TableService
 from metastore.warehouse import Warehouse
-from metastore.wire import hive, hudi, hudi_timeline
-from metastore.wire.hive import AlreadyExistsException, NoSuchObjectException, SerDeInfo, StorageDescriptor
+from metastore.warehouse.hudi_files import timeline as hudi_timeline
 
 COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
 

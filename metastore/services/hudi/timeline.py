@@ -4,8 +4,11 @@ Hudi's client is written for timelines in files, one per state of an instant. It
 failures are raised as exceptions. After any error it repeats the call, up to three times.
 """
 
+from lake.protocol.hive import InvalidOperationException
+from lake.protocol.hudi import HoodieInstantChangeResult, TAction, THoodieInstant, TState
+from lake.protocol.lake import BeginInstantRequest, CompleteInstantRequest, TableReference
 from metastore.services.hudi import metadata_reader
-from metastore.services.instants import states as rules
+from metastore.services.instant_rules import states as rules
 from metastore.services.table.service import TableService
 from metastore.services.timeline.commit import InstantCompletion
 from metastore.services.timeline.lookup import give_back, held_lake_table, lake_table
@@ -16,9 +19,6 @@ from metastore.store import Database
 from metastore.store.engine.clock import now_ms
 from metastore.store.timeline import instants
 from metastore.store.timeline.instants import InstantRow
-from metastore.wire.hive import InvalidOperationException
-from metastore.wire.hudi import HoodieInstantChangeResult, TAction, THoodieInstant, TState
-from metastore.wire.lake import BeginInstantRequest, CompleteInstantRequest, TableReference
 
 _ACTIONS = {
     TAction.COMMIT: rules.COMMIT,

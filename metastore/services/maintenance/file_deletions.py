@@ -7,7 +7,7 @@ from operator import attrgetter
 import structlog
 
 from metastore.services.files.deletable import ADVICE, Deletable
-from metastore.services.instants.paths import DIRECTORY, base_of
+from metastore.services.instant_rules.paths import DIRECTORY, base_of
 from metastore.services.timeline.staging import InstantFiles
 from metastore.store import Database
 from metastore.store.engine.database import Transaction

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable
 
 import metastore
+from lake.protocol.hive import ConfigValSecurityException, MetaException
 from metastore.services.model.client_texts import MAX_HINT, hint
 from metastore.settings import Settings
 from metastore.store import Database
@@ -15,7 +16,6 @@ from metastore.store.partition import partitions
 from metastore.store.registry import properties
 from metastore.store.snapshot import data_files
 from metastore.store.table import tables
-from metastore.wire.hive import ConfigValSecurityException, MetaException
 
 # The answer of every Hive version to fb303's getVersion.
 HIVE_VERSION = "3.0"

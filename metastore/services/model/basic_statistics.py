@@ -7,10 +7,10 @@ StatsSetupConst.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from lake.protocol.hive import Partition
 from metastore.services.model import statistics_state
 from metastore.services.model.hive_objects import is_true
 from metastore.warehouse import Warehouse
-from metastore.wire.hive import Partition
 
 NUM_FILES = "numFiles"
 TOTAL_SIZE = "totalSize"

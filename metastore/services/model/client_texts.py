@@ -6,7 +6,7 @@ for people to read: longer ones are cut off.
 
 from collections.abc import Sequence
 
-from metastore.wire.hive import MetaException
+from lake.protocol.hive import MetaException
 
 MAX_USER = 256
 """Characters of a user's or group's name: enough for any Kerberos principal."""

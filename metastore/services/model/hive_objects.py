@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from metastore.store.catalog.databases import DatabaseRow
-from metastore.store.table.tables import TableRow, TableValues
-from metastore.wire import binary, splice
-from metastore.wire.hive import (
+from lake.protocol.codec import binary, splice
+from lake.protocol.codec.shared_list import SharedList
+from lake.protocol.hive import (
     Database,
     EnvironmentContext,
     FieldSchema,
@@ -18,7 +17,8 @@ from metastore.wire.hive import (
     StorageDescriptor,
     Table,
 )
-from metastore.wire.shared_list import SharedList
+from metastore.store.catalog.databases import DatabaseRow
+from metastore.store.table.tables import TableRow, TableValues
 
 VIEW = "VIRTUAL_VIEW"
 MANAGED = "MANAGED_TABLE"

@@ -1,7 +1,7 @@
 """Converts names from clients to the stored form."""
 
+from lake.protocol.hive import InvalidOperationException, MetaException
 from metastore.store.engine.names import DatabaseName, TableName
-from metastore.wire.hive import InvalidOperationException, MetaException
 
 DEFAULT_CATALOG = "hive"
 DEFAULT_DATABASE = "default"

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from lake.protocol.codec import splice
+from lake.protocol.hive import Partition
 from metastore.services.model import hive_objects
 from metastore.services.model.flag import Flag
 from metastore.store.engine.database import Transaction
 from metastore.store.partition.partitions import NewPartition, PartitionRow
 from metastore.store.table import descriptors
 from metastore.store.table.tables import TableRow
-from metastore.wire import splice
-from metastore.wire.hive import Partition
 
 Kept = tuple[str, list[str], Partition, Flag]
 """A partition to store: its name, its values, Hive's object, and its flag."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from lake.protocol.hive import MetaException, Partition, PartitionSpec, PartitionSpecWithSharedSD
 from metastore.services.model.names import normalized
-from metastore.wire.hive import MetaException, Partition, PartitionSpec, PartitionSpecWithSharedSD
 
 
 def expanded(specs: Sequence[PartitionSpec]) -> list[Partition]:

@@ -12,9 +12,9 @@ are not: `a | b` matches no table.
 import re
 from collections.abc import Callable
 
-from eventbus.log import wildcards
+from lake.protocol.events import wildcards
+from lake.protocol.hive import MetaException
 from metastore.store.engine import name_patterns
-from metastore.wire.hive import MetaException
 
 # An escaped dot or backslash; any characters; one character.
 _TOKENS = re.compile(r"\\[.\\]|\.\*|.", re.DOTALL)

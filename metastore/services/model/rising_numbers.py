@@ -1,6 +1,6 @@
 """Limits for ids that clients set, such as a transaction's, and from which the server goes on counting."""
 
-from metastore.wire.hive import MetaException
+from lake.protocol.hive import MetaException
 
 HIGHEST_BROUGHT = 1 << 53
 """The highest id that a client may set. It leaves enough of the 64 bits for all later ids."""

@@ -6,7 +6,7 @@ This is Hive's rule for hive.metastore.disallow.incompatible.col.type.changes: i
 import re
 from collections.abc import Sequence
 
-from metastore.wire.hive import FieldSchema
+from lake.protocol.hive import FieldSchema
 
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
 _TEXTS = ("string", "varchar", "char")

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
+from lake.protocol.hive import FieldSchema, MetaException
 from metastore.services.model import names as given
 from metastore.services.model.names import MAX_NAME
-from metastore.wire.hive import FieldSchema, MetaException
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 # The default of Hive 4's MetaStoreUtils.validateName: printable ASCII without the backslash.

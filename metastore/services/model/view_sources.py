@@ -5,6 +5,7 @@ A view that the caller can't see is no hindrance: it stays, and its source is mi
 
 from collections.abc import Callable, Collection, Iterator
 
+from lake.protocol.hive import CreationMetadata, MetaException
 from metastore.services.model import hive_objects
 from metastore.services.model import names as given
 from metastore.store import Database
@@ -12,7 +13,6 @@ from metastore.store.engine.database import Transaction
 from metastore.store.engine.names import TableName
 from metastore.store.table import tables
 from metastore.store.transactions import materializations
-from metastore.wire.hive import CreationMetadata, MetaException
 
 Shown = Callable[[TableName], bool]
 """Whether the caller sees a table or view."""

@@ -5,12 +5,13 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from eventbus.log.types import EventType
+from lake.protocol.events.types import EventType
+from lake.protocol.hive import MetaException, NoSuchObjectException, Partition
 from metastore.services.events.recorder import Events, PartitionChange, kept_after, kept_before
 from metastore.services.files.deletable import Deletable
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher
-from metastore.services.instants import hive_drops
+from metastore.services.instant_rules import hive_drops
 from metastore.services.model import hive_objects, partition_codec
 from metastore.services.model import names as given
 from metastore.services.model.flag import Flag
@@ -27,7 +28,6 @@ from metastore.store.partition.partitions import NewPartition, PartitionRow, Sel
 from metastore.store.table import tables
 from metastore.store.table.tables import TableRow
 from metastore.warehouse import Warehouse
-from metastore.wire.hive import MetaException, NoSuchObjectException, Partition
 
 
 class _Moved(NamedTuple):

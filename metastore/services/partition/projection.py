@@ -7,12 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from eventbus.log import wildcards
-from metastore.services.model import patterns
-from metastore.services.partition.reads import EVERYTHING, PartitionQuery
-from metastore.store.engine.names import TableName
-from metastore.wire import binary
-from metastore.wire.hive import (
+from lake.protocol.codec import binary
+from lake.protocol.events import wildcards
+from lake.protocol.hive import (
     GetPartitionsFilterSpec,
     GetProjectionsSpec,
     MetaException,
@@ -24,7 +21,10 @@ from metastore.wire.hive import (
     PartitionWithoutSD,
     StorageDescriptor,
 )
-from metastore.wire.struct import Struct
+from lake.protocol.struct import Struct
+from metastore.services.model import patterns
+from metastore.services.partition.reads import EVERYTHING, PartitionQuery
+from metastore.store.engine.names import TableName
 
 S = TypeVar("S", bound=Struct)
 

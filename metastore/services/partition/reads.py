@@ -4,7 +4,17 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from metastore.formats import partition_names
+from lake.protocol.codec import binary, splice
+from lake.protocol.codec.splice import StoredPartition
+from lake.protocol.formats import partition_names
+from lake.protocol.hive import (
+    FieldSchema,
+    InvalidObjectException,
+    MetaException,
+    NoSuchObjectException,
+    Partition,
+    PartitionSpec,
+)
 from metastore.services.access import privileges
 from metastore.services.filters import partition_filter
 from metastore.services.model import hive_objects
@@ -17,16 +27,6 @@ from metastore.store.engine.predicates import Predicate
 from metastore.store.partition import partitions
 from metastore.store.partition.partitions import Selection
 from metastore.store.table.tables import TableRow
-from metastore.wire import binary, splice
-from metastore.wire.hive import (
-    FieldSchema,
-    InvalidObjectException,
-    MetaException,
-    NoSuchObjectException,
-    Partition,
-    PartitionSpec,
-)
-from metastore.wire.splice import StoredPartition
 
 
 @dataclass(frozen=True, slots=True)

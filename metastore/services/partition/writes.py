@@ -4,20 +4,31 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from eventbus.log.types import EventType
-from metastore.clock import now_seconds
-from metastore.formats import partition_names
-from metastore.formats.commit_mode import CommitMode
+from lake.protocol.clock import now_seconds
+from lake.protocol.events.types import EventType
+from lake.protocol.formats import partition_names
+from lake.protocol.formats.commit_mode import CommitMode
+from lake.protocol.hive import (
+    AlreadyExistsException,
+    InvalidObjectException,
+    InvalidOperationException,
+    InvalidPartitionException,
+    MetaException,
+    NoSuchObjectException,
+    Partition,
+    StorageDescriptor,
+    Table,
+)
 from metastore.services.access import privileges
-from metastore.services.commit import commit_flag
-from metastore.services.commit.transitions import Commits, properties_of
+from metastore.services.commit_flag import commit_flag
+from metastore.services.commit_flag.transitions import Commits, properties_of
 from metastore.services.events.recorder import Events, PartitionChange, kept_after, kept_before
 from metastore.services.files.deletable import Deletable
 from metastore.services.files.new_directories import new_directories
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher
 from metastore.services.filters import partition_filter
-from metastore.services.instants import hive_drops, readiness_changes
+from metastore.services.instant_rules import hive_drops, readiness_changes
 from metastore.services.model import basic_statistics, hive_objects, partition_codec
 from metastore.services.model import names as given
 from metastore.services.model.basic_statistics import ToRefresh
@@ -39,17 +50,6 @@ from metastore.store.table import tables
 from metastore.store.table.tables import TableRow
 from metastore.store.transactions import written_tables
 from metastore.warehouse import Warehouse
-from metastore.wire.hive import (
-    AlreadyExistsException,
-    InvalidObjectException,
-    InvalidOperationException,
-    InvalidPartitionException,
-    MetaException,
-    NoSuchObjectException,
-    Partition,
-    StorageDescriptor,
-    Table,
-)
 
 # Attempts of an add with `if_not_exists`, while other callers add the same partitions.
 _ATTEMPTS = 10

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from metastore.formats.commit_mode import CommitMode
-from metastore.services.commit.commit_flag import OPENED
-from metastore.services.commit.partition_time import PartitionClock
-from metastore.services.commit.policy import ReadinessProperties
+from lake.protocol.formats.commit_mode import CommitMode
+from metastore.services.commit_flag.commit_flag import OPENED
+from metastore.services.commit_flag.partition_time import PartitionClock
+from metastore.services.commit_flag.policy import ReadinessProperties
 from metastore.services.model.partition_codec import decoded
-from metastore.store.commit.readiness import Readiness
+from metastore.store.commit_flag.readiness import Readiness
 from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
 from metastore.store.partition.partitions import PartitionRow

@@ -4,23 +4,23 @@ from collections.abc import Sequence
 
 import structlog
 
-from metastore.formats.commit_mode import CommitMode
-from metastore.formats.partition_names import make_name
-from metastore.services.commit.partition_time import PartitionClock
-from metastore.services.commit.policy import ReadinessProperties
-from metastore.services.commit.transitions import properties_of
+from lake.protocol.formats.commit_mode import CommitMode
+from lake.protocol.formats.partition_names import make_name
+from lake.protocol.hive import Partition
+from metastore.services.commit_flag.partition_time import PartitionClock
+from metastore.services.commit_flag.policy import ReadinessProperties
+from metastore.services.commit_flag.transitions import properties_of
 from metastore.services.model import hive_objects
 from metastore.services.partition.writes import PartitionService
 from metastore.store import Database
 from metastore.store.catalog.databases import RowLock
-from metastore.store.commit import readiness
-from metastore.store.commit.readiness import Readiness
+from metastore.store.commit_flag import readiness
+from metastore.store.commit_flag.readiness import Readiness
 from metastore.store.engine.database import Transaction
 from metastore.store.partition import partitions
 from metastore.store.partition.partitions import Selection
 from metastore.store.table import tables
 from metastore.store.table.tables import TableRow
-from metastore.wire.hive import Partition
 
 MAX_EMPTY = 1_000
 """The most partitions that one call adds."""

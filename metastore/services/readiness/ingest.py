@@ -14,13 +14,23 @@ from typing import NamedTuple, TypeVar
 
 import structlog
 
-from metastore.formats import staging
-from metastore.formats.commit_mode import COMMIT_MODE, CommitMode
-from metastore.services.commit.policy import LatePolicy, ReadinessProperties
-from metastore.services.commit.transitions import Commits, properties_of
+from lake.protocol.formats import staging
+from lake.protocol.formats.commit_mode import COMMIT_MODE, CommitMode
+from lake.protocol.hive import InvalidOperationException
+from lake.protocol.lake import (
+    BeginBatchResponse,
+    LateRows,
+    ReportBatchRequest,
+    ReportBatchResponse,
+    Route,
+    TableReference,
+)
+from lake.protocol.struct import ExceptionStruct
+from metastore.services.commit_flag.policy import LatePolicy, ReadinessProperties
+from metastore.services.commit_flag.transitions import Commits, properties_of
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher, directory
-from metastore.services.instants.keyed_tables import is_keyed
+from metastore.services.instant_rules.keyed_tables import is_keyed
 from metastore.services.model import hive_objects
 from metastore.services.model import names as given
 from metastore.services.partition.reads import values_of_existing
@@ -31,24 +41,14 @@ from metastore.services.readiness.service import ReadinessService
 from metastore.services.table.service import TableService
 from metastore.store import Database, DatabaseUnavailable
 from metastore.store.catalog.databases import RowLock
-from metastore.store.commit import readiness
-from metastore.store.commit.readiness import Readiness
+from metastore.store.commit_flag import readiness
+from metastore.store.commit_flag.readiness import Readiness
 from metastore.store.engine.database import Transaction
 from metastore.store.files import publications
 from metastore.store.partition.partitions import PartitionRow
 from metastore.store.table import tables
 from metastore.store.table.tables import TableRow
 from metastore.warehouse import Warehouse, WarehouseError
-from metastore.wire.hive import InvalidOperationException
-from metastore.wire.lake import (
-    BeginBatchResponse,
-    LateRows,
-    ReportBatchRequest,
-    ReportBatchResponse,
-    Route,
-    TableReference,
-)
-from metastore.wire.struct import ExceptionStruct
 
 _WRITER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}")
 _ATTEMPT = re.compile(r"[0-9a-f]{16}")

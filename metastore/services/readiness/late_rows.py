@@ -4,17 +4,17 @@ import itertools
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from metastore.formats.commit_mode import CommitMode
-from metastore.formats.partition_names import make_name
-from metastore.services.commit.partition_time import PartitionClock
-from metastore.services.commit.policy import LatePolicy, ReadinessProperties
+from lake.protocol.formats.commit_mode import CommitMode
+from lake.protocol.formats.partition_names import make_name
+from lake.protocol.hive import InvalidOperationException
+from lake.protocol.lake import Route
+from metastore.services.commit_flag.partition_time import PartitionClock
+from metastore.services.commit_flag.policy import LatePolicy, ReadinessProperties
 from metastore.services.model import hive_objects
-from metastore.store.commit import readiness
+from metastore.store.commit_flag import readiness
 from metastore.store.engine.database import Transaction
 from metastore.store.partition import partitions
 from metastore.store.table.tables import TableRow
-from metastore.wire.hive import InvalidOperationException
-from metastore.wire.lake import Route
 
 MAX_STEPS = 10_000
 """Partitions that are searched for one that takes late rows."""

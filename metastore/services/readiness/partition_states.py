@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 
-from metastore.formats.partition_names import make_name, parse_name
-from metastore.services.commit import commit_flag
-from metastore.services.commit.partition_time import PartitionClock
-from metastore.services.commit.policy import ReadinessProperties
-from metastore.services.commit.transitions import Commits, properties_of
+from lake.protocol.formats.partition_names import make_name, parse_name
+from lake.protocol.hive import MetaException, NoSuchObjectException
+from lake.protocol.lake import PartitionState, TableReference
+from metastore.services.commit_flag import commit_flag
+from metastore.services.commit_flag.partition_time import PartitionClock
+from metastore.services.commit_flag.policy import ReadinessProperties
+from metastore.services.commit_flag.transitions import Commits, properties_of
 from metastore.services.filters import partition_filter
-from metastore.services.instants.keyed_tables import is_keyed
+from metastore.services.instant_rules.keyed_tables import is_keyed
 from metastore.services.model import hive_objects
 from metastore.services.model.partition_codec import decoded
 from metastore.services.model.visibility import Scope, readable
@@ -17,14 +19,12 @@ from metastore.services.readiness.due import due_partitions
 from metastore.services.table.service import TableService
 from metastore.store import Database
 from metastore.store.catalog.databases import RowLock
-from metastore.store.commit import readiness
+from metastore.store.commit_flag import readiness
 from metastore.store.engine.database import Transaction
 from metastore.store.partition import partitions
 from metastore.store.partition.partitions import PartitionRow, Selection
 from metastore.store.snapshot import data_files
 from metastore.store.table.tables import TableRow
-from metastore.wire.hive import MetaException, NoSuchObjectException
-from metastore.wire.lake import PartitionState, TableReference
 
 
 class PartitionStates:

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Mapping
 
-from metastore.services.commit.policy import ReadinessProperties
-from metastore.store.commit import readiness
-from metastore.store.commit.readiness import Progress
+from lake.protocol.hive import InvalidOperationException
+from metastore.services.commit_flag.policy import ReadinessProperties
+from metastore.store.commit_flag import readiness
+from metastore.store.commit_flag.readiness import Progress
 from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
 from metastore.store.table.tables import TableRow
-from metastore.wire.hive import InvalidOperationException
 
 DEFAULT_CHAIN = "default"
 """The chain of sources for writers that name none."""

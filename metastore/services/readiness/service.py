@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import structlog
 
-from metastore.formats.commit_mode import CommitMode
-from metastore.services.commit.partition_time import PartitionClock
-from metastore.services.commit.policy import CREATE_EMPTY, ReadinessProperties
-from metastore.services.commit.transitions import Commits, properties_of
-from metastore.services.commit.watermarks import furthest, is_idle, leader
+from lake.protocol.formats.commit_mode import CommitMode
+from lake.protocol.lake import LateRows, SourceProgress, TableReference, Watermark
+from metastore.services.commit_flag.partition_time import PartitionClock
+from metastore.services.commit_flag.policy import CREATE_EMPTY, ReadinessProperties
+from metastore.services.commit_flag.transitions import Commits, properties_of
+from metastore.services.commit_flag.watermarks import furthest, is_idle, leader
 from metastore.services.files.staged_files import Publisher
 from metastore.services.partition.writes import PartitionService
 from metastore.services.readiness.due import due_partitions, opening_times
@@ -21,8 +22,8 @@ from metastore.services.readiness.empty_partitions import EmptyPartitions
 from metastore.services.table.service import TableService
 from metastore.store import Database
 from metastore.store.catalog.databases import RowLock
-from metastore.store.commit import readiness
-from metastore.store.commit.readiness import Readiness
+from metastore.store.commit_flag import readiness
+from metastore.store.commit_flag.readiness import Readiness
 from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
 from metastore.store.partition import partitions
@@ -30,7 +31,6 @@ from metastore.store.partition.partitions import Selection
 from metastore.store.table import tables
 from metastore.store.table.tables import TableRow
 from metastore.warehouse import WarehouseError
-from metastore.wire.lake import LateRows, SourceProgress, TableReference, Watermark
 
 MAX_FAILURES = 10
 """After this number of storage failures, the rest of a table's partitions wait for the next run."""

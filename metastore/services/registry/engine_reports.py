@@ -1,10 +1,10 @@
 """Reports of engines: runtime statistics of queries, and the progress of replications."""
 
+from lake.protocol.codec import binary
+from lake.protocol.hive import GetReplicationMetricsRequest, ReplicationMetrics, RuntimeStat
 from metastore.store import Conflict, Database
 from metastore.store.engine import clock
 from metastore.store.registry import replication_metrics, runtime_statistics
-from metastore.wire import binary
-from metastore.wire.hive import GetReplicationMetricsRequest, ReplicationMetrics, RuntimeStat
 
 # Hive's defaults, in seconds: metastore.runtime.stats.max.age and metastore.repl.metrics.max.age
 STATISTICS_MAX_AGE = 3 * 86_400

@@ -7,8 +7,7 @@ and applications to pools, and triggers act on queries that exceed a limit.
 from collections import defaultdict
 from collections.abc import Iterable
 
-from metastore.services.model import names as given
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     AlreadyExistsException,
     InvalidObjectException,
     InvalidOperationException,
@@ -23,6 +22,7 @@ from metastore.wire.hive import (
     WMTrigger,
     WMValidateResourcePlanResponse,
 )
+from metastore.services.model import names as given
 
 _ENTITY_TYPES = ("USER", "GROUP", "APPLICATION")
 _TOLERANCE = 0.00001

@@ -7,14 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from metastore.services.model import names as given
-from metastore.services.registry import resource_plan_rules as rules
-from metastore.store import Conflict, Database
-from metastore.store.engine.database import Transaction
-from metastore.store.registry import resource_plans
-from metastore.store.registry.resource_plans import PlanRow
-from metastore.wire import binary
-from metastore.wire.hive import (
+from lake.protocol.codec import binary
+from lake.protocol.hive import (
     AlreadyExistsException,
     InvalidObjectException,
     InvalidOperationException,
@@ -28,6 +22,12 @@ from metastore.wire.hive import (
     WMTrigger,
     WMValidateResourcePlanResponse,
 )
+from metastore.services.model import names as given
+from metastore.services.registry import resource_plan_rules as rules
+from metastore.store import Conflict, Database
+from metastore.store.engine.database import Transaction
+from metastore.store.registry import resource_plans
+from metastore.store.registry.resource_plans import PlanRow
 
 DEFAULT_NAMESPACE = "default"
 DEFAULT_POOL = "default"

@@ -1,13 +1,7 @@
 """Scheduled queries: HiveServer2 polls for due queries, executes them, and reports the results."""
 
-from metastore.services.registry import quartz
-from metastore.store import Conflict, Database
-from metastore.store.engine import clock
-from metastore.store.engine.database import Transaction
-from metastore.store.registry import scheduled_queries
-from metastore.store.registry.scheduled_queries import ExecutionRow, QueryRow
-from metastore.wire import binary
-from metastore.wire.hive import (
+from lake.protocol.codec import binary
+from lake.protocol.hive import (
     AlreadyExistsException,
     InvalidInputException,
     InvalidOperationException,
@@ -19,6 +13,12 @@ from metastore.wire.hive import (
     ScheduledQueryPollResponse,
     ScheduledQueryProgressInfo,
 )
+from metastore.services.registry import quartz
+from metastore.store import Conflict, Database
+from metastore.store.engine import clock
+from metastore.store.engine.database import Transaction
+from metastore.store.registry import scheduled_queries
+from metastore.store.registry.scheduled_queries import ExecutionRow, QueryRow
 
 # Hive's defaults, in seconds: metastore.scheduled.queries.execution.timeout and .max.age
 PROGRESS_TIMEOUT = 120

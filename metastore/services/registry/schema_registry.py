@@ -3,19 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from metastore.services.model import hive_objects
-from metastore.services.model import names as given
-from metastore.services.model.validation import check_length
-from metastore.store import Conflict, Database
-from metastore.store.catalog import databases
-from metastore.store.catalog.databases import RowLock
-from metastore.store.engine.database import Transaction
-from metastore.store.engine.names import DatabaseName
-from metastore.store.registry import named_objects, schema_versions
-from metastore.store.registry.named_objects import Kind, NamedRow
-from metastore.store.registry.schema_versions import VersionRow
-from metastore.wire import binary
-from metastore.wire.hive import (
+from lake.protocol.codec import binary
+from lake.protocol.hive import (
     AlreadyExistsException,
     FieldSchema,
     InvalidOperationException,
@@ -27,6 +16,17 @@ from metastore.wire.hive import (
     SchemaVersionDescriptor,
     SerDeInfo,
 )
+from metastore.services.model import hive_objects
+from metastore.services.model import names as given
+from metastore.services.model.validation import check_length
+from metastore.store import Conflict, Database
+from metastore.store.catalog import databases
+from metastore.store.catalog.databases import RowLock
+from metastore.store.engine.database import Transaction
+from metastore.store.engine.names import DatabaseName
+from metastore.store.registry import named_objects, schema_versions
+from metastore.store.registry.named_objects import Kind, NamedRow
+from metastore.store.registry.schema_versions import VersionRow
 
 
 class SchemaRegistry:

@@ -1,17 +1,17 @@
 """Types that clients define by name, from Hive's first versions."""
 
-from metastore.services.model.validation import check_length, is_name
-from metastore.store import Conflict, Database
-from metastore.store.registry import named_objects
-from metastore.store.registry.named_objects import Kind
-from metastore.wire import binary
-from metastore.wire.hive import (
+from lake.protocol.codec import binary
+from lake.protocol.hive import (
     AlreadyExistsException,
     InvalidObjectException,
     MetaException,
     NoSuchObjectException,
     Type,
 )
+from metastore.services.model.validation import check_length, is_name
+from metastore.store import Conflict, Database
+from metastore.store.registry import named_objects
+from metastore.store.registry.named_objects import Kind
 
 
 class TypeService:

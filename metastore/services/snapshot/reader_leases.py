@@ -1,5 +1,7 @@
 """Readers' leases: a snapshot that is being read keeps its files, until the lease expires by the database's clock."""
 
+from lake.protocol.hive import InvalidOperationException
+from lake.protocol.lake import LeaseRequest, ReaderLease, TableReference
 from metastore.services.model import client_texts
 from metastore.services.snapshot.service import check_changes_readable, check_readable
 from metastore.services.table.service import TableService
@@ -10,8 +12,6 @@ from metastore.store.snapshot import leases
 from metastore.store.snapshot.leases import LeaseRow
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
-from metastore.wire.hive import InvalidOperationException
-from metastore.wire.lake import LeaseRequest, ReaderLease, TableReference
 
 MAX_SECONDS = 86_400
 """How long a lease may be. Who reads for longer renews it."""

@@ -5,9 +5,20 @@ from collections.abc import Sequence
 
 from eventbus.log import log as event_log
 from eventbus.log.sequencer import Sequencer
+from lake.protocol.hive import InvalidOperationException, NoSuchObjectException
+from lake.protocol.lake import (
+    DataFile,
+    InstantChanges,
+    PlanCleanRequest,
+    ReadChangesRequest,
+    ReadChangesResponse,
+    SnapshotGone,
+    SnapshotRequest,
+    SnapshotResponse,
+)
 from metastore.services.filters import partition_filter
-from metastore.services.instants import states as rules
-from metastore.services.instants.paths import base_of
+from metastore.services.instant_rules import states as rules
+from metastore.services.instant_rules.paths import base_of
 from metastore.services.model.visibility import Scope, hides_uncommitted
 from metastore.services.partition.reads import partition_keys
 from metastore.services.snapshot.seen_changes import FilesByPosition, by_position, of_ready_partitions
@@ -25,17 +36,6 @@ from metastore.store.snapshot.data_files import FileRow, Kind, PartitionSubset
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants, uncommitted_spans
 from metastore.store.timeline.instants import Timeline
-from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
-from metastore.wire.lake import (
-    DataFile,
-    InstantChanges,
-    PlanCleanRequest,
-    ReadChangesRequest,
-    ReadChangesResponse,
-    SnapshotGone,
-    SnapshotRequest,
-    SnapshotResponse,
-)
 
 MAX_FILES = 100_000
 """The most files in one reply. A single file group with more files is returned all the same."""

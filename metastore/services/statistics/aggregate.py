@@ -11,6 +11,7 @@ import decimal
 from dataclasses import dataclass, field
 from typing import Any
 
+from lake.protocol.hive import ColumnStatisticsObj
 from metastore.services.statistics.column_values import (
     COUNTS,
     DISTINCT,
@@ -24,7 +25,6 @@ from metastore.services.statistics.column_values import (
     number,
     with_data,
 )
-from metastore.wire.hive import ColumnStatisticsObj
 
 _DISCRETE = ("longStats", "dateStats", "timestampStats")
 """Kinds of which there are no more distinct values than whole numbers between the bounds."""

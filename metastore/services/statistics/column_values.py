@@ -8,8 +8,7 @@ import decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from metastore.services.statistics.hyperloglog import HyperLogLog
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     ColumnStatisticsData,
     ColumnStatisticsObj,
     Date,
@@ -19,7 +18,8 @@ from metastore.wire.hive import (
     Timestamp,
     TimestampColumnStatsData,
 )
-from metastore.wire.struct import Struct
+from lake.protocol.struct import Struct
+from metastore.services.statistics.hyperloglog import HyperLogLog
 
 COUNTS = ("numNulls", "numTrues", "numFalses")
 """Fields that add up over parts of a table."""

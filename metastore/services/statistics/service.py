@@ -5,9 +5,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from enum import Enum, auto
 
-from eventbus.log.types import EventType
-from metastore.clock import now_seconds
-from metastore.formats import partition_names
+from lake.protocol.clock import now_seconds
+from lake.protocol.codec import binary, kept_statistics, splice
+from lake.protocol.events.types import EventType
+from lake.protocol.formats import partition_names
+from lake.protocol.hive import (
+    AggrStats,
+    ColumnStatistics,
+    ColumnStatisticsDesc,
+    ColumnStatisticsObj,
+    InvalidInputException,
+    InvalidObjectException,
+    MetaException,
+    NoSuchObjectException,
+    Partition,
+)
 from metastore.services.events.recorder import Events
 from metastore.services.model import hive_objects, statistics_state
 from metastore.services.model import names as given
@@ -24,18 +36,6 @@ from metastore.store.statistics import statistics
 from metastore.store.statistics.statistics import KeptStatistics, NewStatistics
 from metastore.store.table import tables
 from metastore.store.table.tables import TableRow
-from metastore.wire import binary, kept_statistics, splice
-from metastore.wire.hive import (
-    AggrStats,
-    ColumnStatistics,
-    ColumnStatisticsDesc,
-    ColumnStatisticsObj,
-    InvalidInputException,
-    InvalidObjectException,
-    MetaException,
-    NoSuchObjectException,
-    Partition,
-)
 
 DEFAULT_ENGINE = "hive"
 

@@ -1,22 +1,26 @@
-"""Calls of the members of a group: read events, acknowledge, leave. The assignment: `eventbus.groups.assignment`."""
+"""Calls of the members of a group: read events, acknowledge, leave.
+
+Shards are assigned by the rules of `lake.protocol.events.assignment`.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from eventbus.groups import assignment, members
-from eventbus.groups.assignment import Held, Plan, State
+from eventbus.groups import members
 from eventbus.log import epochs, log, reader
-from eventbus.log.filters import Filter
 from eventbus.log.reader import Page
 from eventbus.log.sequencer import Sequencer
-from eventbus.log.types import Event
+from lake.protocol.events import assignment
+from lake.protocol.events.assignment import Held, Plan, State
+from lake.protocol.events.filters import Filter
+from lake.protocol.events.types import Event
+from lake.protocol.hive import InvalidOperationException
+from lake.protocol.lake import EventsGone, ReadGroupEventsRequest, ShardPosition
 from metastore.services.subscriptions.log_reader import check_history, filter_of, group_name, limit_of, restored
 from metastore.services.subscriptions.shown_pages import MAX_BYTES, MAX_EVENTS, Shown, gather
 from metastore.store import Database
 from metastore.store.engine.database import Transaction
-from metastore.wire.hive import InvalidOperationException
-from metastore.wire.lake import EventsGone, ReadGroupEventsRequest, ShardPosition
 
 MAX_MEMBERS = 256
 """Members of one group."""

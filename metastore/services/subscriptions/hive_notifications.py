@@ -9,9 +9,10 @@ from thrift.Thrift import TApplicationException
 
 from eventbus.log import log
 from eventbus.log.sequencer import Sequencer
-from eventbus.log.types import Event, EventType
 from eventbus.outlets import hive_messages
-from metastore.formats import partition_names
+from lake.protocol.events.types import Event, EventType
+from lake.protocol.formats import partition_names
+from lake.protocol.hive import InsertEventRequestData, MetaException, NoSuchObjectException, NotificationEvent
 from metastore.services.events.recorder import Events, Insert
 from metastore.services.model import hive_objects, partition_codec
 from metastore.services.model import names as given
@@ -22,7 +23,6 @@ from metastore.store.engine.database import Transaction
 from metastore.store.partition import partitions
 from metastore.store.partition.partitions import PartitionRow, Selection
 from metastore.store.table.tables import TableRow
-from metastore.wire.hive import InsertEventRequestData, MetaException, NoSuchObjectException, NotificationEvent
 
 MAX_BYTES = 16 << 20
 """Size limit of the messages in one reply. A single bigger message is returned all the same."""

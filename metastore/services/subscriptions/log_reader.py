@@ -5,17 +5,17 @@ from collections.abc import Callable, Sequence
 
 from eventbus.groups import members
 from eventbus.log import epochs, group_positions, log, reader
-from eventbus.log.filters import BadFilter, Filter
 from eventbus.log.reader import Page
 from eventbus.log.sequencer import Sequencer
 from eventbus.outlets import dead_letters
-from metastore.clock import now_ms
+from lake.protocol.clock import now_ms
+from lake.protocol.events.filters import BadFilter, Filter
+from lake.protocol.hive import InvalidOperationException, NoSuchObjectException
+from lake.protocol.lake import DeadEvent, EventGroup, EventPositions, EventsGone
 from metastore.services.subscriptions.shown_pages import MAX_BYTES, MAX_EVENTS, Shown, gather
 from metastore.services.subscriptions.wakeups import EventWaits
 from metastore.store import Database
 from metastore.store.engine.database import Transaction
-from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
-from metastore.wire.lake import DeadEvent, EventGroup, EventPositions, EventsGone
 
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 

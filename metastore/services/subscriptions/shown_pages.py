@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from eventbus.log.reader import Page
-from eventbus.log.types import Event
+from lake.protocol.events.types import Event
 
 Shown = Callable[[Sequence[Event]], list[bool]]
 """Says for each of several events whether the reader sees it. It has transactions of its own."""

@@ -3,8 +3,8 @@
 import threading
 from collections.abc import Callable
 
-from eventbus.log.filters import Filter
 from eventbus.log.headlines import Headlines
+from lake.protocol.events.filters import Filter
 from metastore.store import Database
 
 

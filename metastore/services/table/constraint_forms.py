@@ -4,11 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from metastore.services.model import names as given
-from metastore.store.engine.names import TableName
-from metastore.store.table.constraints import ConstraintRow, Kind
-from metastore.wire import binary
-from metastore.wire.hive import (
+from lake.protocol.codec import binary
+from lake.protocol.hive import (
     MetaException,
     SQLAllTableConstraints,
     SQLCheckConstraint,
@@ -18,7 +15,10 @@ from metastore.wire.hive import (
     SQLPrimaryKey,
     SQLUniqueConstraint,
 )
-from metastore.wire.struct import Struct
+from lake.protocol.struct import Struct
+from metastore.services.model import names as given
+from metastore.store.engine.names import TableName
+from metastore.store.table.constraints import ConstraintRow, Kind
 
 S = TypeVar("S", bound=Struct)
 

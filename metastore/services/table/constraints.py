@@ -11,19 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from metastore.services.events.recorder import Events
-from metastore.services.model import hive_objects
-from metastore.services.model import names as given
-from metastore.services.table.constraint_forms import FORM, FORMS, Entry, Form, asked_for, body, struct_of
-from metastore.services.table.service import TableService
-from metastore.store import Database
-from metastore.store.catalog.databases import RowLock
-from metastore.store.engine.database import Transaction
-from metastore.store.engine.names import TableName
-from metastore.store.table import constraints, tables
-from metastore.store.table.constraints import Kind, NewConstraint, Place
-from metastore.store.table.tables import TableRow
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     InvalidObjectException,
     MetaException,
     NoSuchObjectException,
@@ -36,7 +24,19 @@ from metastore.wire.hive import (
     SQLUniqueConstraint,
     Table,
 )
-from metastore.wire.struct import Struct
+from lake.protocol.struct import Struct
+from metastore.services.events.recorder import Events
+from metastore.services.model import hive_objects
+from metastore.services.model import names as given
+from metastore.services.table.constraint_forms import FORM, FORMS, Entry, Form, asked_for, body, struct_of
+from metastore.services.table.service import TableService
+from metastore.store import Database
+from metastore.store.catalog.databases import RowLock
+from metastore.store.engine.database import Transaction
+from metastore.store.engine.names import TableName
+from metastore.store.table import constraints, tables
+from metastore.store.table.constraints import Kind, NewConstraint, Place
+from metastore.store.table.tables import TableRow
 
 S = TypeVar("S", bound=Struct)
 

@@ -1,6 +1,16 @@
 """Indexes of Hive 2.3. An index belongs to a table, and stores its data in an index table of its own."""
 
-from metastore.clock import now_seconds
+from lake.protocol.clock import now_seconds
+from lake.protocol.codec import binary
+from lake.protocol.hive import (
+    AlreadyExistsException,
+    Index,
+    InvalidObjectException,
+    InvalidOperationException,
+    MetaException,
+    NoSuchObjectException,
+    Table,
+)
 from metastore.services.model import hive_objects
 from metastore.services.model import names as given
 from metastore.services.table.service import DDL_TIME, TableService
@@ -11,16 +21,6 @@ from metastore.store.engine.names import TableName
 from metastore.store.table import table_indexes, tables
 from metastore.store.table.table_indexes import IndexRow
 from metastore.store.table.tables import TableRow
-from metastore.wire import binary
-from metastore.wire.hive import (
-    AlreadyExistsException,
-    Index,
-    InvalidObjectException,
-    InvalidOperationException,
-    MetaException,
-    NoSuchObjectException,
-    Table,
-)
 
 
 class IndexService:

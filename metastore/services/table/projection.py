@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     GetProjectionsSpec,
     InvalidOperationException,
     MetaException,

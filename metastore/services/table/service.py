@@ -5,21 +5,36 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from eventbus.log.types import EventType
-from metastore.clock import now_seconds
+from lake.protocol.clock import now_seconds
+from lake.protocol.codec import binary, splice
+from lake.protocol.events.types import EventType
+from lake.protocol.hive import (
+    AlreadyExistsException,
+    FieldSchema,
+    InvalidObjectException,
+    InvalidOperationException,
+    MetaException,
+    NoSuchObjectException,
+    Table,
+    TableMeta,
+    UnknownDBException,
+    UnknownTableException,
+)
+from lake.protocol.lake import TableReference, TableReplaced
+from lake.protocol.struct import ExceptionStruct
 from metastore.in_loop import NeedsThread
 from metastore.services.access.privileges import keep_creators
-from metastore.services.commit.policy import ReadinessProperties
+from metastore.services.commit_flag.policy import ReadinessProperties
 from metastore.services.events.recorder import Events, PartitionChange, kept_before, kept_changed
 from metastore.services.files.deletable import Deletable
 from metastore.services.files.new_directories import new_directories
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher
 from metastore.services.filters import table_filter
-from metastore.services.instants import hive_drops
-from metastore.services.instants.keyed_tables import check_change, definition, names_key
-from metastore.services.instants.paths import base_of, is_of_instant
-from metastore.services.instants.table_properties import check_timeline_properties
+from metastore.services.instant_rules import hive_drops
+from metastore.services.instant_rules.keyed_tables import check_change, definition, names_key
+from metastore.services.instant_rules.paths import base_of, is_of_instant
+from metastore.services.instant_rules.table_properties import check_timeline_properties
 from metastore.services.model import basic_statistics, hive_objects, partition_codec, patterns, view_sources
 from metastore.services.model import names as given
 from metastore.services.model.type_compatibility import incompatible
@@ -40,21 +55,6 @@ from metastore.store.table.table_indexes import IndexRow
 from metastore.store.table.tables import LockedTable, TableRow
 from metastore.store.transactions import written_tables
 from metastore.warehouse import Warehouse
-from metastore.wire import binary, splice
-from metastore.wire.hive import (
-    AlreadyExistsException,
-    FieldSchema,
-    InvalidObjectException,
-    InvalidOperationException,
-    MetaException,
-    NoSuchObjectException,
-    Table,
-    TableMeta,
-    UnknownDBException,
-    UnknownTableException,
-)
-from metastore.wire.lake import TableReference, TableReplaced
-from metastore.wire.struct import ExceptionStruct
 
 DDL_TIME = "transient_lastDdlTime"
 CASCADE = "CASCADE"

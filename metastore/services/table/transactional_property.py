@@ -5,7 +5,7 @@ The file format isn't checked: versions of Hive disagree about which formats are
 
 from collections.abc import Mapping
 
-from metastore.wire.hive import MetaException
+from lake.protocol.hive import MetaException
 
 NAME = "transactional"
 

@@ -2,11 +2,11 @@
 
 import math
 
-from metastore.services.instants import states as rules
+from lake.protocol.hive import InvalidOperationException
+from lake.protocol.lake import JobRequest
+from metastore.services.instant_rules import states as rules
 from metastore.services.model import client_texts
 from metastore.store.table_services.jobs import NewJob
-from metastore.wire.hive import InvalidOperationException
-from metastore.wire.lake import JobRequest
 
 ORPHANS = "orphans"
 """The removal of orphan files, which is no instant."""

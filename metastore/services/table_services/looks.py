@@ -1,9 +1,19 @@
 """What the table management service asks about tables, and what it decided of them."""
 
-from metastore.formats.keyed_table import TOMBSTONES
+from lake.protocol.formats.keyed_table import TOMBSTONES
+from lake.protocol.hive import InvalidOperationException, MetaException
+from lake.protocol.lake import (
+    PendingPlan,
+    RecordDecisionsRequest,
+    ServiceDecision,
+    ServiceFacts,
+    ServiceFactsRequest,
+    ServiceJob,
+    TableReference,
+)
 from metastore.services.files.deletable import Deletable
-from metastore.services.instants.keyed_tables import definition_of, is_keyed
-from metastore.services.instants.paths import base_of
+from metastore.services.instant_rules.keyed_tables import definition_of, is_keyed
+from metastore.services.instant_rules.paths import base_of
 from metastore.services.model import hive_objects
 from metastore.services.snapshot.service import cleanable
 from metastore.services.table.service import TableService
@@ -22,16 +32,6 @@ from metastore.store.table_services import decisions, facts, jobs
 from metastore.store.table_services.decisions import DecisionRow
 from metastore.store.timeline import instants
 from metastore.warehouse import WarehouseError
-from metastore.wire.hive import InvalidOperationException, MetaException
-from metastore.wire.lake import (
-    PendingPlan,
-    RecordDecisionsRequest,
-    ServiceDecision,
-    ServiceFacts,
-    ServiceFactsRequest,
-    ServiceJob,
-    TableReference,
-)
 
 MAX_FILES = 100_000
 """Files that a clean would delete and that are counted."""

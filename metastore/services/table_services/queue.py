@@ -2,7 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 
-from metastore.services.instants import states as rules
+from lake.protocol.hive import InvalidOperationException, NoSuchObjectException
+from lake.protocol.lake import (
+    FinishJobRequest,
+    JobRequest,
+    ListJobsRequest,
+    ListJobsResponse,
+    ServiceJob,
+    TableReference,
+    TakeJobRequest,
+    TakeJobResponse,
+)
+from metastore.services.instant_rules import states as rules
 from metastore.services.table.service import TableService
 from metastore.services.table_services import limits
 from metastore.services.table_services.thrift_objects import to_thrift_job
@@ -15,17 +26,6 @@ from metastore.store.table_services import decisions, jobs
 from metastore.store.table_services.jobs import JobRow
 from metastore.store.table_services.lost_plans import LostPlan, lost_plans
 from metastore.store.timeline import instants
-from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
-from metastore.wire.lake import (
-    FinishJobRequest,
-    JobRequest,
-    ListJobsRequest,
-    ListJobsResponse,
-    ServiceJob,
-    TableReference,
-    TakeJobRequest,
-    TakeJobResponse,
-)
 
 MAX_LISTED = 10_000
 """Jobs in one reply."""

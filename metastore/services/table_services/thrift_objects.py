@@ -1,8 +1,8 @@
 """Jobs and tables in the form that clients receive."""
 
+from lake.protocol.lake import ServiceJob, TableReference
 from metastore.store.engine.names import TableName
 from metastore.store.table_services.jobs import JobRow
-from metastore.wire.lake import ServiceJob, TableReference
 
 
 def to_reference(table_id: int, name: TableName) -> TableReference:

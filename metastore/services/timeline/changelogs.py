@@ -5,11 +5,13 @@ They are kept by the table's property `changelog.time-retained`, by default as l
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from metastore.formats.keyed_table import ChangelogProducer
-from metastore.services.instants import states as rules
-from metastore.services.instants.finalize import Changes
-from metastore.services.instants.keyed_tables import definition_of
-from metastore.services.instants.paths import directory_of
+from lake.protocol.formats.keyed_table import ChangelogProducer
+from lake.protocol.hive import InvalidOperationException
+from lake.protocol.lake import CompleteInstantRequest, DataFile
+from metastore.services.instant_rules import states as rules
+from metastore.services.instant_rules.finalize import Changes
+from metastore.services.instant_rules.keyed_tables import definition_of
+from metastore.services.instant_rules.paths import directory_of
 from metastore.services.timeline.hive_sync import lake_partition
 from metastore.services.timeline.planner import MAX_FILES, checked_path
 from metastore.store.engine.clock import now_ms
@@ -20,8 +22,6 @@ from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants, uncommitted_spans
 from metastore.store.timeline.instants import InstantRow, Timeline
 from metastore.store.timeline.uncommitted_spans import Span
-from metastore.wire.hive import InvalidOperationException
-from metastore.wire.lake import CompleteInstantRequest, DataFile
 
 KIND = "changelog"
 """The kind of these files on the wire."""

@@ -8,9 +8,10 @@ more.
 
 from collections.abc import Sequence
 
-from metastore.formats.keyed_table import SNAPSHOT_TIME
-from metastore.services.instants import states as rules
-from metastore.services.instants.keyed_tables import definition_of
+from lake.protocol.formats.keyed_table import SNAPSHOT_TIME
+from lake.protocol.hive import InvalidOperationException
+from metastore.services.instant_rules import states as rules
+from metastore.services.instant_rules.keyed_tables import definition_of
 from metastore.services.timeline import changelogs
 from metastore.store.engine.database import Transaction
 from metastore.store.partition import partitions
@@ -20,7 +21,6 @@ from metastore.store.snapshot.data_files import Kept
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
 from metastore.store.timeline.instants import InstantRow, Timeline
-from metastore.wire.hive import InvalidOperationException
 
 
 def kept(tx: Transaction, row: TableRow) -> Kept:

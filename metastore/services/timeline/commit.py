@@ -12,25 +12,23 @@ from typing import NamedTuple
 
 import structlog
 
-from metastore.services.commit.transitions import properties_of
+from lake.protocol.codec import binary
+from lake.protocol.hive import InvalidOperationException
+from lake.protocol.lake import CompletedInstant, CompleteInstantRequest, InstantConflict, InstantKey, TableReference
+from lake.protocol.struct import ExceptionStruct
+from metastore.services.commit_flag.transitions import properties_of
 from metastore.services.events.recorder import Events
-from metastore.services.instants import states as rules
-from metastore.services.instants.conflicts import (
+from metastore.services.instant_rules import states as rules
+from metastore.services.instant_rules.conflicts import (
     Strategy,
     moved_between,
     overlap,
     relevant_changes,
     strategy_of_service,
 )
-from metastore.services.instants.finalize import (
-    Changes,
-    change_snapshot,
-    common_time,
-    finalize,
-    next_position,
-)
-from metastore.services.instants.keyed_tables import check_completion, check_layout, is_keyed, is_table_wide
-from metastore.services.instants.schema_evolution import change_columns
+from metastore.services.instant_rules.finalize import Changes, change_snapshot, common_time, finalize, next_position
+from metastore.services.instant_rules.keyed_tables import check_completion, check_layout, is_keyed, is_table_wide
+from metastore.services.instant_rules.schema_evolution import change_columns
 from metastore.services.readiness.progress import progress_of
 from metastore.services.readiness.service import ReadinessService
 from metastore.services.table.service import TableService
@@ -52,7 +50,7 @@ from metastore.services.timeline.staging import InstantFiles
 from metastore.services.timeline.thrift_objects import describe_instant, to_thrift, with_moments
 from metastore.store import Conflict, Database, DatabaseUnavailable
 from metastore.store.catalog.databases import RowLock
-from metastore.store.commit import readiness
+from metastore.store.commit_flag import readiness
 from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import data_files
@@ -60,16 +58,6 @@ from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
 from metastore.store.timeline.instants import InstantRow, RejectedCommitRow, Timeline
 from metastore.warehouse import WarehouseError
-from metastore.wire import binary
-from metastore.wire.hive import InvalidOperationException
-from metastore.wire.lake import (
-    CompletedInstant,
-    CompleteInstantRequest,
-    InstantConflict,
-    InstantKey,
-    TableReference,
-)
-from metastore.wire.struct import ExceptionStruct
 
 MAX_TOGETHER = 1_000
 """Instants that complete in one transaction."""

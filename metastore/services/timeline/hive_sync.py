@@ -6,11 +6,13 @@ Of keyed tables commits add partitions alone; the rest changes when they are pub
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from eventbus.log.types import EventType
-from metastore.clock import now_seconds
-from metastore.formats.commit_mode import CommitMode
-from metastore.services.commit import commit_flag
-from metastore.services.commit.transitions import properties_of
+from lake.protocol.clock import now_seconds
+from lake.protocol.codec import splice
+from lake.protocol.events.types import EventType
+from lake.protocol.formats.commit_mode import CommitMode
+from lake.protocol.hive import InvalidOperationException, Partition, StorageDescriptor, Table
+from metastore.services.commit_flag import commit_flag
+from metastore.services.commit_flag.transitions import properties_of
 from metastore.services.events.recorder import (
     Events,
     KeptPartition,
@@ -19,8 +21,8 @@ from metastore.services.events.recorder import (
     kept_before,
     kept_changed,
 )
-from metastore.services.instants import readiness_changes
-from metastore.services.instants.paths import base_of
+from metastore.services.instant_rules import readiness_changes
+from metastore.services.instant_rules.paths import base_of
 from metastore.services.model import hive_objects, partition_codec
 from metastore.services.model.flag import Flag
 from metastore.services.model.partition_codec import Kept
@@ -36,8 +38,6 @@ from metastore.store.snapshot.data_files import PartitionSums
 from metastore.store.table import descriptors, tables
 from metastore.store.table.tables import TableRow
 from metastore.warehouse import Warehouse
-from metastore.wire import splice
-from metastore.wire.hive import InvalidOperationException, Partition, StorageDescriptor, Table
 
 _SPARKS_PATH = "path"
 

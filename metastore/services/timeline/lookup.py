@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import structlog
 
-from metastore.services.instants import states as rules
+from lake.protocol.hive import InvalidOperationException, NoSuchObjectException
+from lake.protocol.lake import TableReference
+from metastore.services.instant_rules import states as rules
 from metastore.services.model import hive_objects
 from metastore.services.model import names as given
 from metastore.services.table.service import TableService
@@ -17,8 +19,6 @@ from metastore.store.table import former_positions
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
 from metastore.store.timeline.instants import InstantRow, Timeline
-from metastore.wire.hive import InvalidOperationException, NoSuchObjectException
-from metastore.wire.lake import TableReference
 
 log = structlog.get_logger(__name__)
 

@@ -12,9 +12,11 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from lake.protocol.hive import InvalidOperationException, MetaException
+from lake.protocol.lake import FindOrphansRequest, FindOrphansResponse, OrphanFile, RemoveOrphansRequest
 from metastore.services.files.deletable import Deletable
 from metastore.services.files.staged_files import directory
-from metastore.services.instants.paths import DIRECTORY, base_of
+from metastore.services.instant_rules.paths import DIRECTORY, base_of
 from metastore.services.table.service import TableService
 from metastore.services.timeline.lookup import held_lake_table, lake_table
 from metastore.store import Database
@@ -26,8 +28,6 @@ from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
 from metastore.warehouse import Warehouse, WarehouseError
 from metastore.warehouse.directories import FileStatus
-from metastore.wire.hive import InvalidOperationException, MetaException
-from metastore.wire.lake import FindOrphansRequest, FindOrphansResponse, OrphanFile, RemoveOrphansRequest
 
 LEAST_HOURS, USUAL_HOURS, MOST_HOURS = 24, 72, 100_000
 """How old an orphan file is at least, if nothing is said, and at most."""

@@ -4,8 +4,10 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from metastore.services.instants import states as rules
-from metastore.services.instants.finalize import Changes
+from lake.protocol.hive import InvalidOperationException
+from lake.protocol.lake import CompleteInstantRequest, DataFile
+from metastore.services.instant_rules import states as rules
+from metastore.services.instant_rules.finalize import Changes
 from metastore.services.timeline.hive_sync import LakePartition, lake_partition
 from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import data_files
@@ -13,8 +15,6 @@ from metastore.store.snapshot.data_files import FileRow, Kind, NewFile
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import pending_plans
 from metastore.store.timeline.instants import ChangedGroup
-from metastore.wire.hive import InvalidOperationException
-from metastore.wire.lake import CompleteInstantRequest, DataFile
 
 MAX_FILES = 200_000
 """Files that one completion may name."""

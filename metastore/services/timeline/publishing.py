@@ -9,11 +9,13 @@ is deleted after a grace, so that queries which have listed it can finish.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from metastore.formats.keyed_table import TOMBSTONES
+from lake.protocol.formats.keyed_table import TOMBSTONES
+from lake.protocol.hive import InvalidOperationException
+from lake.protocol.lake import CompleteInstantRequest
 from metastore.services.files.staged_files import directory
-from metastore.services.instants import states as rules
-from metastore.services.instants.keyed_tables import is_keyed
-from metastore.services.instants.paths import base_of, below, is_of_publish, own_directory
+from metastore.services.instant_rules import states as rules
+from metastore.services.instant_rules.keyed_tables import is_keyed
+from metastore.services.instant_rules.paths import base_of, below, is_of_publish, own_directory
 from metastore.services.timeline.hive_sync import lake_partition
 from metastore.services.timeline.planner import MAX_FILES
 from metastore.store.engine.database import Transaction
@@ -25,8 +27,6 @@ from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
 from metastore.store.timeline.instants import InstantRow, Timeline
 from metastore.warehouse import Warehouse
-from metastore.wire.hive import InvalidOperationException
-from metastore.wire.lake import CompleteInstantRequest
 
 
 class Published(NamedTuple):

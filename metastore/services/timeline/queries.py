@@ -1,15 +1,7 @@
 """Read-only calls of timelines: list instants, their details, the position, rejected commits."""
 
 from eventbus.log.sequencer import Sequencer
-from metastore.services.instants import states as rules
-from metastore.services.instants.keyed_tables import is_keyed
-from metastore.services.table.service import TableService
-from metastore.services.timeline.lookup import lake_table, no_instant
-from metastore.services.timeline.thrift_objects import to_thrift, with_moments
-from metastore.store import Database
-from metastore.store.snapshot import data_files
-from metastore.store.timeline import instants
-from metastore.wire.lake import (
+from lake.protocol.lake import (
     FileGroup,
     Instant,
     InstantDetails,
@@ -18,6 +10,14 @@ from metastore.wire.lake import (
     TableReference,
     TimelinePosition,
 )
+from metastore.services.instant_rules import states as rules
+from metastore.services.instant_rules.keyed_tables import is_keyed
+from metastore.services.table.service import TableService
+from metastore.services.timeline.lookup import lake_table, no_instant
+from metastore.services.timeline.thrift_objects import to_thrift, with_moments
+from metastore.store import Database
+from metastore.store.snapshot import data_files
+from metastore.store.timeline import instants
 
 MAX_INSTANTS = 10_000
 """Instants in one reply."""

@@ -3,10 +3,12 @@
 Completions: `commit`. Reading calls: `queries`. Aborting and archiving: `sweeper`.
 """
 
-from metastore.services.instants import states as rules
-from metastore.services.instants.keyed_tables import check_layout
-from metastore.services.instants.paths import base_of, directory_of
-from metastore.services.instants.table_properties import check_timeline_properties
+from lake.protocol.hive import InvalidOperationException
+from lake.protocol.lake import BeginInstantRequest, Instant, TableReference
+from metastore.services.instant_rules import states as rules
+from metastore.services.instant_rules.keyed_tables import check_layout
+from metastore.services.instant_rules.paths import base_of, directory_of
+from metastore.services.instant_rules.table_properties import check_timeline_properties
 from metastore.services.table.service import TableService
 from metastore.services.timeline.hive_sync import lake_partition
 from metastore.services.timeline.lookup import (
@@ -28,8 +30,6 @@ from metastore.store.engine.database import Transaction
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import instants
 from metastore.store.timeline.instants import InstantRow, Timeline, TimelineToBegin
-from metastore.wire.hive import InvalidOperationException
-from metastore.wire.lake import BeginInstantRequest, Instant, TableReference
 
 MAX_PLAN = 100_000
 """File groups that the plan of a table service may name."""

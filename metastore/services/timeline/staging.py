@@ -14,12 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from lake.protocol.hive import InvalidOperationException
+from lake.protocol.lake import CompleteInstantRequest
 from metastore.services.files.deletable import Deletable
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher, directory
-from metastore.services.instants import states as rules
-from metastore.services.instants.finalize import Changes
-from metastore.services.instants.paths import (
+from metastore.services.instant_rules import states as rules
+from metastore.services.instant_rules.finalize import Changes
+from metastore.services.instant_rules.paths import (
     DIRECTORY,
     base_of,
     below,
@@ -40,8 +42,6 @@ from metastore.store.snapshot.data_files import PartitionSums
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline.instants import InstantRow
 from metastore.warehouse import Warehouse
-from metastore.wire.hive import InvalidOperationException
-from metastore.wire.lake import CompleteInstantRequest
 
 
 class Joining(NamedTuple):

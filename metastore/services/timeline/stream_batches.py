@@ -4,11 +4,11 @@ A writer that repeats a batch can't know whether its earlier completion succeede
 the number of its batch, and both are stored in the same transaction.
 """
 
+from lake.protocol.hive import InvalidOperationException
+from lake.protocol.lake import CompleteInstantRequest
 from metastore.store.engine.database import Transaction
 from metastore.store.table.tables import TableRow
 from metastore.store.timeline import stream_batches
-from metastore.wire.hive import InvalidOperationException
-from metastore.wire.lake import CompleteInstantRequest
 
 MAX_STREAM_LENGTH = 256
 """Characters of a stream's name."""

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from eventbus.log import log as event_log
+from lake.protocol.lake import Instant
 from metastore.store.engine.database import Transaction
 from metastore.store.timeline.instants import InstantRow
-from metastore.wire.lake import Instant
 
 
 def describe_instant(instant: InstantRow) -> str:

@@ -10,17 +10,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from metastore.services.model import names as given
-from metastore.services.model.client_texts import hint
-from metastore.services.transactions.write_sets import partition as partition_name
-from metastore.store import Database
-from metastore.store.engine.database import Transaction
-from metastore.store.engine.names import TableName
-from metastore.store.table import tables
-from metastore.store.transactions import compactions, transactions, write_ids
-from metastore.store.transactions.compactions import CompactionRow, State
-from metastore.store.transactions.transactions import Operation, Written
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     AbortCompactionResponseElement,
     CompactionInfoStruct,
     CompactionMetricsDataRequest,
@@ -34,6 +24,16 @@ from metastore.wire.hive import (
     ShowCompactRequest,
     ShowCompactResponseElement,
 )
+from metastore.services.model import names as given
+from metastore.services.model.client_texts import hint
+from metastore.services.transactions.write_sets import partition as partition_name
+from metastore.store import Database
+from metastore.store.engine.database import Transaction
+from metastore.store.engine.names import TableName
+from metastore.store.table import tables
+from metastore.store.transactions import compactions, transactions, write_ids
+from metastore.store.transactions.compactions import CompactionRow, State
+from metastore.store.transactions.transactions import Operation, Written
 
 NAMES = {
     State.INITIATED: "initiated",

@@ -9,15 +9,7 @@ from datetime import datetime, timedelta
 from itertools import product
 from typing import NamedTuple
 
-from metastore.services.model import names as given
-from metastore.services.model.client_texts import hint
-from metastore.services.transactions.transactions import TransactionService
-from metastore.services.transactions.write_sets import partition as partition_name
-from metastore.store import Database
-from metastore.store.engine.database import Transaction
-from metastore.store.transactions import locks
-from metastore.store.transactions.locks import NO_TRANSACTION, WHOLE, Blocker, Component, ComponentRow, ConflictRule
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     HeartbeatRequest,
     LockComponent,
     LockRequest,
@@ -31,6 +23,14 @@ from metastore.wire.hive import (
     ShowLocksResponseElement,
     TxnOpenException,
 )
+from metastore.services.model import names as given
+from metastore.services.model.client_texts import hint
+from metastore.services.transactions.transactions import TransactionService
+from metastore.services.transactions.write_sets import partition as partition_name
+from metastore.store import Database
+from metastore.store.engine.database import Transaction
+from metastore.store.transactions import locks
+from metastore.store.transactions.locks import NO_TRANSACTION, WHOLE, Blocker, Component, ComponentRow, ConflictRule
 
 TIMEOUT_SECONDS = 300.0
 """Hive's hive.txn.timeout."""

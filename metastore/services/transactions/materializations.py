@@ -1,6 +1,16 @@
 """Materialized views: their freshness, locks for rebuilds, and the changes of their sources."""
 
-from metastore.clock import now_ms
+from lake.protocol.clock import now_ms
+from lake.protocol.hive import (
+    CreationMetadata,
+    InvalidOperationException,
+    LockResponse,
+    LockState,
+    Materialization,
+    SourceTable,
+    Table,
+    UpdateTransactionalStatsRequest,
+)
 from metastore.services.model import hive_objects, view_sources
 from metastore.services.model import names as given
 from metastore.services.model.names import DEFAULT_CATALOG
@@ -12,16 +22,6 @@ from metastore.store.engine.database import Transaction
 from metastore.store.table import tables
 from metastore.store.table.tables import TableRow
 from metastore.store.transactions import compactions, materializations, transactions
-from metastore.wire.hive import (
-    CreationMetadata,
-    InvalidOperationException,
-    LockResponse,
-    LockState,
-    Materialization,
-    SourceTable,
-    Table,
-    UpdateTransactionalStatsRequest,
-)
 
 
 class MaterializationService:

@@ -7,21 +7,7 @@ the same partition, or unpartitioned table, and was committed after it began: th
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from metastore.services.model import hive_objects
-from metastore.services.model import names as given
-from metastore.services.model.client_texts import MAX_HINT, hint
-from metastore.services.model.rising_numbers import check_brought
-from metastore.services.transactions import write_sets
-from metastore.services.transactions.valid_txns import NOTHING_OPEN, Snapshot, bits
-from metastore.store import Database
-from metastore.store.catalog.databases import RowLock
-from metastore.store.engine.database import Transaction
-from metastore.store.engine.names import TableName
-from metastore.store.table import tables
-from metastore.store.table.tables import TableRow
-from metastore.store.transactions import compactions, materializations, transactions, write_ids
-from metastore.store.transactions.transactions import WHOLE, Operation, State, TransactionRow, Written
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     AbortTxnRequest,
     CommitTxnKeyValue,
     CommitTxnRequest,
@@ -36,6 +22,20 @@ from metastore.wire.hive import (
     TxnInfo,
     TxnType,
 )
+from metastore.services.model import hive_objects
+from metastore.services.model import names as given
+from metastore.services.model.client_texts import MAX_HINT, hint
+from metastore.services.model.rising_numbers import check_brought
+from metastore.services.transactions import write_sets
+from metastore.services.transactions.valid_txns import NOTHING_OPEN, Snapshot, bits
+from metastore.store import Database
+from metastore.store.catalog.databases import RowLock
+from metastore.store.engine.database import Transaction
+from metastore.store.engine.names import TableName
+from metastore.store.table import tables
+from metastore.store.table.tables import TableRow
+from metastore.store.transactions import compactions, materializations, transactions, write_ids
+from metastore.store.transactions.transactions import WHOLE, Operation, State, TransactionRow, Written
 
 TIMEOUT_SECONDS = 300.0
 """Hive's hive.txn.timeout: the deadline of a transaction after its last heartbeat."""

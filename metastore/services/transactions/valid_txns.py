@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
-from metastore.wire.hive import MetaException
+from lake.protocol.hive import MetaException
 
 NOTHING_OPEN = (1 << 63) - 1
 """What stands for the oldest open one where none is open: Java's Long.MAX_VALUE."""

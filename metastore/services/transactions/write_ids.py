@@ -2,18 +2,7 @@
 
 from collections.abc import Sequence
 
-from metastore.services.model import names as given
-from metastore.services.model.rising_numbers import check_brought
-from metastore.services.transactions.compactions import CompactionService
-from metastore.services.transactions.transactions import TransactionService
-from metastore.services.transactions.valid_txns import NOTHING_OPEN, Snapshot, bits, parse, parse_write_ids
-from metastore.store import Database
-from metastore.store.engine.database import Transaction
-from metastore.store.engine.names import TableName
-from metastore.store.transactions import transactions, write_ids
-from metastore.store.transactions.transactions import State
-from metastore.store.transactions.write_ids import WriteId
-from metastore.wire.hive import (
+from lake.protocol.hive import (
     AllocateTableWriteIdsRequest,
     CompactionRequest,
     CompactionType,
@@ -27,6 +16,17 @@ from metastore.wire.hive import (
     TxnToWriteId,
     TxnType,
 )
+from metastore.services.model import names as given
+from metastore.services.model.rising_numbers import check_brought
+from metastore.services.transactions.compactions import CompactionService
+from metastore.services.transactions.transactions import TransactionService
+from metastore.services.transactions.valid_txns import NOTHING_OPEN, Snapshot, bits, parse, parse_write_ids
+from metastore.store import Database
+from metastore.store.engine.database import Transaction
+from metastore.store.engine.names import TableName
+from metastore.store.transactions import transactions, write_ids
+from metastore.store.transactions.transactions import State
+from metastore.store.transactions.write_ids import WriteId
 
 MAX_TABLES = 1_000
 """Whose write ids one call tells: each takes several statements."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from lake.protocol.hive import DataOperationType, LockComponent
 from metastore.services.model import names as given
 from metastore.store.engine.names import TableName
 from metastore.store.transactions.transactions import WHOLE, Operation, Written
-from metastore.wire.hive import DataOperationType, LockComponent
 
 _OPERATIONS = {
     DataOperationType.INSERT: Operation.INSERT,

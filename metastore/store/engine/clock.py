@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, cast, func, select
 
-from metastore.clock import as_hive_seconds
+from lake.protocol.clock import as_hive_seconds
 from metastore.postgres.prepared import Prepared
 
 

@@ -25,6 +25,7 @@ from sqlalchemy import (
     update,
 )
 
+from lake.protocol.codec.splice import LOCATION_BEGIN, NO_DESCRIPTOR, SD_BEGIN, StoredPage, StoredPartition
 from metastore.postgres.prepared import Prepared, execute_all, few, put_off
 from metastore.store.engine import binary_rows, bulk
 from metastore.store.engine.predicates import Predicate, to_sql
@@ -33,7 +34,6 @@ from metastore.store.files import publications
 from metastore.store.schema.base import NAME
 from metastore.store.schema.partition import partition_events, partitions
 from metastore.store.schema.statistics import column_statistics
-from metastore.wire.splice import LOCATION_BEGIN, NO_DESCRIPTOR, SD_BEGIN, StoredPage, StoredPartition
 
 FIRST_PAGE, PAGE, PAGE_BYTES = 1_000, 4_000, 8 << 20
 """Limits of a page of rows: partitions in the first page, in others, and bytes. While one page is sent to a client,

@@ -7,7 +7,7 @@ alterations between which it didn't change.
 
 import threading
 
-from metastore.bounded_dict import BoundedDict
+from lake.protocol.bounded_dict import BoundedDict
 from metastore.store.engine.names import TableName
 from metastore.store.table.tables import LockedTable
 

@@ -53,7 +53,7 @@ from metastore.store.table import former_positions
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A stored table. `descriptor` and `body` are encoded: see metastore.wire.splice."""
+    """A stored table. `descriptor` and `body` are encoded: see lake.protocol.codec.splice."""
 
     id: int
     database_id: int

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.server.login import conftest as logins
-from tests.server.login.conftest import Keys
+from tests.metastore.server.login import conftest as logins
+from tests.metastore.server.login.conftest import Keys
 from tests.support.json_web_keys import AUDIENCE, ISSUER, KeyServer
 from tests.support.kerberos import REALM, SERVER, Realm
 from tests.support.server import MetastoreServer

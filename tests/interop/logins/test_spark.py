@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from metastore.spark.configuration import kerberos_settings, tls_settings
+from lake.spark.configuration import kerberos_settings, tls_settings
 from tests.interop.logins import hive_clients
 from tests.interop.logins.conftest import Door
 from tests.interop.logins.hive_clients import CAROL
@@ -32,7 +32,7 @@ def line(request: pytest.FixtureRequest) -> str:
 
 @contextmanager
 def spark(line: str, door: Door, trust_store: Path, directory: Path, environment: dict[str, str]) -> Iterator[Any]:
-    """A session with the settings that `metastore.spark.configure` makes, and core-site.xml beside them."""
+    """A session with the settings that `lake.spark.configure` makes, and core-site.xml beside them."""
     made = kerberos_settings(f"metastore/_HOST@{REALM}") | tls_settings(str(trust_store), STORE_PASSWORD)
     settings = {name.replace(".", "_"): value for name, value in made.items()}
     (directory / "core-site.xml").write_text(CORE_SITE)

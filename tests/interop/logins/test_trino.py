@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from tests.interop import trino
 from tests.interop.logins.conftest import Door, opened
 from tests.interop.trino import JARS, RELEASES, Trino, TrinoError, object_store
-from tests.server.login.conftest import Keys
+from tests.metastore.server.login.conftest import Keys
 from tests.support.kerberos import REALM, Realm
 
 WAYS = {

@@ -1,4 +1,4 @@
-"""As session.py, but the session is made by `metastore.spark.configure`, with a given jar of the extension."""
+"""As session.py, but the session is made by `lake.spark.configure`, with a given jar of the extension."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ if __name__ == "__main__":
     parser.add_argument("--jar", type=Path, help="in place of the one that a wheel has, or that is built")
     options = parser.parse_args()
     sys.path.append(str(Path(__file__).resolve().parents[3]))
-    from metastore.spark import configure, jar
+    from lake.spark import configure, jar
 
     if options.jar is not None:
         jar.PACKAGED_JAR = options.jar

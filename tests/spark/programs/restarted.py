@@ -13,8 +13,8 @@ if __name__ == "__main__":
     options = parser.parse_args()
     descriptor = session.private_stdout()
     stock = session.builder(options.scratch, session.stock(options.uri, options.warehouse)).getOrCreate()
-    from metastore.spark import configure, jar
-    from metastore.spark.reading import read_table
+    from lake.spark import configure, jar
+    from lake.spark.reading import read_table
 
     seen: dict[str, Any] = {"package": str(Path(jar.__file__).parent)}
 

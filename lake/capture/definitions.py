@@ -1,0 +1,227 @@
+"""Writes the SQL by which a raw table becomes a typed table of `lake.layers`, kept as the source has it."""
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pyarrow.compute as pc
+
+from lake.capture.errors import CaptureError
+from lake.capture.raw_table import rows_of
+from lake.tables.lake import LakeTable
+
+POSITION = ("epoch", "commit_lsn", "ordinal")
+
+_AS_TEXT = {"date", "timestamp", "timestamp_ntz"}
+"""Types that JSON has as a text of Postgres's, which is cast."""
+
+_RESERVED = {"op", *POSITION, "_row_key", "_change_type"}
+"""Names of the columns that changes and layers have beside the source's."""
+
+
+class CapturedColumn(NamedTuple):
+    """A column as a `schema` row describes it. `form`: a fingerprint of the columns up to this one."""
+
+    name: str
+    type: str
+    in_key: bool
+    may_be_unchanged: bool
+    form: str
+
+
+def columns_of(lake: LakeTable, table: str) -> list[CapturedColumn]:
+    """The columns of a source's table as they were last written down. Raises CaptureError for a table without."""
+    latest: tuple[tuple[int, ...], str] | None = None
+    for rows in rows_of(lake, table):
+        for row in rows.filter(pc.equal(rows.column("op"), "schema")).to_pylist():
+            position = tuple(row[each] for each in POSITION)
+            if latest is None or position > latest[0]:
+                latest = position, row["after"]
+    if latest is None:
+        raise CaptureError(f"nothing of {table} is captured yet")
+    return [
+        CapturedColumn(each["name"], each["type"], each["key"], each["large"], each["form"])
+        for each in json.loads(latest[1])
+    ]
+
+
+def names_of(tables: Iterable[str]) -> dict[str, str]:
+    """What the definitions of some tables of a source are called, by table: as the table, or with its schema before it
+    where another one's definitions have that name. Names don't differ by case alone."""
+    names = {each: each.rpartition(".")[2] for each in tables}
+    users = Counter(made.lower() for name in names.values() for made in _made(name))
+    return {
+        each: each.replace(".", "_") if any(users[made.lower()] > 1 for made in _made(name)) else name
+        for each, name in names.items()
+    }
+
+
+def _made(name: str) -> tuple[str, str, str]:
+    """The table, its typed changes, and the flow between them."""
+    return name, f"{name}_changes", f"{name}_flow"
+
+
+def definition(lake: LakeTable, table: str, name: str | None = None) -> str:
+    """The definitions for one table: its typed changes, and the table that they come to, by AUTO CDC.
+
+    `name`: of the latter, by default as in the source. Raises CaptureError for a table without a key, whose rows no
+    change can name, and for columns whose names are taken or differ by case alone.
+    """
+    columns = columns_of(lake, table)
+    key = [each.name for each in columns if each.in_key]
+    if not key:
+        raise CaptureError(f"{table} has no key: only its raw changes can be read")
+    if taken := [each.name for each in columns if each.name.lower() in _RESERVED]:
+        raise CaptureError(
+            f"the column {taken[0]} of {table} has a name that changes need: write its definition by hand"
+        )
+    if alike := [each for each, count in Counter(each.name.lower() for each in columns).items() if count > 1]:
+        names = " and ".join(each.name for each in columns if each.name.lower() == alike[0])
+        raise CaptureError(
+            f"the columns {names} of {table} differ by case alone, which Spark doesn't tell apart: rename one, or leave"
+            " it out by a list of columns in the publication"
+        )
+    target, changes, flow = map(_quoted, _made(name or table.rpartition(".")[2]))
+    listed = ", ".join(map(_quoted, key))
+    return (
+        f"CREATE MATERIALIZED VIEW {changes} AS\n{_changes(lake, table, columns, key)};\n\n"
+        f"CREATE STREAMING TABLE {target};\n\n"
+        f"CREATE FLOW {flow} AS AUTO CDC INTO {target} FROM STREAM({changes})\n"
+        f"  KEYS ({listed}) APPLY AS DELETE WHEN op = 'delete'\n"
+        f"  SEQUENCE BY struct({', '.join(POSITION)})\n"
+        f"  COLUMNS * EXCEPT (op, {', '.join(POSITION)}) STORED AS SCD TYPE 1;\n"
+    )
+
+
+def _changes(lake: LakeTable, table: str, columns: list[CapturedColumn], key: list[str]) -> str:
+    """The query of the typed changes: rows after a change, and deletes by the key before, since the last truncation."""
+    position = ", ".join(POSITION)
+    left_out = _left_out(columns)
+    schema = _text(", ".join(f"{_quoted(each.name)} {_json_type(each.type)}" for each in columns))
+    of_table = f"source_table = {_text(table)}"
+    typed = ",\n    ".join(f"{_typed(each)} AS {_quoted(each.name)}" for each in columns)
+    filled = ",\n  ".join(
+        _filled(each, key, left_out) if each.may_be_unchanged and not each.in_key else _quoted(each.name)
+        for each in columns
+    )
+    moved = " OR ".join(f"images.old.{_quoted(name)} <> images.new.{_quoted(name)}" for name in key)
+    # One row each: the groups say by which columns changes are known, so that AUTO CDC finds them in a total order.
+    groups = ", ".join([*map(_quoted, key), *POSITION])
+    others = ["op", left_out, *(_quoted(each.name) for each in columns if not each.in_key)]
+    single = ", ".join(f"max({each}) AS {each}" for each in others)
+    at = f"struct({', '.join(f'both_images.{each}' for each in POSITION)})"
+    here = f"struct({position})"
+    raw_at = f"struct({', '.join(f'raw.{each}' for each in POSITION)})"
+    return (
+        f"WITH completions AS (\n"
+        f"  SELECT source_table, max({here}) AS last FROM {lake.name}\n"
+        f"  WHERE {of_table} AND op = 'complete' GROUP BY source_table\n"
+        f"), truncations AS (\n"
+        # A table that is read again stays as it was until that is complete.
+        f"  SELECT raw.source_table,\n"
+        f"    max(CASE WHEN raw.op = 'truncate' AND (raw.after IS NULL OR {raw_at} < completions.last)"
+        f" THEN {raw_at} END) AS last,\n"
+        f"    min(CASE WHEN raw.after IS NOT NULL AND (completions.last IS NULL OR {raw_at} > completions.last)"
+        f" THEN {raw_at} END) AS incomplete\n"
+        f"  FROM {lake.name} AS raw LEFT JOIN completions ON raw.source_table = completions.source_table\n"
+        f"  WHERE raw.{of_table} AND raw.op IN ('truncate', 'incomplete') GROUP BY raw.source_table\n"
+        f"), forms AS (\n"
+        f"  SELECT raw.source_table, max(CASE WHEN raw.op = 'hold' THEN raw.after END) AS reason,\n"
+        f"    max(CASE WHEN raw.op = 'schema' AND {_has_form(columns)} THEN 1 ELSE 0 END) AS known\n"
+        f"  FROM {lake.name} AS raw LEFT JOIN truncations ON raw.source_table = truncations.source_table\n"
+        f"  WHERE raw.{of_table} AND raw.op IN ('schema', 'hold') AND {_counts(raw_at)}\n"
+        f"  GROUP BY raw.source_table\n"
+        f"), images AS (\n"
+        f"  SELECT source_table, op, from_json(before, {schema}) AS old, from_json(after, {schema}) AS new,"
+        f" unchanged AS {left_out}, {position}\n"
+        f"  FROM {lake.name} WHERE {of_table} AND op IN ('read', 'insert', 'update', 'delete')\n"
+        f"), both_images AS (\n"
+        f"  SELECT source_table, op, new AS image, {left_out}, {position} FROM images WHERE op <> 'delete'\n"
+        f"  UNION ALL\n"
+        f"  SELECT source_table, 'delete' AS op, old AS image, CAST(NULL AS ARRAY<STRING>) AS {left_out}, {position}\n"
+        f"  FROM images WHERE op = 'delete' OR (op = 'update' AND old IS NOT NULL AND ({moved}))\n"
+        f"), typed AS (\n"
+        f"  SELECT both_images.op, both_images.{left_out}, {', '.join(f'both_images.{each}' for each in POSITION)},\n"
+        f"    {typed}\n"
+        f"  FROM both_images LEFT JOIN truncations ON both_images.source_table = truncations.source_table\n"
+        f"    LEFT JOIN forms ON both_images.source_table = forms.source_table\n"
+        f"  WHERE {_counts(at)}\n"
+        f"    AND CASE WHEN forms.reason IS NOT NULL THEN CAST(raise_error(forms.reason) AS BOOLEAN)\n"
+        f"      WHEN forms.known = 0 AND truncations.incomplete IS NOT NULL"
+        f" THEN CAST(raise_error({_text(_incomplete(table))}) AS BOOLEAN)\n"
+        f"      WHEN forms.known = 0 THEN CAST(raise_error({_text(_outdated(lake, table))}) AS BOOLEAN) ELSE true END\n"
+        f"), changes AS (\n"
+        f"  SELECT {groups}, {single} FROM typed GROUP BY {groups}\n"
+        f")\n"
+        f"SELECT op, {position},\n  {filled}\nFROM changes"
+    )
+
+
+def _counts(at: str) -> str:
+    """Whether a row is behind the last truncation, and not of a table that is still being read again."""
+    return (
+        f"(truncations.last IS NULL OR {at} > truncations.last)"
+        f" AND (truncations.incomplete IS NULL OR {at} < truncations.incomplete)"
+    )
+
+
+def _has_form(columns: list[CapturedColumn]) -> str:
+    """Whether a `schema` row has the columns of a definition, and perhaps others after them."""
+    return f"contains(raw.after, {_text(json.dumps({'form': columns[-1].form})[1:-1])})"
+
+
+def _incomplete(table: str) -> str:
+    return (
+        f"{table} is being read again, since it changed at the source:"
+        " refresh when metastore capture status says that its snapshot is done"
+    )
+
+
+def _outdated(lake: LakeTable, table: str) -> str:
+    return (
+        f"the columns of {table} changed at the source: print its definitions again, by"
+        f" metastore capture definitions --into {lake.name} --table {table}"
+    )
+
+
+def _typed(column: CapturedColumn) -> str:
+    value = f"both_images.image.{_quoted(column.name)}"
+    if column.type == "binary":
+        return f"unhex(substring({value}, 3))"  # after \x
+    if column.type in _AS_TEXT:
+        return f"CAST({value} AS {'DATE' if column.type == 'date' else 'TIMESTAMP'})"
+    return value
+
+
+def _json_type(type: str) -> str:
+    return "string" if type in _AS_TEXT or type == "binary" else type
+
+
+def _left_out(columns: Iterable[CapturedColumn]) -> str:
+    """The name that the raw table's `unchanged` has within a definition: one that the source's columns don't have."""
+    taken = {each.name.lower() for each in columns}
+    return next(name for name in (f"left_out{'_' * count}" for count in itertools.count()) if name not in taken)
+
+
+def _filled(column: CapturedColumn, key: list[str], left_out: str) -> str:
+    """A value that updates may leave out: the latest one there was by then."""
+    name = _quoted(column.name)
+    there = f"op <> 'delete' AND NOT coalesce(array_contains({left_out}, {_text(column.name)}), false)"
+    by_position = ", ".join(POSITION)
+    ranked = f"named_struct({', '.join(f'{_text(each)}, {each}' for each in POSITION)}, 'value', {name})"
+    return (
+        f"max(CASE WHEN {there} THEN {ranked} END)"
+        f" OVER (PARTITION BY {', '.join(map(_quoted, key))} ORDER BY {by_position})['value'] AS {name}"
+    )
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

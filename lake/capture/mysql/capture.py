@@ -1,0 +1,676 @@
+"""The capture from MariaDB: from its log into a raw table, again and again, through failures of both.
+
+A chunk is read in a transaction of which the source says at which position of the log it reads. Its rows rank there:
+the log is read up to that position first, and what comes after it ranks behind.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import pymysql
+from thrift.Thrift import TException
+
+from lake.capture import metrics
+from lake.capture.errors import CaptureError
+from lake.capture.mysql.cascades import Cascades
+from lake.capture.mysql.log import Begin, Change, End, Log, LogEvent, Unreadable
+from lake.capture.mysql.positions import Position
+from lake.capture.mysql.source import BY_TRANSACTION, Chunk, MysqlSource, SourceTable, said
+from lake.capture.mysql.state import MysqlState
+from lake.capture.mysql.statements import Altered, Emptied, Gone, Linked, Unlinked, Widened, Written
+from lake.capture.mysql.values import Column, RowEncoder
+from lake.capture.postgres.state import Phase, TableProgress
+from lake.capture.raw_table import Batch, RawTable, Row
+from lake.capture.results import Result
+from lake.capture.retries import Retries, passes
+from lake.capture.schemas import INCOMPLETE, READ_AGAIN, DescribedColumn, Schema, schema_of
+from lake.protocol.clock import now_ms
+from lake.protocol.connection.closing import Closing
+from lake.tables.lake import LakeClient
+
+logger = logging.getLogger(__name__)
+
+_ADVANCE_SECONDS = 1.0  # for chunks, until the log is read again
+_LOOK_SECONDS = 10.0  # between two looks for new tables, and at the lag
+_PAUSES = 10  # after a table was read for its foreign keys, in the time that this took
+_IDLE_BYTES = 16 << 20  # log without changes of ours, after which the position is stored anyway
+
+_DENIED = frozenset({1044, 1142, 1143, 1370, 1449, 1356})  # of a query: what the user may not do
+_CHANGED = frozenset({1051, 1054, 1146, 1412})  # the table isn't as it was described just before
+
+CHUNK_CHARACTERS = 16 << 20
+"""What a chunk should have, as texts."""
+
+MAX_CHUNK_ROWS, MIN_CHUNK_ROWS = 20_000, 100
+
+
+@dataclass(frozen=True)
+class MysqlOptions:
+    """What is captured, and how; times and rows as of `lake.capture.postgres.capture.Options`.
+
+    `tables`: their names with their databases'; none for all tables of the database in `source`.
+    """
+
+    source: str
+    into: str
+    tables: tuple[str, ...] = ()
+    interval: float = 5.0
+    batch_rows: int = 200_000
+    chunk_rows: int = 5_000
+    alarm_bytes: int = 1 << 30
+    retry_seconds: float = 300.0
+    new_snapshot: bool = False
+
+
+class MysqlCapture:
+    """Captures until it is stopped, or until it has caught up."""
+
+    def __init__(self, client: LakeClient, options: MysqlOptions) -> None:
+        self.client = client
+        self.options = options
+        self.result = Result()
+        self.is_stopping = False
+        self.pause: Callable[[str], None] = _nothing
+        """Called with the name of each step, for tests that kill the process there."""
+        self.on_commit: Callable[[MysqlState], None] = lambda state: None
+        """Called after each batch."""
+
+    def stop(self) -> None:
+        """Lets `run` end soon, after what has come is written. May be called by a signal handler."""
+        self.is_stopping = True
+
+    def run(self, *, once: bool = False) -> Result:
+        """Captures; with `once` until all tables are read, and what was committed before that.
+
+        A table that can't be read is named in the result; the others go on.
+
+        A source or a metastore that is lost is tried again. Raises CaptureError for what doesn't pass, or if the source
+        can't be reached at first, and the last error if it doesn't pass for `retry_seconds`.
+        """
+        renew = self.options.new_snapshot
+        has_begun = False
+        retries = Retries(self.options.retry_seconds)
+        while not self.is_stopping:
+            batches = self.result.batches
+            try:
+                with _Session(self, renew=renew) as session:
+                    renew, has_begun = False, True
+                    session.run(once=once)
+                    self.result.troubles = dict(session.state.troubles)
+                return self.result
+            except (pymysql.Error, TException, OSError) as error:
+                if isinstance(error, pymysql.ProgrammingError):
+                    raise CaptureError(f"the source: {said(error)}") from None
+                if not passes(error):
+                    raise
+                if not has_begun and isinstance(error, pymysql.Error):
+                    raise CaptureError(f"can't connect to the source: {said(error)}") from None
+                retries.wait(error, has_advanced=self.result.batches > batches)
+        return self.result
+
+
+class _Session(Closing):
+    """One attempt: from what the raw table has to the first failure, which leaves what was committed before."""
+
+    def __init__(self, capture: MysqlCapture, *, renew: bool) -> None:
+        self._capture = capture
+        self._options = options = capture.options
+        self._raw = RawTable(capture.client, options.into)
+        self._raw.create()
+        self._source = MysqlSource(options.source, options.tables)
+        self._log: Log | None = None
+        self._batch: Batch | None = None
+        self._batch_due = 0.0
+        self._rows: dict[str, int] = {}
+        self._limits: dict[str, int] = {}
+        self._encoders: dict[tuple[Column, ...], RowEncoder] = {}
+        self._schemas: dict[tuple[tuple[Column, ...], tuple[str, ...]], Schema] = {}
+        self._cascades = Cascades()
+        self._unreadable: set[str] = set()  # of which the log's rows can't be read
+        self._hidden: set[str] = set()  # that were looked for in vain since the last look
+        self._tried: set[str] = set()  # that couldn't be read since the last look
+        self._differing: dict[str, str] = {}
+        self._pauses: dict[str, float] = {}
+        self._is_once = False
+        self._begun: Begin | None = None
+        self._ordinal = 0
+        self._pending: Chunk | None = None
+        self._end: Position | None = None
+        self._looked = 0.0
+        self._last_commit_time = 0
+        self._parents: set[str] = set()
+        try:
+            self._source.check()
+            self.state = self._prepared(renew=renew)
+            self.state.troubles.clear()  # each is tried again
+        except BaseException:
+            self.close()
+            raise
+        self._written = self.state.copy()
+
+    def close(self) -> None:
+        if self._batch is not None:
+            self._batch.abandon()
+            self._batch = None
+        if self._log is not None:
+            self._log.close()
+        self._source.close()
+
+    # --- before it begins -------------------------------------------------------------------------------------
+
+    def _prepared(self, *, renew: bool) -> MysqlState:
+        """The state to go on from. Raises CaptureError."""
+        server = self._source.server()
+        known = self._raw.latest(MysqlState.parse, even_undone=renew)
+        if known is None:
+            return MysqlState(server.number, server.end)
+        if renew:
+            return self._new_epoch(known, MysqlState(server.number, server.end, "", known.epoch + 1, known.batch + 1))
+        if known.server != server.number:
+            raise CaptureError(
+                f"{self._options.into} has the changes of the server {known.server}, and the source is"
+                f" {server.number}: start again with --new-snapshot, or give another table with --into"
+            )
+        self._source.check_position(known.position, known.gtid)
+        return known
+
+    def _new_epoch(self, known: MysqlState, state: MysqlState) -> MysqlState:
+        """Writes down that all tables are read anew. What the raw table has of them counts until that is done."""
+        batch, now, there = self._raw.batch(), now_ms() * 1000, self._source.tables()
+
+        def add(name: str, op: str, after: str | None, ordinal: int) -> None:
+            batch.add(name, Row(op, None, after, None, None, now, state.epoch, 0, ordinal))
+
+        for name in sorted(known.tables):
+            if name in there:
+                state.tables[name] = TableProgress(0, Phase.CHUNKS, is_read_again=True)
+                add(name, "truncate", READ_AGAIN, 1)
+            else:
+                add(name, "truncate", None, 1)
+                add(name, "complete", None, 2)  # it may have been open
+        batch.complete(state)
+        return state
+
+    def run(self, *, once: bool) -> None:
+        """Captures until the capture is stopped or, with `once`, has caught up."""
+        self._is_once = once
+        self._find_tables()
+        self._look_at_references()
+        self._log = Log(self._source, self.state.position, self._parents)
+        self._capture.pause("streaming")
+        for event in self._log.events():
+            if event is not None:
+                self._take(event)
+            if self._begun is not None:
+                continue
+            until = time.monotonic() + _ADVANCE_SECONDS
+            while self._advance() and time.monotonic() < until:
+                self._commit_if_due()
+            self._commit_if_due()
+            if time.monotonic() - self._looked > _LOOK_SECONDS:
+                self._look()
+            if self._is_over(once=once):
+                break
+        self._commit()
+
+    def _is_over(self, *, once: bool) -> bool:
+        if self._capture.is_stopping:
+            return True
+        if not once or self._pending is not None or not self.state.is_snapshot_done:
+            return False
+        if self._end is None:
+            self._find_tables()
+            self._end = self._source.server().end
+        if not self.state.is_snapshot_done or self.state.position.number < self._end.number:
+            return False
+        self._alarm()
+        return True
+
+    # --- the log ----------------------------------------------------------------------------------------------
+
+    def _take(self, event: LogEvent) -> None:
+        match event:
+            case Change():
+                self._change(event)
+            case Begin():
+                self._begun, self._ordinal = event, 0
+            case Emptied(table):
+                self._empty(table)
+            case Gone(tables):
+                self._drop(tables)
+            case Altered(tables):
+                self._read_again(tables, "a statement may have changed its columns, or rows that aren't in the log")
+            case Widened(table):
+                if table in self.state.tables:
+                    self.state.advance(table, shape="")  # the next row may have more columns
+            case Unreadable():
+                self._pass_over(event)
+            case Written():
+                self._written_by_statement(event)
+            case Linked(table, cascades):
+                if cascades:
+                    self.state.cascading.add(table)
+                self._look_at_references()
+            case Unlinked(table):
+                # Its rows may have changed before that by a key which nobody has seen by then.
+                others = self._cascades.below(table)
+                for each in {table, *others} & self.state.cascading:
+                    self._read_whole_again(each, "it has lost a foreign key")
+                self._look_at_references()
+            case End(position):
+                if self._begun is not None:
+                    self.state.gtid = self._begun.gtid
+                    self._last_commit_time = self._begun.at
+                self._begun = None
+                self.state.position = position
+
+    def _change(self, change: Change) -> None:
+        table = change.table
+        if table.name in self._cascades:
+            for each in self._cascades.changed_by(change):
+                self._read_whole_again(each, f"rows of {table.name} changed that its foreign keys reference")
+        if not self._counts(table.name):
+            return
+        schema = self._schema(table.columns, table.key)
+        shape = self.state.tables[table.name].shape
+        if shape and shape != schema.form:
+            self._differ(table.name, schema)
+            return
+        if shape != schema.form:
+            self.state.advance(table.name, shape=schema.form)
+            self._emit(table.name, "schema", None, schema.text)
+        encoder = self._encoder(table.columns)
+        before = None if change.before is None else encoder.encode(change.before)
+        after = None if change.after is None else encoder.encode(change.after)
+        op = "insert" if before is None else "delete" if after is None else "update"
+        self._emit(table.name, op, before, after)
+
+    def _counts(self, name: str) -> bool:
+        """Whether a change of a table in the open transaction is to be written. A new table is noted."""
+        assert self._begun is not None
+        if not self._is_captured(name):
+            return False
+        progress = self.state.tables[name]
+        return progress.phase is not Phase.WHOLE and not self._is_seen(progress)
+
+    def _is_captured(self, name: str) -> bool:
+        """Whether changes of a table are captured by now. One that isn't known yet is looked for."""
+        if not self._source.wanted.has(name) or name in self._unreadable or name in self._hidden:
+            return False
+        if name not in self.state.tables or name in self.state.dropped:
+            self._find_tables()
+            if name not in self.state.tables or name in self.state.dropped:
+                self._hidden.add(name)  # perhaps the log has its end, too
+                return False
+        progress = self.state.tables[name]
+        is_unread = progress.phase is Phase.CHUNKS and progress.after is None
+        return not (is_unread and name in self.state.troubles)
+
+    def _is_seen(self, progress: TableProgress) -> bool:
+        """Whether the rows that were read of a table have the open transaction."""
+        return self._begun is not None and self._begun.lsn < progress.start_lsn
+
+    def _differ(self, name: str, schema: Schema) -> None:
+        """Meets other columns in the log than before, and no statement that says so."""
+        if self._differing.get(name) == schema.form:  # it was read again because of them, and that didn't help
+            self._unreadable.add(name)
+            self._note_trouble(name, "the log has other columns of it than the user may see: GRANT SELECT on all")
+            return
+        self._differing[name] = schema.form
+        self._read_again([name], "its columns changed")
+
+    def _pass_over(self, event: Unreadable) -> None:
+        """Goes on without rows that can't be read."""
+        for each in self._cascades.below(event.table):
+            self._read_whole_again(each, f"rows of {event.table} changed that its foreign keys reference")
+        if not self._is_captured(event.table):
+            return
+        self._read_again([event.table], event.reason)
+        if not event.passes:
+            self._unreadable.add(event.table)
+            self._note_trouble(event.table, event.reason)
+
+    def _written_by_statement(self, event: Written) -> None:
+        """Reads tables again that a session wrote to without rows in the log. Triggers may have written to any."""
+        schemas = {event.schema, *(each.partition(".")[0] for each in event.tables)}
+        if any(self.state.troubles.get(each) == BY_TRANSACTION for each in event.tables):
+            self._read_again(event.tables, "a statement wrote to it")
+        elif not schemas.isdisjoint(self._source.wanted.schemas):
+            self._read_again(
+                [*self.state.tables], "a session wrote with binlog_format=STATEMENT, and the log has no rows"
+            )
+
+    def _begin_table(self, name: str) -> None:
+        """Notes a table that is new, or made again. What the raw table has counts until all rows are read."""
+        is_known = name in self.state.tables
+        self._leave_open(name)
+        self.state.tables[name] = TableProgress(0, Phase.CHUNKS, is_read_again=is_known)
+        self.state.dropped.discard(name)
+        if self._pending is not None and self._pending.table.name == name:
+            self._pending = None
+        if is_known:
+            self._emit(name, "truncate", None, READ_AGAIN)
+
+    def _leave_open(self, name: str) -> None:
+        """Lets what the open transaction has changed in a table count together with what is read of it later."""
+        progress, begun = self.state.tables.get(name), self._begun
+        if progress is None or progress.is_open or begun is None or not self._ordinal:
+            return
+        self.state.advance(name, is_incomplete=True)
+        place = (begun.lsn, 0)
+        self._add(name, Row("incomplete", None, INCOMPLETE, None, begun.number, begun.at, self.state.epoch, *place))
+
+    def _read_again(self, names: Iterable[str], why: str) -> None:
+        """Lets tables be read from the start."""
+        for name in names:
+            progress = self.state.tables.get(name)
+            if progress is None or name in self.state.dropped or self._is_seen(progress):
+                continue
+            self._unreadable.discard(name)
+            self._tried.discard(name)
+            if progress.phase is Phase.WHOLE or _is_unwritten(progress):
+                continue  # it is going to be read anyway
+            metrics.REREADS.inc()
+            _say("table is read again", name, why)
+            self._begin_table(name)
+
+    def _read_whole_again(self, name: str, why: str) -> None:
+        """Lets a table be read as a whole, so that it is complete however often that is needed."""
+        progress = self.state.tables.get(name)
+        if progress is None or name in self.state.dropped or self._is_seen(progress) or _is_unwritten(progress):
+            return
+        if progress.phase is not Phase.WHOLE:
+            metrics.REREADS.inc()
+            _say("table is read again", name, why)
+            self._leave_open(name)
+            self.state.advance(name, phase=Phase.WHOLE, key=(), after=None)
+        if self._pending is not None and self._pending.table.name == name:
+            self._pending = None
+
+    def _empty(self, table: str) -> None:
+        progress = self.state.tables.get(table)
+        if progress is None or table in self.state.dropped or self._is_seen(progress):
+            return
+        self.state.advance(table, shape="")  # the columns are written down again before the next row
+        self._emit(table, "truncate", None, READ_AGAIN if progress.is_open else None)
+
+    def _drop(self, names: Iterable[str]) -> None:
+        """Rows of tables that are gone stay, as what comes again by these names is made again."""
+        known = {*self.state.tables, *self.state.troubles, *self.state.cascading, *self._parents, *self._hidden}
+        gone = {each for name in names for each in known if each == name or (name[-1] == "." and each.startswith(name))}
+        for each in gone:
+            self._hidden.discard(each)
+            # A parent that has another name now had its changes by the old one, which nobody knew.
+            for child in self._cascades.below(each):
+                self._read_whole_again(child, f"{each} was dropped, renamed or replaced")
+            progress = self.state.tables.get(each)
+            if progress is not None and self._is_seen(progress):
+                continue
+            self.state.troubles.pop(each, None)
+            self._unreadable.discard(each)
+            if progress is not None:
+                self.state.dropped.add(each)
+                self.state.advance(each, phase=Phase.DONE)
+                if self._pending is not None and self._pending.table.name == each:
+                    self._pending = None
+        if not gone.isdisjoint(self.state.cascading | self._parents):
+            self._look_at_references()
+
+    def _emit(self, table: str, op: str, before: str | None, after: str | None) -> None:
+        """Adds a row at the next place of the open transaction or, without one, of the position."""
+        self._ordinal += 1
+        begun = self._begun
+        if begun is None:  # before the rows that chunks may have there
+            row = self._read_row(self.state.position, self._ordinal - (1 << 31), op, after)
+        else:
+            place = (begun.lsn, self._ordinal)
+            row = Row(op, before, after, None, begun.number, begun.at, self.state.epoch, *place)
+        self._add(table, row)
+
+    def _schema(self, columns: tuple[Column, ...], key: tuple[str, ...]) -> Schema:
+        found = self._schemas.get((columns, key))
+        if found is None:
+            found = self._schemas[columns, key] = schema_of(
+                DescribedColumn(each.name, each.lake_type, each.source_type, each.name in key, large=False)
+                for each in columns
+            )
+        return found
+
+    def _encoder(self, columns: tuple[Column, ...]) -> RowEncoder:
+        found = self._encoders.get(columns)
+        if found is None:
+            found = self._encoders[columns] = RowEncoder(columns)
+        return found
+
+    # --- the snapshot -----------------------------------------------------------------------------------------
+
+    def _find_tables(self) -> None:
+        """Looks for tables that are there by now."""
+        found = self._source.tables()
+        for name in found:
+            if name not in self.state.tables or name in self.state.dropped:
+                self._begin_table(name)
+                self._hidden.discard(name)
+        missing = {name for name, each in self.state.tables.items() if each.phase is not Phase.DONE}
+        missing |= {each for each in self._source.wanted.names if each not in self.state.tables}
+        for name in sorted(missing.difference(found, self._unreadable)):
+            self._note_trouble(name, _MISSING)
+
+    def _look_at_references(self) -> None:
+        """Looks for foreign keys by which rows change without being in the log."""
+        found = self._source.references()
+        self._cascades = Cascades(found)
+        self._parents.clear()
+        self._parents.update(each.parent for each in found)
+        for each in found:
+            if each.child in self.state.tables and each.child not in self.state.cascading:
+                logger.warning(
+                    "rows of %s change with those of %s, by a foreign key whose effects MariaDB doesn't log: it is read"
+                    " again as a whole when these are deleted, or their keys change",
+                    *(each.child, each.parent),
+                )
+            self.state.cascading.add(each.child)
+
+    def _advance(self) -> bool:
+        """Lands the pending chunk once the log is read so far; else reads the next one. Whether it did something."""
+        if self._pending is not None:
+            if self.state.position.number < self._pending.position.number:
+                return False
+            self._land(self._pending)
+            return True
+        for name, progress in [*self.state.tables.items()]:
+            if progress.phase is Phase.DONE or name in self._tried or name in self._unreadable:
+                continue
+            if not self._is_once and time.monotonic() < self._pauses.get(name, 0):
+                continue
+            try:
+                reason = self._refusal(name) if progress.after is None else None
+                if reason is None:
+                    (self._read_chunk if progress.phase is Phase.CHUNKS else self._read_whole)(name)
+            except CaptureError as error:
+                reason = str(error)
+            except pymysql.Error as error:
+                if error.args[0] in _CHANGED:
+                    self._tried.add(name)  # the log says soon what has become of it
+                    continue
+                if error.args[0] not in _DENIED:
+                    raise
+                reason = said(error)
+            if reason is None:
+                if self.state.troubles.pop(name, None) is not None:
+                    metrics.TROUBLED_TABLES.set(len(self.state.troubles))
+                return True
+            self._note_trouble(name, reason)
+        return False
+
+    def _refusal(self, name: str) -> str | None:
+        """Why a table can't be read rightly; None if it can."""
+        hidden = [each for each in self._cascades.above(name) if not self._source.sees(each)]
+        if hidden:
+            return f"its rows change with those of {hidden[0]}, and the user has no SELECT on that"
+        return self._source.refusal(name)
+
+    def _note_trouble(self, name: str, why: str) -> None:
+        """Goes on without a table, which is tried again with the next look."""
+        self._tried.add(name)
+        self.state.troubles[name] = why
+        metrics.TROUBLED_TABLES.set(len(self.state.troubles))
+        _say("unreadable table", name, why)
+
+    def _read_chunk(self, name: str) -> None:
+        progress = self.state.tables[name]
+        limit = self._limits.setdefault(name, self._options.chunk_rows)
+        chunk = self._source.chunk(name, progress.key, progress.after, limit)
+        if chunk is None:
+            self.state.advance(name, phase=Phase.WHOLE)
+            return
+        # The log may have brought what the chunk doesn't see yet: then it is read again.
+        if chunk.position.number < self.state.position.number:
+            return
+        size = sum(len(value) for row in chunk.rows for value in row if value is not None)
+        if size:
+            fitting = limit if chunk.is_last else limit * CHUNK_CHARACTERS // size
+            self._limits[name] = max(MIN_CHUNK_ROWS, min(MAX_CHUNK_ROWS, 2 * limit, fitting))
+        self._pending = chunk
+
+    def _land(self, chunk: Chunk) -> None:
+        self._pending = None
+        table, name = chunk.table, chunk.table.name
+        progress = self.state.tables[name]
+        schema = self._schema(table.columns, _key_of(table))
+        if progress.shape and not schema.continues(progress.shape):
+            # What changed it comes later in the log, and lets the table be read again.
+            self._note_trouble(
+                name, "its columns changed without a statement in the log: use --new-snapshot if that stays"
+            )
+            return
+        if progress.shape != schema.form:
+            self.state.advance(name, shape=schema.form)
+            self._add(name, self._read_row(chunk.position, 0, "schema", schema.text))
+        encoder = self._encoder(table.columns)
+        places = [[each.name for each in table.columns].index(each) for each in table.key]
+        after, number = progress.after, progress.rows
+        for number, values in enumerate(chunk.rows, progress.rows + 1):
+            after = tuple([str(values[place]) for place in places])
+            self._add(name, self._read_row(chunk.position, number, "read", encoder.encode(values)))
+        self.state.advance(
+            name, key=table.key, after=after, rows=number, phase=Phase.DONE if chunk.is_last else Phase.CHUNKS
+        )
+        self._complete(name, chunk.position)
+        self._capture.pause("chunk")
+
+    def _read_whole(self, name: str) -> None:
+        """Reads all rows of a table as of one position. Its changes count from there on."""
+        begun = time.monotonic()
+        with self._source.whole(name) as found:
+            if found is None:
+                raise CaptureError(_MISSING)
+            table, position, rows = found
+            if position.number < self.state.position.number:
+                return
+            # What came before is superseded.
+            reason = READ_AGAIN if self.state.tables[name].is_open else None
+            schema = self._schema(table.columns, _key_of(table))
+            self._add(name, self._read_row(position, -1, "truncate", reason))
+            self._add(name, self._read_row(position, 0, "schema", schema.text))
+            encoder, number = self._encoder(table.columns), 0
+            for number, values in enumerate(rows, 1):
+                self._add(name, self._read_row(position, number, "read", encoder.encode(values)))
+        # A transaction's place is behind its first event, so those that the rows have are before the position.
+        self.state.advance(name, phase=Phase.DONE, start_lsn=position.number, rows=number, shape=schema.form)
+        self._complete(name, position)
+        if name in self.state.cascading:
+            now = time.monotonic()
+            self._pauses[name] = now + _PAUSES * (now - begun)
+
+    def _complete(self, name: str, position: Position) -> None:
+        """Says that nothing is missing any more of a table of which something was."""
+        progress = self.state.tables[name]
+        if progress.is_open and progress.phase is Phase.DONE:
+            self.state.advance(name, is_read_again=False, is_incomplete=False)
+            self._add(name, self._read_row(position, progress.rows + 1, "complete", None))
+
+    def _read_row(self, position: Position, ordinal: int, op: str, after: str | None) -> Row:
+        return Row(op, None, after, None, None, now_ms() * 1000, self.state.epoch, position.number, ordinal)
+
+    # --- batches ----------------------------------------------------------------------------------------------
+
+    def _add(self, table: str, row: Row) -> None:
+        if self._batch is None:
+            self._batch = self._raw.batch()
+            self._batch_due = time.monotonic() + self._options.interval
+        self._batch.add(table, row)
+        self._rows[table] = self._rows.get(table, 0) + 1
+
+    def _commit_if_due(self) -> None:
+        if self._batch is not None:
+            if self._batch.rows >= self._options.batch_rows or time.monotonic() >= self._batch_due:
+                self._commit()
+        elif self.state.position.number - self._written.position.number > _IDLE_BYTES:
+            self._commit(even_without_rows=True)
+
+    def _commit(self, *, even_without_rows: bool = False) -> None:
+        """Completes the batch, with the state after it."""
+        state, written = self.state, self._written
+        kept = (state.tables, state.dropped, state.troubles, state.cascading)
+        is_same = kept == (written.tables, written.dropped, written.troubles, written.cascading)
+        if self._batch is None and not even_without_rows and is_same:
+            return
+        batch = self._batch = self._batch or self._raw.batch()
+        self.state.batch += 1
+        self._capture.pause("before")
+        batch.complete(self.state)
+        self._batch = None
+        self._capture.pause("completed")
+        self._written = self.state.copy()
+        self._capture.result.count(self._rows)
+        self._rows.clear()
+        metrics.ROWS.inc(batch.rows)
+        metrics.BATCHES.inc()
+        if self._last_commit_time:
+            metrics.LAG_SECONDS.set(max(0.0, time.time() - self._last_commit_time / 1e6))
+        self._capture.on_commit(self._written)
+
+    def _alarm(self) -> None:
+        """Says again which tables can't be read, and of which there are changes without a table to be seen."""
+        for name in sorted(self._unreadable):
+            self._note_trouble(name, self.state.troubles.get(name, _MISSING))
+        for name in sorted(self._hidden):
+            self._note_trouble(name, f"the log has changes of it, but {_MISSING}")
+
+    def _look(self) -> None:
+        """Looks for new tables, and how far the log is ahead."""
+        self._looked = time.monotonic()
+        self._tried.clear()
+        self._find_tables()
+        self._alarm()
+        metrics.TROUBLED_TABLES.set(len(self.state.troubles))
+        if self._batch is None and self.state.troubles != self._written.troubles:
+            self._commit(even_without_rows=True)
+        behind = self._source.behind(self.state.position)
+        metrics.LAG_BYTES.set(behind)
+        if behind > self._options.alarm_bytes:
+            logger.warning(json.dumps({"alarm": "log lag", "bytes": behind}))
+
+
+_MISSING = "it isn't there, or the user has no SELECT on it"
+
+
+def _say(what: str, table: str, why: str) -> None:
+    logger.warning(json.dumps({"alarm": what, "table": table, "reason": why}))
+
+
+def _is_unwritten(progress: TableProgress) -> bool:
+    """Whether the raw table has nothing of a table since its rows were to be read from the start."""
+    return progress.phase is Phase.CHUNKS and progress.after is None and not progress.shape
+
+
+def _key_of(table: SourceTable) -> tuple[str, ...]:
+    return tuple(each.name for each in table.columns if each.in_key)
+
+
+def _nothing(step: str) -> None:
+    """The default of `pause`."""

@@ -1,0 +1,470 @@
+"""`metastore capture`: the changes of a database, as they come, in a raw table."""
+
+import importlib.util
+import signal
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lake.cli.confirming import confirm
+from lake.cli.connection import connect, uri_option
+from lake.cli.group import Group
+from lake.cli.lake import table_parts
+from lake.cli.output import counted, json_option, print_json, print_list, print_record
+from lake.protocol.errors import UserError
+
+if TYPE_CHECKING:
+    from lake.capture.any_state import AnyState
+    from lake.capture.debezium.capture import DebeziumCapture
+    from lake.capture.debezium.state import DebeziumState
+    from lake.capture.mysql.capture import MysqlCapture
+    from lake.capture.mysql.state import MysqlState
+    from lake.capture.postgres.capture import Capture
+    from lake.capture.postgres.state import State
+    from lake.tables.lake import LakeClient
+
+DEFAULT_ALARM = 1 << 30
+_PROGRESS_SECONDS = 2.0
+
+
+class _CaptureGroup(Group):
+    """Takes a source's URL in the place of a command as `run`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        return super().resolve_command(ctx, ["run", *args] if "://" in args[0] else args)
+
+
+@click.group(cls=_CaptureGroup)
+def capture() -> None:
+    """Capture the changes of a database into a raw table.
+
+    SOURCE is a URL such as postgresql://capture@db.example/shop. The password comes from PGPASSWORD, from a file
+    (~/.pgpass, PGPASSFILE) or from a service (?service=shop); that of mysql://capture@db.example/shop, a MariaDB, from
+    MYSQL_PWD or ~/.my.cnf. With --debezium it is a file or a directory of Debezium's
+    messages, or kafka://host:port?topic=NAME. `metastore capture SOURCE …` is `metastore capture run SOURCE …`.
+
+    \b
+    Examples:
+      metastore capture postgresql://capture@db.example/shop --publication lake --into raw.shop
+      metastore capture status postgresql://capture@db.example/shop --into raw.shop
+    """
+    if importlib.util.find_spec("pyarrow") is None:
+        raise UserError("pyarrow is missing: pip install 'lake-metastore[capture]'")
+
+
+def _into_option(command: Any) -> Any:
+    return click.option("--into", required=True, metavar="DATABASE.TABLE", callback=_table_name, help="The raw table.")(
+        command
+    )
+
+
+def _table_name(_: click.Context, __: click.Parameter, value: str) -> str:
+    return ".".join(table_parts(value))
+
+
+def _slot_of(slot: str | None, into: str) -> str:
+    """The name of the slot, by default after the raw table."""
+    if slot is not None:
+        return slot
+    plain = "".join(each if each.isascii() and each.isalnum() else "_" for each in into.lower())
+    return f"metastore_{plain}"[:63]
+
+
+@capture.command()
+@click.argument("source")
+@click.option("--publication", metavar="NAME", help="What the source publishes.")
+@_into_option
+@uri_option
+@click.option("--slot", metavar="NAME", help="The replication slot. [default: metastore_DATABASE_TABLE]")
+@click.option(
+    "--table", "tables", multiple=True, metavar="DATABASE.TABLE", help="MariaDB: these only. [default: the database's]"
+)
+@click.option(
+    "--debezium", is_flag=True, help="SOURCE has Debezium's messages: files of JSON lines, or topics of Kafka."
+)
+@click.option("--key", "keys", multiple=True, metavar="SCHEMA.TABLE=COLUMN,…", help="A key that messages don't give.")
+@click.option(
+    "--kafka-options",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="librdkafka's options, `name=value` in each line; logins are there.",
+)
+@click.option("--once", is_flag=True, help="End when all that was there at the start is captured.")
+@click.option(
+    "--interval", type=click.FloatRange(0.1, 3_600), default=5.0, show_default=True, help="Seconds between two commits."
+)
+@click.option("--new-snapshot", is_flag=True, help="Read everything anew: with a new slot, or from the first message.")
+@click.option(
+    "--alarm-bytes",
+    type=click.IntRange(1),
+    default=DEFAULT_ALARM,
+    show_default=True,
+    help="Warn when the source keeps more log than this for the slot.",
+)
+@click.option("--metrics-port", type=click.IntRange(1, 65_535), metavar="N", help="Where /metrics is. [default: none]")
+@json_option
+def run(
+    source: str,
+    publication: str | None,
+    into: str,
+    uri: str,
+    slot: str | None,
+    tables: tuple[str, ...],
+    debezium: bool,
+    keys: tuple[str, ...],
+    kafka_options: str | None,
+    once: bool,
+    interval: float,
+    new_snapshot: bool,
+    alarm_bytes: int,
+    metrics_port: int | None,
+    as_json: bool,
+) -> None:
+    """Capture the rows that are there, and every change.
+
+    \b
+    Examples:
+      metastore capture run postgresql://capture@db.example/shop --publication lake --into raw.shop
+      metastore capture run 'postgresql:///?service=shop' --publication lake --into raw.shop --once
+      metastore capture run mysql://capture@db.example/shop --into raw.shop
+      metastore capture run /landing/shop --debezium --into raw.shop
+      metastore capture run 'kafka://broker:9092?topic=shop.public.orders' --debezium --into raw.shop
+    """
+    from prometheus_client import start_http_server
+
+    from lake.tables.lake import LakeClient
+
+    make: Callable[[LakeClient], Capture | DebeziumCapture | MysqlCapture]
+    is_mysql = source.partition("://")[0] in ("mysql", "mariadb")
+    if tables and (debezium or not is_mysql):
+        raise click.UsageError("--table is for MariaDB: a publication says which tables of Postgres are captured")
+    if debezium:
+        make = _messages(source, into, keys, kafka_options, interval=interval, new_snapshot=new_snapshot)
+        if publication is not None or slot is not None:
+            raise click.UsageError("--publication and --slot are a database's: not with --debezium")
+    else:
+        if keys or kafka_options:
+            raise click.UsageError("--key and --kafka-options go with --debezium")
+        if is_mysql and (publication is not None or slot is not None):
+            raise click.UsageError("--publication and --slot are for Postgres")
+    if is_mysql and not debezium:
+        make = _mysql(source, into, tables, interval=interval, alarm_bytes=alarm_bytes, new_snapshot=new_snapshot)
+    elif not debezium:
+        make = _database(
+            source, into, publication, slot, interval=interval, alarm_bytes=alarm_bytes, new_snapshot=new_snapshot
+        )
+    with connect(uri):  # says at once if nobody answers
+        pass
+    if metrics_port is not None:
+        start_http_server(metrics_port, "127.0.0.1")
+    with LakeClient(uri) as client:
+        running = make(client)
+        _report(running)
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+        for number in handlers:
+            signal.signal(number, lambda *_: running.stop())
+        try:
+            result = running.run(once=once)
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+    if as_json:
+        print_json({"batches": result.batches, "rows": result.rows, "troubles": result.troubles})
+    else:
+        print_list("table", ("table", "rows"), sorted(result.rows.items()))
+    if (trouble := _unreadable(result.troubles)) is not None:
+        raise UserError(trouble)
+
+
+def _unreadable(troubles: Mapping[str, str]) -> str | None:
+    """Names tables that can't be read."""
+    listed = "; ".join(f"{name}: {why}" for name, why in sorted(troubles.items()))
+    return f"not captured, while all others are: {listed}" if listed else None
+
+
+def _database(
+    source: str, into: str, publication: str | None, slot: str | None, **options: Any
+) -> Callable[["LakeClient"], "Capture"]:
+    """What makes the capture of a database."""
+    from lake.capture.postgres.capture import Capture, Options
+
+    scheme = source.partition("://")[0]
+    if scheme == "kafka":
+        raise UserError(f"{scheme} is captured from Debezium's messages alone: give these, and --debezium")
+    if publication is None:
+        raise click.UsageError("Missing option '--publication'.")
+    made = Options(source=source, publication=publication, into=into, slot=_slot_of(slot, into), **options)
+    return lambda client: Capture(client, made)
+
+
+def _mysql(source: str, into: str, tables: tuple[str, ...], **options: Any) -> Callable[["LakeClient"], "MysqlCapture"]:
+    """What makes the capture of a MariaDB."""
+    try:
+        from lake.capture.mysql.capture import MysqlCapture, MysqlOptions
+    except ModuleNotFoundError as error:
+        raise UserError(f"{error.name} is missing: pip install 'lake-metastore[mysql]'") from None
+    made = MysqlOptions(source=source, into=into, tables=tables, **options)
+    return lambda client: MysqlCapture(client, made)
+
+
+def _messages(
+    source: str, into: str, keys: tuple[str, ...], kafka_options: str | None, **options: Any
+) -> Callable[["LakeClient"], "DebeziumCapture"]:
+    """What makes the capture of Debezium's messages."""
+    from lake.capture.debezium.capture import DebeziumCapture, DebeziumOptions
+
+    by_table = {}
+    for each in keys:
+        table, equals, columns = each.partition("=")
+        if not equals or not table or not all(columns.split(",")):
+            raise click.UsageError(f"--key {each}: give SCHEMA.TABLE=COLUMN,COLUMN")
+        by_table[table] = tuple(columns.split(","))
+    kafka = {} if kafka_options is None else _properties(kafka_options)
+    made = DebeziumOptions(source=source, into=into, keys=by_table, kafka=kafka, **options)
+    return lambda client: DebeziumCapture(client, made)
+
+
+def _properties(path: str) -> dict[str, str]:
+    """The lines `name=value` of a file; empty ones and those that begin with # don't count."""
+    found = {}
+    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
+        name, equals, value = line.partition("=")
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if not equals:
+            raise UserError(f"{path}, line {number}: give name=value")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _report(running: "Capture | DebeziumCapture | MysqlCapture") -> None:
+    """Says on stderr how far the capture has come, every other second at most."""
+    next_report = time.monotonic() + _PROGRESS_SECONDS
+
+    def report(state: "AnyState") -> None:
+        nonlocal next_report
+        if time.monotonic() < next_report:
+            return
+        next_report = time.monotonic() + _PROGRESS_SECONDS
+        reading = [name for name, each in state.tables.items() if getattr(each, "phase", "done") != "done"]
+        doing = f"reading {', '.join(reading[:3])}" if reading else "following the log"
+        click.echo(f"{counted(sum(running.result.rows.values()), 'row')} captured, {doing}", err=True)
+
+    running.on_commit = report
+
+
+@capture.command()
+@click.argument("source", required=False)
+@_into_option
+@uri_option
+@click.option(
+    "--alarm-bytes",
+    type=click.IntRange(1),
+    default=DEFAULT_ALARM,
+    show_default=True,
+    help="Exit with 1 if the source keeps more log than this for the slot.",
+)
+@json_option
+def status(source: str | None, into: str, uri: str, alarm_bytes: int, as_json: bool) -> None:
+    """Show how far a capture and its slot are behind.
+
+    \b
+    Example:
+      metastore capture status postgresql://capture@db.example/shop --into raw.shop
+    """
+    from lake.capture.debezium.state import DebeziumState
+    from lake.capture.mysql.state import MysqlState
+    from lake.capture.postgres.positions import format_lsn
+
+    state = _state(uri, into)
+    if isinstance(state, DebeziumState):
+        _print_messages(state, as_json=as_json)
+        return
+    found: dict[str, object]
+    if isinstance(state, MysqlState):
+        found = {"server": state.server, "epoch": state.epoch, "position": str(state.position)}
+    else:
+        found = {
+            "slot": state.slot,
+            "publication": state.publication,
+            "epoch": state.epoch,
+            "position": format_lsn(state.lsn),
+        }
+    found |= {"batches": state.batch, "snapshot": "done" if state.is_snapshot_done else "reading"}
+    trouble = None
+    if source is not None and isinstance(state, MysqlState):
+        trouble = _log_status(source, state, alarm_bytes, found)
+    elif source is not None and not isinstance(state, MysqlState):
+        trouble = _slot_status(source, state, alarm_bytes, found)
+    troubles: Mapping[str, str] = getattr(state, "troubles", {})
+    trouble = trouble or _unreadable(troubles)
+    tables = [
+        (name, "unreadable" if name in troubles else each.phase.value, each.rows)
+        for name, each in sorted(state.tables.items())
+    ]
+    if as_json:
+        listed = [{"table": name, "snapshot": phase, "rows": rows} for name, phase, rows in tables]
+        print_json({**found, "alarm": trouble, "tables": listed})
+    else:
+        print_record(found)
+        print_list("table", ("table", "snapshot", "rows read"), tables)
+    if trouble is not None:
+        raise UserError(trouble)
+
+
+def _print_messages(state: "DebeziumState", *, as_json: bool) -> None:
+    """Prints how far a capture of Debezium's messages has come."""
+    found: dict[str, object] = {
+        "source": state.source,
+        "epoch": state.epoch,
+        "messages": state.number,
+        "batches": state.batch,
+    }
+    tables = [(name, each.rows) for name, each in sorted(state.tables.items())]
+    offsets = [(name, each.at) for name, each in sorted(state.offsets.items())]
+    if as_json:
+        listed = [{"table": name, "rows": rows} for name, rows in tables]
+        print_json({**found, "tables": listed, "offsets": dict(offsets)})
+    else:
+        print_record(found)
+        print_list("table", ("table", "rows"), tables)
+        print_list("place", ("place", "next offset"), offsets)
+
+
+def _log_status(source: str, state: "MysqlState", alarm_bytes: int, found: dict[str, object]) -> str | None:
+    """Adds what is known of a MariaDB's log; returns what is wrong with it."""
+    from lake.capture.errors import SlotLost
+    from lake.capture.mysql.source import open_source
+
+    with open_source(source) as opened:
+        try:
+            opened.check_position(state.position, state.gtid)
+        except SlotLost as lost:
+            return str(lost)
+        behind = opened.behind(state.position)
+    found["lag_bytes"] = behind
+    return (
+        f"{behind:,} bytes of the source's log aren't captured: is the capture running?"
+        if behind > alarm_bytes
+        else None
+    )
+
+
+def _slot_status(source: str, state: "State", alarm_bytes: int, found: dict[str, object]) -> str | None:
+    """Adds what is known of the slot; returns what is wrong with it."""
+    from lake.capture.postgres.source import open_source
+
+    with open_source(source) as opened:
+        slot = opened.slot(state.slot)
+        limit = opened.retention_limit()
+    if slot is None:
+        return f"the source has no slot {state.slot} any more: start again with --new-snapshot"
+    found |= {
+        "active": slot.active,
+        "slot_status": slot.status,
+        "lag_bytes": slot.behind,
+        "retained_bytes": slot.retained,
+        "safe_bytes": slot.safe,
+        "retention_limit_mb": None if limit < 0 else limit,
+    }
+    if slot.status == "lost":
+        return f"the source has dropped the log that {state.slot} needs: start again with --new-snapshot"
+    if slot.retained > alarm_bytes:
+        return f"the source keeps {slot.retained:,} bytes of log for {state.slot}: is the capture running?"
+    return None
+
+
+@capture.command()
+@click.argument("source")
+@_into_option
+@uri_option
+@click.option("--slot", metavar="NAME", help="The replication slot. [default: that of the raw table]")
+@click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+@json_option
+def drop(source: str, into: str, uri: str, slot: str | None, yes: bool, as_json: bool) -> None:
+    """Drop the slot of a capture that has ended for good.
+
+    The source no longer keeps log for it. The raw table stays.
+
+    \b
+    Example:
+      metastore capture drop postgresql://capture@db.example/shop --into raw.shop
+    """
+    from lake.capture.postgres.source import open_source
+
+    name = slot if slot is not None else _slot_name(uri, into)
+    confirm(f"Drop the slot {name}? What it hasn't brought yet is lost.", yes=yes)
+    with open_source(source) as opened:
+        dropped = opened.drop_slot(name)
+    if as_json:
+        print_json({"slot": name, "dropped": dropped})
+    else:
+        click.echo(f"{name} is dropped" if dropped else f"there was no slot {name}", err=True)
+
+
+@capture.command()
+@_into_option
+@uri_option
+@click.option("--table", "tables", multiple=True, metavar="SCHEMA.TABLE", help="These only. [default: all]")
+def definitions(into: str, uri: str, tables: tuple[str, ...]) -> None:
+    """Print definitions of typed tables for `metastore pipeline`.
+
+    One for each captured table that has a key. A table whose definitions can't be printed is named in a comment. Two
+    tables of one name get their schemas before it.
+
+    \b
+    Example:
+      metastore capture definitions --into raw.shop > shop/transformations/ods.sql
+    """
+    from lake.capture.definitions import definition, names_of
+    from lake.capture.errors import CaptureError
+    from lake.tables.lake import LakeClient
+
+    state = _state(uri, into)
+    if unknown := [each for each in tables if each not in state.tables]:
+        raise UserError(f"{into} has no table {unknown[0]}")
+    names = names_of(state.tables)
+    troubles: Mapping[str, str] = getattr(state, "troubles", {})
+    with LakeClient(uri) as client:
+        for table in tables or sorted(state.tables):
+            try:
+                if table in troubles:
+                    raise CaptureError(f"{table} can't be read: {troubles[table]}")
+                click.echo(definition(client.table(into), table, names[table]))
+            except CaptureError as error:
+                if tables:
+                    raise
+                click.echo(f"-- {error}\n")
+                click.echo(str(error), err=True)
+
+
+def _slot_name(uri: str, into: str) -> str:
+    """The slot of a raw table. Raises UserError for one that has none."""
+    from lake.capture.postgres.state import State
+
+    state = _state(uri, into)
+    if not isinstance(state, State):
+        raise UserError(f"{into} isn't captured from Postgres: there is no slot")
+    return state.slot
+
+
+def _state(uri: str, into: str) -> "AnyState":
+    """How far a capture has come. Raises UserError for a table that none writes."""
+    from lake.capture.any_state import any_state
+    from lake.capture.raw_table import RawTable
+    from lake.protocol.hive import NoSuchObjectException
+    from lake.tables.lake import LakeClient
+
+    with connect(uri), LakeClient(uri) as client:
+        try:
+            state = RawTable(client, into).latest(any_state)
+        except NoSuchObjectException:
+            state = None
+    if state is None:
+        raise UserError(f"nothing was captured into {into}")
+    return state

@@ -1,0 +1,325 @@
+"""`metastore table-services run`: the service itself."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import click
+
+from lake.cli.connection import connect, uri_option
+from lake.protocol.errors import UserError
+
+if TYPE_CHECKING:
+    from lake.maintenance.executors.base import Executor
+    from lake.maintenance.executors.hudi import HudiExecutor
+    from lake.maintenance.executors.iceberg import IcebergExecutor
+    from lake.maintenance.manager import Order
+    from lake.maintenance.scheduling import Ranking
+    from lake.protocol.lake import ServiceJob
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_PAIR = "NAME=VALUE"
+_WITH_OPTIONS = ("spark-submit", "yarn", "kubernetes")
+
+
+def _pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for value in values:
+        name, separator, content = value.partition("=")
+        if not separator or not name.strip():
+            raise click.BadParameter(f"{value!r} is not of the form {parameter.metavar}")
+        found[name.strip()] = content.strip()
+    return found
+
+
+def _quotas(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+    pairs = _pairs(ctx, parameter, values)
+    for name, number in pairs.items():
+        if not number.isdecimal():
+            raise click.BadParameter(f"{number!r} is no number of jobs of {name}")
+    return {name: int(number) for name, number in pairs.items()}
+
+
+def defaults_option(command: Command) -> Command:
+    """Give a command `--default`; it gets `defaults`, properties by name."""
+    return click.option(
+        "--default",
+        "defaults",
+        multiple=True,
+        metavar=_PAIR,
+        callback=_pairs,
+        help="A property of tables and databases that don't say otherwise, such as compaction.delta-commits=10.",
+    )(command)
+
+
+@click.command("run")
+@uri_option
+@click.option(
+    "--executor",
+    type=click.Choice(("local", "spark-submit", "yarn", "kubernetes", "arrow")),
+    default="local",
+    show_default=True,
+    help="Where plans run: on Spark in this process, by spark-submit, as applications on YARN, as pods on Kubernetes,"
+    " or without Spark (compactions only).",
+)
+@click.option(
+    "--yarn-url",
+    "yarn_urls",
+    multiple=True,
+    metavar="URL",
+    help="Of the ResourceManager's web services, such as http://host:8088; of each, if there are several.",
+)
+@click.option(
+    "--kubernetes-namespace", default="default", show_default=True, metavar="NAME", help="Where pods are made."
+)
+@click.option(
+    "--pod-template",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="YAML of a pod for Kubernetes, whose first container has Spark and this package.",
+)
+@click.option("--once", is_flag=True, help="End when nothing is due any more.")
+@click.option("--slots", type=click.IntRange(1, 100), default=2, show_default=True, metavar="N", help="Jobs at a time.")
+@click.option(
+    "--ranking",
+    type=click.Choice(("fifo", "gain-per-cost")),
+    default="fifo",
+    show_default=True,
+    help="Which jobs go first, of those with the same priority.",
+)
+@click.option(
+    "--policy",
+    metavar="MODULE:FUNCTION|URL",
+    help="A function, or an HTTP address, that says which jobs start and in which order; --ranking counts if it fails.",
+)
+@click.option(
+    "--quota",
+    "quotas",
+    multiple=True,
+    metavar="DATABASE=N",
+    callback=_quotas,
+    help="Jobs of a database at a time, of all services together.",
+)
+@click.option(
+    "--pool-quota",
+    "pool_quotas",
+    multiple=True,
+    metavar="POOL=N",
+    callback=_quotas,
+    help="Jobs of a pool at a time, which is what table-services.pool of their tables says.",
+)
+@defaults_option
+@click.option("--spark-option", "spark_options", multiple=True, metavar="TEXT", help="Of spark-submit, one word each.")
+@click.option(
+    "--iceberg-jars",
+    metavar="FILES",
+    help="Iceberg's runtime for the Spark of spark-submit: its tables are looked after, too, by spark-submit.",
+)
+@click.option(
+    "--hudi-jars",
+    metavar="FILES",
+    help="Hudi's bundle for the Spark of spark-submit: its tables are looked after, too, by spark-submit.",
+)
+@click.option(
+    "--hudi-option",
+    "hudi_options",
+    multiple=True,
+    metavar=_PAIR,
+    callback=_pairs,
+    help="Of Hudi's writer: the lock provider that the tables' writers have, and its settings.",
+)
+@click.option(
+    "--lease-seconds",
+    type=click.IntRange(2, 3_600),
+    default=60,
+    show_default=True,
+    metavar="N",
+    help="A job counts as lost after so long without a sign of life.",
+)
+@click.option(
+    "--nice",
+    type=click.IntRange(0, 19),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="How far the service, and jobs in its processes, give way to what else runs on the machine: 0 is not at all.",
+)
+@click.option("--http-host", default="127.0.0.1", show_default=True, help="Where /ready, /metrics and Hudi's hook are.")
+@click.option("--http-port", type=click.IntRange(0, 65_535), metavar="N", help="Their port. [default: none]")
+@click.option(
+    "--writer-hook/--no-writer-hook",
+    default=None,
+    help="Take over what Hudi's writers ask for there, without a login. "
+    "[default: while --http-host is a loopback address, or the service itself doesn't log in]",
+)
+@click.option("--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info", help="Its log.")
+@click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="Of its log.")
+def run_services(
+    uri: str,
+    executor: str,
+    yarn_urls: tuple[str, ...],
+    kubernetes_namespace: str,
+    pod_template: Path | None,
+    once: bool,
+    slots: int,
+    ranking: "Ranking",
+    policy: str | None,
+    quotas: dict[str, int],
+    pool_quotas: dict[str, int],
+    defaults: dict[str, str],
+    spark_options: tuple[str, ...],
+    iceberg_jars: str | None,
+    hudi_jars: str | None,
+    hudi_options: dict[str, str],
+    lease_seconds: int,
+    nice: int,
+    http_host: str,
+    http_port: int | None,
+    writer_hook: bool | None,
+    log_level: str,
+    log_format: Literal["text", "json"],
+) -> None:
+    """Decide what tables need, and run it, until SIGTERM.
+
+    Any number may run on one metastore; each may be killed at any time. With --once it ends when nothing is due.
+
+    \b
+    Examples:
+      metastore table-services run --uri thrift://metastore:9083
+      metastore table-services run --once --executor arrow --default clean.hours-retained=24
+      metastore table-services run --executor spark-submit --spark-option=--master=spark://host:7077
+    """
+    from thrift.Thrift import TException
+
+    from lake.protocol import logging
+
+    try:
+        from lake.maintenance.scheduling import Quotas
+        from lake.maintenance.service import Options, Service
+    except ImportError as error:
+        raise UserError(f"{error.name} is missing: pip install 'lake-metastore[arrow]', or [spark]") from None
+    if spark_options and executor not in _WITH_OPTIONS and iceberg_jars is None and hudi_jars is None:
+        which = f"--executor {', '.join(_WITH_OPTIONS)}"
+        raise click.UsageError(f"--spark-option is for {which}, --iceberg-jars or --hudi-jars")
+    if bool(yarn_urls) != (executor == "yarn"):
+        raise click.UsageError("--executor yarn needs --yarn-url, and no other one does")
+    if (pod_template is not None) != (executor == "kubernetes"):
+        raise click.UsageError("--executor kubernetes needs --pod-template, and no other one does")
+    if hudi_options and hudi_jars is None:
+        raise click.UsageError("--hudi-option is for --hudi-jars")
+    logging.configure(log_level, log_format)
+    os.nice(nice)  # before there are other threads: each has its own, and new ones take over their maker's
+    with connect(uri) as client:  # says at once if nobody answers
+        client.getStatus()
+    options = Options(slots=slots, ranking=ranking, defaults=defaults, lease_seconds=lease_seconds)
+    options = replace(options, quotas=Quotas(quotas, pool_quotas), order=_order(policy, ranking))
+    iceberg = _iceberg(uri, iceberg_jars, spark_options)
+    hudi = _hudi(uri, hudi_jars, hudi_options, spark_options)
+    where = _executor(executor, uri, spark_options, yarn_urls, kubernetes_namespace, pod_template)
+    service = Service(uri, where, options, iceberg=iceberg, hudi=hudi, ended=_tell)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: service.stop())
+    port = None
+    if http_port is not None:
+        from lake.maintenance.http import HttpPort
+
+        try:
+            hooked = _takes_over(http_host) if writer_hook is None else writer_hook
+            port = HttpPort(http_host, http_port, service.trouble, service.accept if hooked else None)
+        except OSError as error:
+            raise UserError(f"no HTTP on {http_host}:{http_port}: {error.strerror}") from None
+        click.echo(f"table services answer at {port.address}")
+    click.echo(f"table services ready {uri}")
+    sys.stdout.flush()
+    try:
+        if once:
+            service.run_once()
+        else:
+            service.serve()
+    except (TException, OSError) as error:
+        raise UserError(f"{uri}: {error}") from None
+    finally:
+        if port is not None:
+            port.close()
+
+
+def _takes_over(http_host: str) -> bool:
+    """Whether anybody who reaches the port may have the service submit jobs, under the service's own name."""
+    from lake.protocol.connection.addresses import is_loopback
+    from lake.protocol.connection.login import Login
+
+    return is_loopback(http_host) or not Login.from_environment().proves_something
+
+
+def _executor(
+    name: str,
+    uri: str,
+    spark_options: tuple[str, ...],
+    yarn_urls: tuple[str, ...],
+    namespace: str,
+    pod_template: Path | None,
+) -> "Executor | None":
+    """The executor of that name; None for the service's own, in Arrow. Raises UserError for what it needs."""
+    if name == "local":
+        from lake.maintenance.executors.spark import SparkExecutor
+
+        return SparkExecutor(uri)
+    if name == "spark-submit":
+        from lake.maintenance.executors.spark_submit import SparkSubmitExecutor
+
+        return SparkSubmitExecutor(uri, spark_options)
+    if name == "yarn":
+        from lake.maintenance.executors.clusters import ClusterExecutor
+        from lake.maintenance.executors.yarn import ResourceManager, YarnCluster
+
+        return ClusterExecutor(uri, YarnCluster(ResourceManager(yarn_urls), spark_options))
+    if name == "kubernetes":
+        from lake.maintenance.executors.clusters import ClusterExecutor
+        from lake.maintenance.executors.kubernetes_pods import connected
+
+        assert pod_template is not None
+        return ClusterExecutor(uri, connected(namespace, pod_template, spark_options))
+    return None
+
+
+def _iceberg(uri: str, jars: str | None, spark_options: tuple[str, ...]) -> "IcebergExecutor | None":
+    """What runs services of Iceberg's tables; None without its jars. Raises UserError without Spark."""
+    if jars is None:
+        return None
+    from lake.maintenance.executors.iceberg import IcebergExecutor
+
+    return IcebergExecutor(uri, jars, spark_options)
+
+
+def _hudi(
+    uri: str, jars: str | None, hudi_options: dict[str, str], spark_options: tuple[str, ...]
+) -> "HudiExecutor | None":
+    """What runs services of Hudi's tables; None without its jars. Raises UserError without a lock, or without Spark."""
+    if jars is None:
+        return None
+    from lake.maintenance.executors.hudi import HudiExecutor
+
+    return HudiExecutor(uri, jars, hudi_options, spark_options)
+
+
+def _order(policy: str | None, ranking: "Ranking") -> "Order | None":
+    """The external policy; None without one. Raises UsageError."""
+    if policy is None:
+        return None
+    from lake.maintenance.external_order import ExternalOrder, load
+    from lake.maintenance.scheduling import in_order
+
+    return ExternalOrder(load(policy), lambda jobs, now: in_order(jobs, now, ranking))
+
+
+def _tell(job: "ServiceJob") -> None:
+    """A line of progress for each attempt that ended."""
+    table = f"{job.table.database}.{job.table.table}" if job.table else ""
+    instant = f" {job.instant}" if job.instant else ""
+    click.echo(f"{table}: {job.action}{instant} {job.outcome} (job {job.id}, {job.state}, attempt {job.attempts})")
+    sys.stdout.flush()

@@ -1,0 +1,252 @@
+"""A layer: a query whose result is kept in a keyed table, and the steps that bring the table to the query's answer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from lake.layers.compiler.algebra import Aggregate, Join, JoinKind, Opaque, Operator, Window, tables_of, walk
+from lake.layers.compiler.building import Built, numbered
+from lake.layers.compiler.deltas import Deltas, Relations, Restriction, Side, relation, select_from
+from lake.layers.compiler.differences import Shape, differences, same_key
+from lake.layers.errors import BadQuery
+from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
+
+ROW_KEY = "_row_key"
+"""A column of tables whose rows are known by something that their visible columns can't say: a text of it."""
+
+_KEY_TYPES = frozenset({"tinyint", "smallint", "int", "bigint", "string", "boolean", "date", "timestamp", "binary"})
+_TIMES = "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\", 'ignoreNullFields', 'false')"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What a layer's table has.
+
+    `outputs`: by the table's column, the operator's. `key`: the columns of the table's primary key, with those of its
+    partitions if they belong to it. `row_key`: the text that tells rows apart, over the operator's columns, if the
+    table has `ROW_KEY`. `known_by`: the columns that tell rows apart for queries, which may have NULLs. `texts`: the
+    columns that can only be compared as texts.
+    """
+
+    name: str
+    operator: Operator
+    outputs: Mapping[str, str]
+    key: tuple[str, ...]
+    row_key: exp.Expr | None
+    known_by: tuple[str, ...]
+    texts: frozenset[str] = frozenset()
+
+    @property
+    def columns(self) -> list[str]:
+        """The table's columns."""
+        return [*self.outputs, *([ROW_KEY] if self.row_key is not None else [])]
+
+    @property
+    def sources(self) -> set[str]:
+        """The tables that the query reads."""
+        return tables_of(self.operator)
+
+    @property
+    def non_null(self) -> frozenset[str]:
+        """The table's columns without NULLs."""
+        known = {name for name, column in self.outputs.items() if column in self.operator.non_null}
+        return frozenset(known | {*self.key})
+
+    def key_expressions(self) -> list[exp.Expr]:
+        """The key's columns over the operator's columns."""
+        return [self._expression(name) for name in self.key]
+
+    def expressions(self) -> list[exp.Expr]:
+        """The table's columns over the operator's columns."""
+        return [self._expression(name) for name in self.columns]
+
+    def _expression(self, name: str) -> exp.Expr:
+        if name == ROW_KEY and self.row_key is not None:
+            return exp.alias_(self.row_key.copy(), ROW_KEY)
+        return exp.alias_(exp.column(self.outputs[name]), name, quoted=True)
+
+
+def keyed(built: Built) -> Built:
+    """A query whose rows are told apart by a key, if need be by numbering those that are equal."""
+    return built if built.operator.key is not None else numbered(built)
+
+
+def layer_of(
+    name: str, built: Built, types: Mapping[str, str], partitions: Sequence[str] = (), declared: Sequence[str] = ()
+) -> Layer:
+    """The layer of a query.
+
+    `types`: Spark's names of the types of the operator's columns. `partitions`: the columns that partition the table.
+    `declared`: the primary key that the definition gives, if it does. Raises BadQuery if these can't be.
+    """
+    outputs = _checked_outputs(built)
+    if unknown := [each for each in (*partitions, *declared) if each not in outputs]:
+        raise BadQuery(f"the query has no column {unknown[0]}, by which the table is keyed or partitioned")
+    operator_key = built.operator.key or ()
+    visible = {column: output for output, column in outputs.items()}
+    named = tuple(visible[each] for each in operator_key if each in visible)
+    is_plain = len(named) == len(operator_key) and bool(named)
+    if declared:
+        if not is_plain or {*declared} - {*partitions} != {*named} - {*partitions}:
+            apart = ", ".join(each.rpartition("_")[0] for each in operator_key) or "nothing: there is one row"
+            raise BadQuery(f"primary-key is {', '.join(declared)}, and what tells the rows apart is {apart}")
+        key = tuple(declared)
+        row_key = None
+    else:
+        fits = all(each in built.operator.non_null and _is_key_type(types[each]) for each in operator_key)
+        wanted = {*partitions}
+        within = wanted <= {*named} or not wanted & {*named}
+        row_key = None if is_plain and fits and within and {*named} - wanted else _row_key(operator_key, types)
+        rest = tuple(each for each in partitions if wanted <= {*named} and is_plain)
+        key = named if row_key is None else (ROW_KEY, *rest)
+    texts = frozenset(output for output, column in outputs.items() if "map<" in types.get(column, "").lower())
+    return Layer(name, built.operator, outputs, key, row_key, named if is_plain else key, texts)
+
+
+def _checked_outputs(built: Built) -> dict[str, str]:
+    outputs: dict[str, str] = {}
+    for number, (output, column) in enumerate(built.outputs, 1):
+        if output.startswith(("_col_", "_metastore_", ROW_KEY)) or not output.replace("_", "a").isalnum():
+            shown = "" if output.startswith("_col_") else f", {output[:50]},"
+            raise BadQuery(
+                f"column {number}{shown} needs a name of letters, digits and underscores: give it one with AS"
+            )
+        if output in outputs:
+            raise BadQuery(f"the query has two columns {output}: give one of them another name with AS")
+        outputs[output] = column
+    return outputs
+
+
+def refresh(layer: Layer, deltas: Deltas, stored: str) -> str | None:
+    """The step with the changes of a layer's table, from those of its sources; None if none can have changed.
+
+    `stored` is the relation of the table's rows, which are the query's answer before. The changes are its columns and
+    `_change_type`. They are net: no row of them is as it was.
+    """
+    operator = layer.operator
+    names = sorted(_columns_in(layer.key_expressions()))
+    keys = deltas.touched(operator, names, layer.key_expressions(), keep=True)
+    rows = deltas.delta(operator, Side.AFTER)
+    if keys is None or rows is None:
+        return None
+    new = deltas.add("new", select_from(layer.expressions(), rows))
+    own = [exp.column(name, table="l", quoted=True) for name in layer.columns]
+    join = exp.Join(this=relation(keys, "r"), kind="SEMI", on=same_key(layer.key))
+    same = Restriction(stored, keys, tuple((name, name) for name in layer.key))
+    old = deltas.add("stored", select_from(own, relation(stored, "l")).join(join, copy=False), restriction=same)
+    return _differences(layer, deltas, old, new)
+
+
+def recomputed(layer: Layer, deltas: Deltas, stored: str) -> str:
+    """The step with the changes of a layer's table, from the whole answer of its query now."""
+    new = deltas.add("new", select_from(layer.expressions(), deltas.rows(layer.operator, Side.AFTER)))
+    return _differences(layer, deltas, stored, new)
+
+
+def relations_after(layer: Layer, deltas: Deltas, stored: str, changes: str | None) -> Relations:
+    """The relations of a layer's table for the layers above it: its rows before and after, and those that changed."""
+    if changes is None:
+        return Relations(stored, stored, stored, stored)
+    columns = [exp.column(name, quoted=True) for name in layer.columns]
+
+    def of(*kinds: ChangeType) -> exp.Select:
+        return select_from(columns, changes).where(exp.column(CHANGE_TYPE).isin(*(str(each) for each in kinds)))
+
+    old = deltas.add("old", of(ChangeType.DELETE, ChangeType.UPDATE_PREIMAGE))
+    new = deltas.add("new", of(ChangeType.INSERT, ChangeType.UPDATE_POSTIMAGE))
+    own = [exp.column(name, table="l", quoted=True) for name in layer.columns]
+    join = exp.Join(this=relation(changes, "r"), kind="ANTI", on=same_key(layer.key))
+    kept = select_from(own, relation(stored, "l")).join(join, copy=False)
+    after = deltas.add("after", exp.union(kept, select_from(columns, new), distinct=False), over=stored)
+    return Relations(stored, after, old, new)
+
+
+def _differences(layer: Layer, deltas: Deltas, old: str, new: str) -> str:
+    return differences(deltas, Shape(tuple(layer.columns), layer.key, layer.texts), old, new)
+
+
+def _is_key_type(kind: str) -> bool:
+    return kind.lower() in _KEY_TYPES
+
+
+def _row_key(columns: Sequence[str], types: Mapping[str, str]) -> exp.Expr:
+    """A text that is the same for the same values only: each with its length before it, or a hyphen for NULL.
+
+    It has no hyphens at its end, so that it is the same when further columns come that are NULL: those of a branch that
+    a union gets. The lengths say which of them belonged to a value.
+    """
+    if not columns:
+        return exp.Literal.string("one row")
+    parts: list[exp.Expr] = []
+    for column in columns:
+        text = _text(column, types[column].lower())
+        length = exp.cast(exp.Length(this=text.copy()), "string")
+        known = exp.Concat(expressions=[length, exp.Literal.string(":"), text], coalesce=False)
+        is_null = exp.Is(this=exp.column(column), expression=exp.Null())
+        parts.append(exp.Case().when(is_null, exp.Literal.string("-")).else_(known))
+    if len(parts) == 1:
+        return parts[0]
+    rest = parts[1] if len(parts) == 2 else exp.Concat(expressions=parts[1:], coalesce=False)
+    trimmed = exp.Trim(this=rest, expression=exp.Literal.string("-"), position="TRAILING")
+    return exp.Concat(expressions=[parts[0], trimmed], coalesce=False)
+
+
+def _text(column: str, kind: str) -> exp.Expr:
+    """A text of a column that tells its values apart."""
+    value = exp.column(column)
+    if kind == "binary":
+        return exp.Hex(this=value)
+    if kind == "timestamp":
+        return exp.cast(exp.UnixMicros(this=value), "string")
+    if kind.startswith(("array<", "struct<", "map<")):
+        return exp.maybe_parse(f"to_json({column}, {_TIMES})", dialect="spark")
+    text = exp.cast(value, "string")
+    if kind in ("double", "float"):  # 0.0 and -0.0 are equal, and have two texts
+        return exp.Case().when(exp.column(column).eq(0), exp.Literal.string("0")).else_(text)
+    return text
+
+
+def _columns_in(expressions: Sequence[exp.Expr]) -> set[str]:
+    return {each.name for value in expressions for each in value.find_all(exp.Column)}
+
+
+def how(operator: Operator) -> tuple[str, list[str]]:
+    """How increments of a query are computed, `incremental`, `by group` or `full`, and the reasons, those for the
+    whole first."""
+    whole, reasons, kind = list[str](), list[str](), "incremental"
+    for each in walk(operator):
+        named = ""
+        match each:
+            case Opaque(reason=reason):
+                named = reason
+            case Aggregate(groups=()):
+                named = "an aggregate over all rows has one group"
+            case Window(partition=()):
+                named = "a window without PARTITION BY is over all rows"
+            case Join(equal=(), unlike=((first, second), *_)):
+                names = " and ".join(each.rpartition("_")[0] for each in (first, second))
+                named = f"a join of {names}, whose types differ, compares each row with each: CAST one to the other's"
+            case Join(equal=()):
+                named = "a join without equal columns compares each row with each"
+        if named:
+            kind = "full"
+            whole.append(named)
+        elif isinstance(each, Aggregate | Window) or (isinstance(each, Join) and each.kind is JoinKind.FULL):
+            kind = kind if kind == "full" else "by group"
+            reasons.append(_group_reason(each))
+    return kind, list(dict.fromkeys([*whole, *reasons]))
+
+
+def _group_reason(operator: Operator) -> str:
+    def plain(names: Sequence[str]) -> str:
+        return ", ".join(each.rpartition("_")[0] for each in names)
+
+    match operator:
+        case Aggregate(aggregates=aggregates, groups=groups):
+            return f"{'groups of' if aggregates else 'distinct values of'} {plain(groups)} that changes touch"
+        case Window(partition=partition):
+            return f"partitions of {plain(partition)} that changes touch"
+        case Join(equal=equal):
+            return f"rows of a full join with values of {plain([first for first, _ in equal])} that changes touch"
+    raise AssertionError(f"{type(operator).__name__} has no groups")

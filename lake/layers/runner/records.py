@@ -1,0 +1,154 @@
+"""What a refresh keeps of itself, in the instants that it completes. There is no other checkpoint.
+
+Each layer's instant says from which instants of its sources its rows come, by which definition, and what the refresh's
+number is. Two runners that began from the same record give their instants the same number, and the metastore lets one
+of them complete (see docs/streaming.md on batches).
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lake.client.lake_types import Changes, Instant
+from lake.protocol.hive import NoSuchObjectException
+from lake.tables.lake import LakeTable
+
+STREAM = "pipeline"
+"""The stream whose batches the refreshes of a layer are."""
+
+_UNDOING = frozenset({"rollback", "restore"})
+_FIELD = "pipeline"
+_PAGE = 50
+_WRITING = ("commit", "deltacommit", "replacecommit")
+SERVICES = frozenset({"compaction", "logcompaction", "clustering", "clean", "savepoint", "publish"})
+"""The actions of instants that change no row."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """The last instant of a source that a refresh has read; timestamp None for a source that had none.
+
+    `table`: the source's id; None in records of releases that didn't keep it.
+    """
+
+    timestamp: str | None
+    action: str | None = None
+    table: int | None = None
+
+    def position(self, source: LakeTable) -> int | None:
+        """The position of that instant now; None if the source is gone, another table, or doesn't know the instant."""
+        try:
+            if self.table is not None and source.id is not None and self.table != source.id:
+                return None
+            if self.timestamp is None or self.action is None:
+                return 0
+            return source.details(self.timestamp, self.action).instant.position
+        except NoSuchObjectException:
+            return None
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the latest refresh of a layer says of itself.
+
+    `definition` is a digest of the layer's query and table. `expected` counts, by expectation, rows that didn't meet it
+    among those that were computed.
+    """
+
+    project: str
+    number: int
+    definition: str
+    sources: Mapping[str, Read]
+    how: str
+    changed: Mapping[str, int] = field(default_factory=dict)
+    expected: Mapping[str, int] = field(default_factory=dict)
+
+    def metadata(self) -> bytes:
+        """The instant's metadata."""
+        return json.dumps({"operation": "refresh", _FIELD: asdict(self)}).encode()
+
+
+@dataclass(frozen=True)
+class LayerState:
+    """How a layer stands: its latest refresh that isn't undone, and by which instant.
+
+    `number` is the greatest number of any refresh, undone ones too. `is_ours`: nobody else has changed rows since.
+    """
+
+    record: Record | None
+    instant: Instant | None
+    number: int
+    is_ours: bool
+
+
+def state_of(layer: LakeTable) -> LayerState:
+    """How a layer stands."""
+    number = 0
+    for instant, record in _refreshes(layer):
+        number = max(number, record.number)
+        if instant.undone_by is None:
+            return LayerState(record, instant, number, not _changed_by_others(layer, instant.position or 0))
+    return LayerState(None, None, number, layer.position().position == 0)
+
+
+def record_of(layer: LakeTable, instant: Instant) -> Record | None:
+    """What a refresh said of itself; None for an instant that is none."""
+    if instant.position is None or instant.action not in _WRITING:
+        return None
+    return _record_in(layer.details(instant.timestamp, instant.action).metadata)
+
+
+def record_before(layer: LakeTable, position: int) -> Record | None:
+    """What the last refresh before a position said of itself; None if there was none. Those undone don't count."""
+    for instant, record in _refreshes(layer):
+        if (instant.position or 0) < position and instant.undone_by is None:
+            return record
+    return None
+
+
+def _refreshes(layer: LakeTable) -> Iterator[tuple[Instant, Record]]:
+    """A layer's refreshes, undone ones too, the latest first."""
+    for instant in layer.instants(states=["completed"], latest_first=True, include_archived=True, page=_PAGE):
+        record = record_of(layer, instant)
+        if record is not None:
+            yield instant, record
+
+
+def _changed_by_others(layer: LakeTable, position: int) -> bool:
+    """Whether others have changed rows after a position. What was rolled back since doesn't count."""
+    return any(
+        writes_rows(each) and each.instant.begun_as not in _UNDOING and each.instant.undone_by is None
+        for each in layer.changes(position, include_uncommitted=True)
+    )
+
+
+def writes_rows(changes: Changes) -> bool:
+    """Whether an instant has changed rows: table services change files alone."""
+    return bool(changes.added or changes.removed) and changes.instant.begun_as not in SERVICES
+
+
+def undoing_metadata(undone: Sequence[Instant]) -> bytes:
+    """The metadata of an instant that undoes others."""
+    return json.dumps({"operation": "rollback", "undoes": [each.timestamp for each in undone]}).encode()
+
+
+def _record_in(metadata: Mapping[str, bytes]) -> Record | None:
+    for text in metadata.values():
+        try:
+            found: Any = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(found, dict) and isinstance(found.get(_FIELD), dict):
+            given = found[_FIELD]
+            sources = {name: Read(**each) for name, each in given["sources"].items()}
+            return Record(**{**given, "sources": sources})
+    return None
+
+
+def last_read(source: LakeTable, position: int) -> Read:
+    """What a refresh says that it has read a source up to a position."""
+    if position == 0:
+        return Read(None, table=source.id)
+    instant = next(each.instant for each in source.changes(position - 1, position, include_uncommitted=True))
+    return Read(instant.timestamp, instant.action, source.id)

@@ -1,0 +1,447 @@
+"""Brings a project's layers up to date with their sources: all of them at one moment.
+
+A refresh reads all tables as of one moment. A layer's changes are computed from those of the tables that it reads,
+layers of the same refresh among them, and all layers complete together. Nothing is kept but what is in the instants.
+"""
+
+import itertools
+import logging
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from lake.client.lake_types import Completion, Instant, Moment, Schema
+from lake.layers.compiler.building import Table
+from lake.layers.compiler.compiling import Compiled, compiled
+from lake.layers.compiler.deltas import Deltas, Relations
+from lake.layers.compiler.fixed_values import fixed_values
+from lake.layers.compiler.graph import Graph
+from lake.layers.compiler.layers import recomputed, refresh, relations_after
+from lake.layers.errors import BadDefinition, RefreshLost, first_line
+from lake.layers.runner.commits import MAX_TOGETHER, LayerCommit, NotWritten, complete_together
+from lake.layers.runner.engine import Engine
+from lake.layers.runner.holding import held_partitions, touched_partitions
+from lake.layers.runner.layer_tables import check_table, make_table
+from lake.layers.runner.readiness import Readiness, Turned
+from lake.layers.runner.records import LayerState, Record, last_read, state_of
+from lake.layers.runner.sinks import deliver_all
+from lake.layers.runner.source_relations import SourceChange, SourceRelations, plain
+from lake.protocol.errors import UserError
+from lake.protocol.hive import NoSuchObjectException
+from lake.protocol.lake import TableReplaced
+from lake.tables.keyed.changes import ChangeType
+from lake.tables.keyed.errors import UnfitRows
+from lake.tables.keyed_writes import Action
+from lake.tables.lake import LakeTable, Writing
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS = 5
+"""How often a refresh is begun again that another runner has overtaken."""
+
+
+class NoSource(UserError):
+    """A table that a project reads isn't there, or can't be read by its timeline."""
+
+
+class RefreshFailed(UserError):
+    """A refresh couldn't be done. Nothing was written."""
+
+
+FAILED, SKIPPED = "failed", "skipped"
+"""How layers were refreshed that weren't: they couldn't be computed, or read one that couldn't."""
+
+
+@dataclass(frozen=True)
+class LayerResult:
+    """What a refresh did with a layer.
+
+    `how` is `incremental`, `by group`, `full`, `replay`, `unchanged`, `failed` or `skipped`, `why` the reason for a
+    full one or one of the last two. `changed` counts rows by what became of them, `expected` by expectation those that
+    didn't meet it.
+    """
+
+    layer: str
+    how: str
+    why: str | None = None
+    changed: Mapping[str, int] = field(default_factory=dict)
+    expected: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RefreshResult:
+    """What a refresh did. `moment` is what all sources were read as of, `completed` what shows the layers as they are
+    after it: the same, if nothing was to be written. `instants` are those of layers that
+    weren't unchanged. `turned`: of layers whose partitions turn ready with their sources', what became of these.
+    `delivered`: by sink, how many batches it got."""
+
+    moment: Moment
+    layers: tuple[LayerResult, ...]
+    instants: Mapping[str, Instant]
+    turned: Mapping[str, Turned] = field(default_factory=dict)
+    delivered: Mapping[str, int] = field(default_factory=dict)
+    completed: Moment = field(default_factory=lambda: Moment(0))
+
+
+class LayersFailed(UserError):
+    """Some layers couldn't be computed. They and those that read them are as before; the others are up to date.
+
+    `result` is what the refresh did.
+    """
+
+    def __init__(self, result: RefreshResult) -> None:
+        failed = [f"{each.layer} failed: {each.why}" for each in result.layers if each.how == FAILED]
+        skipped = [each.layer for each in result.layers if each.how == SKIPPED]
+        behind = f". Left as they were, since they read it: {', '.join(skipped)}" if skipped else ""
+        super().__init__("; ".join(failed) + behind)
+        self.result = result
+
+
+class Runner:
+    """Refreshes the layers of one project."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        table: Callable[[str], LakeTable],
+        engine: Callable[[], Engine],
+        *,
+        heartbeat_seconds: float = 20.0,
+    ) -> None:
+        """`table`: a lake table by its name. `engine` makes an engine for one refresh."""
+        self.graph = graph
+        self._find = table
+        self._tables: dict[str, LakeTable] = {}
+        self.heartbeat_seconds = heartbeat_seconds
+        self.engine = engine
+        self._compared: set[str] = set()
+        self.pause: Callable[[str], None] = _nothing
+        """Called with the name of each stage of a refresh, for tests that kill the process there."""
+        self.progress: Callable[[str], None] = _nothing
+        """Called with words for users that say how far a refresh is, by several threads."""
+
+    def table(self, name: str) -> LakeTable:
+        """The lake table of that name: one table, the same until the next refresh begins."""
+        return self._tables.setdefault(name, self._find(name))
+
+    def compile(self) -> list[Compiled]:
+        """The project's layers. Raises BadDefinition, NoSource."""
+        engine = self.engine()
+        try:
+            return self.compiled_by(engine)
+        finally:
+            engine.close()
+
+    def refresh(self, full: Collection[str] = (), replay: Mapping[str, Moment] | None = None) -> RefreshResult:
+        """Brings all layers up to date. `full`: layers that are computed as a whole, by name.
+
+        `replay`: layers that read again what changed in their sources since a moment, and keep other rows as they are,
+        also where their definition has changed. Raises RefreshLost if other runners were quicker again and again,
+        UserError for what the user can mend; then nothing is written. SinkFailed for a sink that doesn't take its rows,
+        and LayersFailed for layers that can't be computed, after all else is done.
+        """
+        wanted = {self.graph.node(name).name for name in full}
+        since = {self.graph.node(name).name: moment for name, moment in (replay or {}).items()}
+        for attempt in range(1, ATTEMPTS + 1):
+            self._tables.clear()  # by now other tables may have their names
+            engine = self.engine()
+            try:
+                return _Refresh(self, engine, wanted, since).run()
+            except (RefreshLost, TableReplaced) as error:
+                if attempt == ATTEMPTS:
+                    raise
+                logger.info("looking again: %s", error)
+            except engine.errors as error:
+                raise RefreshFailed(f"a layer can't be computed: {first_line(error)}") from error
+            finally:
+                engine.close()
+        raise AssertionError("the last attempt returns or raises")
+
+    def compiled_by(self, engine: Engine) -> list[Compiled]:
+        """The project's layers, as an engine understands them. Raises BadDefinition, NoSource."""
+        sources = {name: self._source(name, engine) for name in self.graph.sources}
+        found = compiled(self.graph, sources, engine, self._compared)
+        if len(found) > MAX_TOGETHER:
+            raise BadDefinition(
+                self.graph.project.directory,
+                f"the project has {len(found)} tables, and at most {MAX_TOGETHER} can complete together: divide it",
+            )
+        for each in found:
+            check_table(engine, self.table(each.name), each, self.graph.project.name)
+        return found
+
+    def _source(self, name: str, engine: Engine) -> tuple[Table, Mapping[str, str]]:
+        """A table from outside, and the types of its columns. Raises NoSource."""
+        lake = self.table(name)
+        try:
+            schema = lake.schema()
+        except NoSuchObjectException:
+            raise NoSource(f"there is no table {name}, which {self._readers(name)} reads") from None
+        if lake.describe().tableType == "VIRTUAL_VIEW":
+            raise NoSource(f"{name} is a view of the metastore: write its query into the project as a temporary view")
+        if not _is_parquet(schema):
+            raise NoSource(f"{name} isn't stored as Parquet: its changes can't be read here")
+        keyed = schema.keyed_table()
+        if keyed is None and lake.position().position == 0:
+            raise NoSource(f"{name} has no timeline: write into it by lake.spark.write, or give it a primary-key")
+        types = engine.columns(schema)
+        key = None
+        if keyed is not None:
+            key = keyed.key if keyed.is_table_wide else (*keyed.key, *keyed.partition_columns)
+        return Table(name, tuple(types), key, frozenset(key or ())), types
+
+    def _readers(self, name: str) -> str:
+        return next(each.name for each in self.graph.nodes if name in each.reads)
+
+
+class _Refresh:
+    """One attempt at a refresh."""
+
+    def __init__(self, runner: Runner, engine: Engine, full: Collection[str], replay: Mapping[str, Moment]) -> None:
+        self._runner = runner
+        self._engine = engine
+        self._full = full
+        self._replay = replay
+        self._project = runner.graph.project.name
+        self._layers = runner.compiled_by(engine)
+        for each in self._layers:
+            make_table(engine, runner.table(each.name), each, self._project)
+        self._lakes = {name: runner.table(name) for name in (*runner.graph.sources, *(x.name for x in self._layers))}
+        self._readiness = Readiness(self._layers, self._lakes)
+        self._held: dict[str, Mapping[str, str]] = {}
+        moments = [lake.position().moment or 0 for lake in self._lakes.values()]
+        self._moment = Moment(max(moments))
+        self._positions = {name: lake.position_of(self._moment) for name, lake in self._lakes.items()}
+        self._sources = SourceRelations(engine, self._lakes, self._positions)
+        self._changed: set[str] = set()  # layers that this refresh changes
+        self._relations: dict[str, Relations] = {}
+        self._commits: dict[str, LayerCommit] = {}
+
+    def run(self) -> RefreshResult:
+        """Computes all layers and completes them. Raises LayersFailed for those that can't be, once all others are."""
+        results = {each.layer: each for each in self._all_layers()}
+        self._runner.pause("computed")
+        instants = self._completed(results)
+        done = [each for each in self._layers if results[each.name].how not in (FAILED, SKIPPED)]
+        waiting = [each.name for each in done if each.node.waits_for_sources]
+        turned = {name: self._readiness.settle(name, self._held[name]) for name in waiting}
+        delivered = deliver_all(self._engine, self._layers, self._lakes)
+        moment = self._moment
+        for name, each in list(instants.items())[:1]:  # all completed at one moment
+            moment = Moment(self._lakes[name].details(each.timestamp, each.action).instant.moment or moment.number)
+        result = RefreshResult(self._moment, tuple(results.values()), instants, turned, delivered, moment)
+        if len(done) < len(self._layers):
+            raise LayersFailed(result)
+        return result
+
+    def _completed(self, results: dict[str, LayerResult]) -> Mapping[str, Instant]:
+        """Completes the layers, by name, but for those whose rows can't be written, and those that read these."""
+        while commits := [self._commits[each.name] for each in self._layers if each.name in self._commits]:
+            runner, client = self._runner, self._lakes[commits[0].layer].client
+            runner.progress(f"writing {len(commits)} tables")
+            try:
+                return complete_together(client, commits, runner.heartbeat_seconds, runner.pause, self._engine.errors)
+            except NotWritten as error:
+                assert isinstance(error.__cause__, Exception)
+                results[error.layer] = self._failed(error.layer, error.__cause__)
+                for name in runner.graph.below([error.layer]):
+                    self._commits.pop(name, None)
+                    results[name] = LayerResult(name, SKIPPED, f"{error.layer} failed")
+        return {}
+
+    def _all_layers(self) -> list[LayerResult]:
+        """Computes layers, several at a time where the engine can; each after those that it reads."""
+        computed: dict[str, Future[LayerResult]] = {}
+        foreseen: tuple[type[Exception], ...] = (UnfitRows, *self._engine.errors)
+        numbers = itertools.count(1)
+
+        def compute_and_say(made: Compiled) -> LayerResult:
+            result = compute(made)
+            self._runner.progress(f"{next(numbers)} of {len(self._layers)} tables: {made.name}, {result.how}")
+            return result
+
+        def compute(made: Compiled) -> LayerResult:
+            # Those that it reads have begun before it, so that threads never wait for what no thread is left to do.
+            read = [computed[name].result() for name in sorted(made.layer.sources) if name in computed]
+            if undone := [each.layer for each in read if each.how in (FAILED, SKIPPED)]:
+                return LayerResult(made.name, SKIPPED, f"{undone[0]} {FAILED}")
+            try:
+                return self._layer(made)
+            except foreseen as error:
+                return self._failed(made.name, error)
+
+        with ThreadPoolExecutor(self._engine.threads, "layers") as pool:
+            for each in self._layers:
+                computed[each.name] = pool.submit(compute_and_say, each)
+            try:
+                return [each.result() for each in computed.values()]
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _failed(self, layer: str, error: Exception) -> LayerResult:
+        """What is said of a layer that can't be computed, whose commit is given up."""
+        self._commits.pop(layer, None)
+        self._changed.discard(layer)
+        why = first_line(error)
+        if isinstance(error, UnfitRows):
+            why = f"{why}. Leave such rows out in its query by WHERE, or give them a value by coalesce"
+        return LayerResult(layer, FAILED, why)
+
+    def _layer(self, made: Compiled) -> LayerResult:
+        state = state_of(self._lakes[made.name])
+        self._check_nothing_newer(made, state)
+        stored = self._sources.rows_at(made.name, self._positions[made.name])
+        before = self._positions_read(made, state)
+        why = self._why_full(made, state, before)
+        moved = [name for name in sorted(made.layer.sources) if self._has_moved(name, before.get(name))]
+        if why is None and not moved and made.name not in self._replay:
+            self._relations[made.name] = Relations(stored, stored, stored, stored)
+            self._hold(made, Deltas({}, [], f"_{plain(made.name)}"), None)
+            return LayerResult(made.name, "unchanged")
+        relations = {name: self._relation(name, None if why else before[name]) for name in sorted(made.layer.sources)}
+        changed = [] if why else [name for name in moved if self._has_changes(made, name, before[name] or 0)]
+        deltas = Deltas(relations, changed, f"_{plain(made.name)}")
+        whole = why is not None or (made.kind == "full" and bool(changed))
+        step = recomputed(made.layer, deltas, stored) if whole else refresh(made.layer, deltas, stored)
+        last = None if state.record is None else state.record.expected
+        observed = None if step is None else made.checks.observe(deltas, last, whole=whole)
+        if made.checks.holds or any(made.name in each.layer.sources for each in self._layers):
+            self._relations[made.name] = relations_after(made.layer, deltas, stored, step)
+        self._sources.run(deltas.steps)
+        counts = {} if step is None else named_counts(self._engine.counted(step))
+        missed = {} if observed is None else self._missed(made, observed)
+        made.checks.raise_for(made.name, missed)
+        expected = {} if observed is None else made.checks.named(missed)
+        how = "full" if whole else "replay" if made.name in self._replay else made.kind
+        self._commit(made, state, how, step if counts else None, counts, expected)
+        self._hold(made, deltas, step if counts else None)
+        if counts:
+            self._changed.add(made.name)
+        return LayerResult(made.name, how, why or (made.reasons[0] if whole else None), counts, expected)
+
+    def _missed(self, made: Compiled, step: str) -> Mapping[str, int]:
+        """How many of the computed rows don't meet an expectation, by its column; none where it isn't there."""
+        observed = self._engine.observed(step)
+        further = made.checks.uncounted(observed)
+        return {**observed, **(self._engine.aggregated(step, further) if further else {})}
+
+    def _hold(self, made: Compiled, deltas: Deltas, changes: str | None) -> None:
+        """Finds out which partitions an expectation keeps back: of those that change, or weren't ready."""
+        if not made.node.waits_for_sources:
+            return
+        self._held[made.name] = {}
+        if made.checks.holds:
+            among = {*self._lakes[made.name].partitions(ready=False)}
+            if changes is not None:
+                among |= touched_partitions(self._engine, made, deltas, changes)
+            rows = self._relations[made.name].after
+            self._sources.bind_names({rows})
+            self._held[made.name] = held_partitions(self._engine, made, deltas, rows, among)
+
+    def _check_nothing_newer(self, made: Compiled, state: LayerState) -> None:
+        """Raises RefreshLost if a layer was refreshed after the moment that is read."""
+        if state.instant is not None and (state.instant.position or 0) > self._positions[made.name]:
+            raise RefreshLost(f"another runner has refreshed {made.name} meanwhile")
+
+    def _positions_read(self, made: Compiled, state: LayerState) -> dict[str, int | None]:
+        """By source, the position up to which a layer has read it; None if that can't be said."""
+        read = {} if state.record is None else state.record.sources
+        found = {
+            name: None if name not in read else read[name].position(self._lakes[name]) for name in made.layer.sources
+        }
+        if made.name not in self._replay:
+            return found
+        since = self._replay[made.name]
+        return {
+            name: None if position is None else min(position, self._lakes[name].position_of(since))
+            for name, position in found.items()
+        }
+
+    def _why_full(self, made: Compiled, state: LayerState, before: Mapping[str, int | None]) -> str | None:
+        """Why a layer must be computed as a whole; None if its increment does."""
+        if made.name in self._full:
+            return "asked for"
+        if state.record is None:
+            return "first refresh"
+        if state.record.definition != made.definition and made.name not in self._replay:
+            return "the definition has changed"
+        if not state.is_ours:
+            return "somebody else has changed the table"
+        if made.name in self._replay and (below := self._changed & made.layer.sources):
+            if state.record.definition != made.definition:
+                raise RefreshFailed(
+                    f"{made.name} can't be replayed while {min(below)}, which it reads, changes in the same refresh:"
+                    f" compute all of it by --full-refresh {made.name}"
+                )
+            return f"{min(below)} changes, too"
+        for name, position in sorted(before.items()):
+            if position is None or position > self._positions[name]:
+                return f"{name} has been made anew"
+            if position < self._lakes[name].position().oldest_readable:
+                return f"{name} has lost files of the state that was read last"
+            if name in self._changed and self._sources.has_changes(name, position):
+                return f"{name} was changed by others, too"
+        return None
+
+    def _has_moved(self, name: str, position: int | None) -> bool:
+        return name in self._changed or position is None or position < self._positions[name]
+
+    def _has_changes(self, made: Compiled, name: str, position: int) -> bool:
+        """Whether a layer has to look at what has changed of a table that it reads."""
+        if name in self._changed:
+            return True
+        return self._sources.has_changes_among(name, position, fixed_values(made.layer.operator, name))
+
+    def _relation(self, name: str, position: int | None) -> Relations:
+        """A table's relations, from the position that was read of it last; None where only its rows now are needed."""
+        if name in self._changed:
+            return self._relations[name]
+        at = self._positions[name]
+        if position is None:
+            rows = self._sources.rows_at(name, at)
+            return Relations(rows, rows, rows, rows)
+        return self._sources.between(SourceChange(name, position, at))
+
+    def _commit(
+        self,
+        made: Compiled,
+        state: LayerState,
+        how: str,
+        changes: str | None,
+        counts: Mapping[str, int],
+        expected: Mapping[str, int],
+    ) -> None:
+        lake, position = self._lakes[made.name], self._positions[made.name]
+        from_layers = [name for name in made.layer.sources if name in self._changed]
+        read = {
+            name: last_read(self._lakes[name], self._positions[name])
+            for name in made.layer.sources
+            if name not in self._changed
+        }
+        if changes is None:
+            keyed = lake.schema().keyed_table()
+            name = "deltacommit" if keyed is not None and keyed.is_merge_on_read else "commit"
+            action = Action(lake, name, _no_rows, position)
+        else:
+            action = self._engine.action(changes, lake, position)
+        record = Record(self._project, state.number + 1, made.definition, read, how, counts, expected)
+        self._commits[made.name] = LayerCommit(made.name, action, record, from_layers)
+
+
+def _no_rows(_: Writing) -> Completion:
+    return Completion(conditional=True)
+
+
+def named_counts(counts: Mapping[str, int]) -> dict[str, int]:
+    """How many rows were inserted, updated and deleted."""
+    kinds = {ChangeType.INSERT: "inserted", ChangeType.UPDATE_POSTIMAGE: "updated", ChangeType.DELETE: "deleted"}
+    return {name: counts[str(kind)] for kind, name in kinds.items() if counts.get(str(kind))}
+
+
+def _is_parquet(schema: Schema) -> bool:
+    stored = schema.properties.get("spark.sql.sources.provider") or schema.input_format
+    return "parquet" in stored.lower()
+
+
+def _nothing(_: str) -> None:
+    pass

@@ -1,0 +1,189 @@
+"""The tables that a refresh reads, as relations: their states, and what changed between two of them."""
+
+import threading
+from collections.abc import Collection, Mapping, Sequence, Set
+from typing import Any, NamedTuple
+
+from sqlglot import exp
+
+from lake.client.lake_types import Schema
+from lake.layers.compiler.deltas import Relations, Restriction, Step, select_from
+from lake.layers.compiler.fixed_values import Fixed
+from lake.layers.compiler.pruning import MOST_VALUES, Within, prunable, within
+from lake.layers.runner.engine import Engine
+from lake.protocol.formats.partition_names import values_of
+from lake.tables.lake import LakeTable
+
+
+class SourceChange(NamedTuple):
+    """A table between two positions."""
+
+    table: str
+    after: int
+    up_to: int
+
+
+class SourceRelations:
+    """Relations of tables. They are read when a step names them: most steps don't need a state before.
+
+    May be used by several threads for layers that don't read each other.
+    """
+
+    def __init__(self, engine: Engine, lakes: Mapping[str, LakeTable], positions: Mapping[str, int]) -> None:
+        """`positions`: of each table as of the moment that is read."""
+        self._engine = engine
+        self._lakes = lakes
+        self._positions = positions
+        self._states: dict[str, tuple[str, int]] = {}
+        self._sides: dict[str, tuple[SourceChange, Relations]] = {}
+        self._bound: set[str] = set()
+        self._found: dict[SourceChange, bool] = {}
+        self._partitions: dict[SourceChange, Set[str]] = {}
+        self._over: dict[str, Step] = {}
+        self._schemas: dict[str, Schema] = {}
+        self._reading = threading.RLock()
+        """So that two layers don't read the same relation at a time, each for itself."""
+        self._values: dict[tuple[str, tuple[tuple[str, str], ...]], Sequence[Mapping[str, Any]]] = {}
+
+    def rows_at(self, table: str, position: int) -> str:
+        """The relation of a table's rows at a position."""
+        name = f"_at_{position}_{plain(table)}"
+        self._states[name] = (table, position)
+        return name
+
+    def between(self, change: SourceChange) -> Relations:
+        """A table's relations from one position to another."""
+        begin = f"_from_{change.after}_to_{change.up_to}_{plain(change.table)}"
+        before, after = self.rows_at(change.table, change.after), self.rows_at(change.table, change.up_to)
+        found = Relations(before, after, f"{begin}_old", f"{begin}_new")
+        self._sides[found.old] = self._sides[found.new] = (change, found)
+        return found
+
+    def has_changes(self, table: str, after: int) -> bool:
+        """Whether rows of a table have changed since a position; a compaction alone changes none."""
+        change = SourceChange(table, after, self._positions[table])
+        with self._reading:
+            if change not in self._found:
+                some = after != change.up_to
+                self._found[change] = some and self._engine.has_changes(self._lakes[table], after, change.up_to)
+            return self._found[change]
+
+    def has_changes_among(self, table: str, after: int, references: Sequence[Fixed]) -> bool:
+        """Whether rows have changed that one of the references to a table reads. May say so although none has."""
+        schema = self._lakes[table].schema()
+        texts = {each.name.lower() for each in schema.keys if each.type.lower() == "string"}
+        asked = [{name: each[name] for name in each if name in texts} for each in references]
+        if not all(asked):
+            return self.has_changes(table, after)
+        keys = [each.name for each in schema.keys]
+        for partition in self._changed_partitions(table, after):
+            values = {key.lower(): value for key, value in zip(keys, values_of(partition, keys), strict=True)}
+            if any(all(values[name] in allowed for name, allowed in each.items()) for each in asked):
+                return self.has_changes(table, after)
+        return False
+
+    def _changed_partitions(self, table: str, after: int) -> Set[str]:
+        """The partitions of the files that instants after a position have added, or removed."""
+        change = SourceChange(table, after, self._positions[table])
+        with self._reading:
+            if change not in self._partitions:
+                feed = self._lakes[table].changes(after, change.up_to, include_uncommitted=True)
+                files = [file for each in feed for file in (*each.added, *each.removed, *each.changelog)]
+                self._partitions[change] = {each.partition for each in files}
+            return self._partitions[change]
+
+    def run(self, steps: Sequence[Step]) -> None:
+        """Reads the relations that steps name, and makes the results of the steps relations."""
+        for each in steps:
+            self._run(self._restricted(each))
+            if each.over is not None:
+                self._over[each.name] = each
+
+    def _run(self, step: Step) -> None:
+        self.bind_names({table.name for table in step.query.find_all(exp.Table)})
+        self._engine.run([step])
+
+    def _restricted(self, step: Step) -> Step:
+        """The same step over the part of a table that can have the rows which it asks for."""
+        asked = step.restriction
+        if asked is None:
+            return step
+        over = self._over.get(asked.relation)
+        state = asked.relation if over is None else over.over
+        if state not in self._states or (part := self._part(step.name, state, asked)) is None:
+            return step
+        relation = f"{step.name}_part"
+        table, position = self._states[state]
+        self._engine.bind_state(relation, self._lakes[table], position, part)
+        if over is not None:
+            less = Step(f"{step.name}_over", _replaced(over.query, state, relation), False)
+            self._run(less)
+            relation = less.name
+        return step._replace(query=_replaced(step.query, asked.relation, relation))
+
+    def _part(self, name: str, state: str, asked: Restriction) -> Within | None:
+        """Where a table's rows are that a step asks for; None if that can't be said, or is everywhere."""
+        schema = self._schema(state)
+        own = dict(asked.columns)
+        # Of many rows the partitions may be few.
+        for columns in dict.fromkeys((prunable(schema, [*own]), prunable(schema, _partitioning(schema, own)))):
+            if columns:
+                found = self._listed(name, asked.values, [(each, own[each]) for each in columns])
+                if len(found) <= MOST_VALUES:
+                    return within(schema, columns, found)
+        return None
+
+    def _schema(self, state: str) -> Schema:
+        """A table's schema in one of its states."""
+        if state not in self._schemas:
+            table, position = self._states[state]
+            lake = self._lakes[table]
+            version = lake.snapshot(position, partitions=[], page=1).table_version
+            self._schemas[state] = lake.schema(version)
+        return self._schemas[state]
+
+    def _listed(self, name: str, step: str, columns: Sequence[tuple[str, str]]) -> Sequence[Mapping[str, Any]]:
+        """The values that a step lists, one more than are of use at most. Both states of a table ask for the same.
+
+        `columns`: pairs of the name under which a value is returned, and the step's column.
+        """
+        key = step, tuple(columns)
+        if key not in self._values:
+            values = [exp.alias_(exp.column(column), own, quoted=True) for own, column in columns]
+            listed = Step(f"{name}_values", select_from(values, step).distinct().limit(MOST_VALUES + 1), False)
+            self._run(listed)
+            self._values[key] = self._engine.rows(listed.name)
+        return self._values[key]
+
+    def bind_names(self, named: Set[str]) -> None:
+        """Reads relations by their names. Others than those of tables are passed over."""
+        with self._reading:
+            for name in sorted(named - self._bound):
+                if name in self._states:
+                    table, position = self._states[name]
+                    self._engine.bind_state(name, self._lakes[table], position)
+                    self._bound.add(name)
+                elif name in self._sides and name not in self._bound:
+                    change, relations = self._sides[name]
+                    lake = self._lakes[change.table]
+                    self._engine.bind_changes(relations.old, relations.new, lake, change.after, change.up_to)
+                    self._bound |= {relations.old, relations.new}
+
+
+def _partitioning(schema: Schema, columns: Collection[str]) -> list[str]:
+    """Those of some columns that partition a table."""
+    return [each for each in columns if each in {key.name.lower() for key in schema.keys}]
+
+
+def _replaced(query: exp.Query, old: str, new: str) -> exp.Query:
+    """A query that reads one relation in the place of another."""
+    found = query.copy()
+    for each in found.find_all(exp.Table):
+        if each.name == old:
+            each.set("this", exp.to_identifier(new))
+    return found
+
+
+def plain(name: str) -> str:
+    """A table's name as a part of a relation's."""
+    return "".join(each if each.isalnum() else "_" for each in name)

@@ -1,0 +1,109 @@
+"""Commits DataFrames to keyed tables: one, or several tables together."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from pyspark.sql import DataFrame
+
+from lake.client.lake_types import AsOf, Completion, Moment, Schema, StreamBatch
+from lake.spark.keyed.writing import prepare, write_buckets
+from lake.spark.session_client import lake_table
+from lake.spark.written import Written, refresh_listings
+from lake.tables.keyed_tables import layout_of
+from lake.tables.keyed_writes import Action, Commit, KeyedOperation, check_operation, committed, completion_of
+from lake.tables.lake import LakeTable, Writing
+
+TableChange: TypeAlias = tuple[DataFrame, str, KeyedOperation]
+"""Rows, the table `database.table`, and what to do with them."""
+
+
+def write_together(
+    changes: Sequence[TableChange],
+    *,
+    based_on: Moment | None = None,
+    source: str = "spark",
+    batch: StreamBatch | None = None,
+    heartbeat_seconds: float = 20.0,
+    uri: str | None = None,
+) -> list[Written]:
+    """Changes rows of several keyed tables in one transaction: readers see all of the changes, or none.
+
+    Operations are those of `write` by key. The results are in the order of the changes, at most one per table. With
+    `based_on`, the moment as of which the tables were read, a change of the same buckets since is a conflict; without,
+    all rows are merged again. `batch` is as of `write`; when it is repeated, the tables must be the same. Raises what
+    `write` raises; then nothing is written.
+    """
+    if not changes:
+        return []
+    writes = []
+    for rows, table, operation in changes:
+        lake = lake_table(rows.sparkSession, table, uri)
+        writes.append(KeyedWrite(rows, lake, lake.schema(), operation, source=source, based_on=based_on))
+    done = committed([each.action() for each in writes], heartbeat_seconds, batch)
+    return [write.result(each) for write, each in zip(writes, done, strict=True)]
+
+
+class KeyedWrite:
+    """Rows that are to be written into a keyed table. Raises UnfitRows, NotKeyed."""
+
+    def __init__(
+        self,
+        rows: DataFrame,
+        lake: LakeTable,
+        schema: Schema,
+        operation: str,
+        *,
+        event_time: str | None = None,
+        source: str = "spark",
+        based_on: AsOf | None = None,
+    ) -> None:
+        """`operation`: upsert, delete, merge, update_columns, overwrite or replace_partitions.
+
+        Other options are those of `write`.
+        """
+        self._replaces = operation in ("overwrite", "replace_partitions")
+        if not self._replaces:
+            check_operation(layout_of(lake.name, schema, "").table, operation, event_time)
+        self._prepared = prepare(rows, lake, schema, "upsert" if self._replaces else operation)  # type: ignore[arg-type]
+        self._lake = lake
+        self._operation = operation
+        self._event_time = event_time
+        self._source = source
+        self._based_on = based_on
+        self._rows = 0
+
+    def action(self) -> Action:
+        """The instant that writes them."""
+        merges = self._prepared.layout.table.is_merge_on_read
+        name = "replacecommit" if self._replaces else "deltacommit" if merges else "commit"
+        position = None if self._based_on is None else self._lake.position_of(self._based_on)
+        return Action(self._lake, name, self._attempt, position)
+
+    def result(self, commit: Commit) -> Written:
+        """What the commit has written."""
+        refresh_listings(self._prepared.rows.sparkSession, self._lake)
+        files = commit.completion.added
+        rows = 0 if commit.instant is None else self._rows
+        partitions = sorted({each.partition for each in files})
+        return Written(commit.instant, rows, len(files), sum(each.size for each in files), partitions)
+
+    def _attempt(self, writing: Writing) -> Completion:
+        written = write_buckets(self._prepared, self._lake, writing, self._event_time, replaces=self._replaces)
+        self._rows = written.rows
+        made = completion_of(
+            written.files,
+            self._operation,
+            written.rows,
+            self._source,
+            least_event_time=written.least_event_time,
+            conditional=self._based_on is not None,
+            writes_changelog=self._prepared.layout.table.writes_changelog and not self._replaces,
+            table=self._prepared.layout.table,
+        )
+        if not self._replaces:
+            return made
+        replaced = {each.partition for each in written.files}
+        if self._operation == "overwrite":
+            replaced |= {*self._lake.partitions()} if self._prepared.schema.keys else {""}
+        return dataclasses.replace(made, replaced_partitions=sorted(replaced))

@@ -1,0 +1,37 @@
+"""Catalogs."""
+
+from lake.protocol.hive import (
+    AlterCatalogRequest,
+    Catalog,
+    CreateCatalogRequest,
+    DropCatalogRequest,
+    GetCatalogRequest,
+    GetCatalogResponse,
+    GetCatalogsResponse,
+)
+from metastore.api.methods import Call, answers
+
+
+@answers("create_catalog", stores=True)
+def create_catalog(call: Call, request: CreateCatalogRequest) -> None:
+    call.metastore.catalogs.create(request.catalog or Catalog())
+
+
+@answers("alter_catalog", stores=True)
+def alter_catalog(call: Call, request: AlterCatalogRequest) -> None:
+    call.metastore.catalogs.alter(request.name, request.newCat or Catalog())
+
+
+@answers("get_catalog")
+def get_catalog(call: Call, request: GetCatalogRequest) -> GetCatalogResponse:
+    return GetCatalogResponse(call.metastore.catalogs.get(request.name))
+
+
+@answers("get_catalogs")
+def get_catalogs(call: Call) -> GetCatalogsResponse:
+    return GetCatalogsResponse(call.metastore.catalogs.names())
+
+
+@answers("drop_catalog")
+def drop_catalog(call: Call, request: DropCatalogRequest) -> None:
+    call.metastore.catalogs.drop(request.name, if_exists=bool(request.ifExists))

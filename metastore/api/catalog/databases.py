@@ -1,0 +1,93 @@
+"""Databases."""
+
+from lake.protocol.hive import (
+    AlterDatabaseRequest,
+    CreateDatabaseRequest,
+    Database,
+    DropDatabaseRequest,
+    GetDatabaseObjectsRequest,
+    GetDatabaseObjectsResponse,
+    GetDatabaseRequest,
+    MetaException,
+)
+from metastore.api.methods import Call, answers
+
+
+@answers("create_database", stores=True)
+def create_database(call: Call, database: Database | None) -> None:
+    if database is None:
+        raise MetaException("the database is missing")
+    call.metastore.databases.create(database)
+
+
+@answers("create_database_req", stores=True)
+def create_database_req(call: Call, request: CreateDatabaseRequest) -> None:
+    database = Database(
+        name=request.databaseName,
+        description=request.description,
+        locationUri=request.locationUri,
+        parameters=request.parameters,
+        privileges=request.privileges,
+        ownerName=request.ownerName,
+        ownerType=request.ownerType,
+        catalogName=request.catalogName,
+        managedLocationUri=request.managedLocationUri,
+        type=request.type,
+        connector_name=request.dataConnectorName,
+        remote_dbname=request.remote_dbname,
+    )
+    call.metastore.databases.create(database)
+
+
+@answers("get_database", cached=True)
+def get_database(call: Call, name: str | None) -> Database:
+    return call.metastore.databases.get(name)
+
+
+@answers("get_database_req", cached=True)
+def get_database_req(call: Call, request: GetDatabaseRequest) -> Database:
+    return call.metastore.databases.get(request.name, request.catalogName)
+
+
+@answers("get_databases", cached=True)
+def get_databases(call: Call, pattern: str | None) -> list[str]:
+    return call.metastore.databases.names(pattern)
+
+
+@answers("get_databases_req")
+def get_databases_req(call: Call, request: GetDatabaseObjectsRequest) -> GetDatabaseObjectsResponse:
+    return GetDatabaseObjectsResponse(call.metastore.databases.matching(request.pattern, request.catalogName))
+
+
+@answers("get_all_databases", cached=True)
+def get_all_databases(call: Call) -> list[str]:
+    return call.metastore.databases.names()
+
+
+@answers("alter_database", stores=True)
+def alter_database(call: Call, name: str | None, database: Database | None) -> None:
+    if database is None:
+        raise MetaException("the new database is missing")
+    call.metastore.databases.alter(name, database)
+
+
+@answers("alter_database_req", stores=True)
+def alter_database_req(call: Call, request: AlterDatabaseRequest) -> None:
+    alter_database(call, request.oldDbName, request.newDb)
+
+
+@answers("drop_database")
+def drop_database(call: Call, name: str | None, delete_data: bool | None, cascade: bool | None) -> None:
+    call.metastore.databases.drop(name, delete_data=bool(delete_data), cascade=bool(cascade), shown=call.sees)
+
+
+@answers("drop_database_req")
+def drop_database_req(call: Call, request: DropDatabaseRequest) -> None:
+    call.metastore.databases.drop(
+        request.name,
+        delete_data=bool(request.deleteData),
+        cascade=bool(request.cascade),
+        if_exists=bool(request.ignoreUnknownDb),
+        catalog=request.catalogName,
+        shown=call.sees,
+    )

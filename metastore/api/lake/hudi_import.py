@@ -1,0 +1,14 @@
+"""Our own calls: what Hudi's files say of a table."""
+
+from lake.protocol.lake import ImportHudiRequest, ImportHudiResponse
+from metastore.api.methods import Call, answers
+
+
+@answers("lake_import_hudi")
+def lake_import_hudi(call: Call, request: ImportHudiRequest) -> ImportHudiResponse:
+    return call.metastore.hudi_import.import_instants(request)
+
+
+@answers("lake_refresh_hudi")
+def lake_refresh_hudi(call: Call, location: str | None, name: str | None) -> ImportHudiResponse:
+    return call.metastore.hudi_import.refresh(location, name)

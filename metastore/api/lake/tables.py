@@ -1,0 +1,72 @@
+"""Our own calls: partitions' flags, watermarks, and the batches of streaming writers."""
+
+from lake.protocol.lake import (
+    BeginBatchRequest,
+    BeginBatchResponse,
+    CommitPartitionsRequest,
+    CommitPartitionsResponse,
+    ListPartitionsRequest,
+    ListPartitionsResponse,
+    ReopenPartitionsRequest,
+    ReopenPartitionsResponse,
+    ReportBatchRequest,
+    ReportBatchResponse,
+    RoutePartitionsRequest,
+    RoutePartitionsResponse,
+    TableReference,
+    Watermark,
+)
+from metastore.api.methods import Call, answers
+from metastore.services.model.visibility import Scope
+
+
+@answers("lake_list_partitions")
+def lake_list_partitions(call: Call, request: ListPartitionsRequest) -> ListPartitionsResponse:
+    scope = call.scope
+    if request.includeUncommitted is not None:  # narrower than what the connection says
+        scope = Scope.UNCOMMITTED if request.includeUncommitted else Scope.READY
+    return ListPartitionsResponse(
+        call.metastore.partition_states.listing(
+            scope, _named(request.table), request.filter, request.limit, request.after
+        )
+    )
+
+
+@answers("lake_commit_partitions")
+def lake_commit_partitions(call: Call, request: CommitPartitionsRequest) -> CommitPartitionsResponse:
+    return CommitPartitionsResponse(
+        *call.metastore.partition_states.commit(
+            _named(request.table), request.names, request.filter, request.committedBy
+        )
+    )
+
+
+@answers("lake_reopen_partitions")
+def lake_reopen_partitions(call: Call, request: ReopenPartitionsRequest) -> ReopenPartitionsResponse:
+    return ReopenPartitionsResponse(
+        *call.metastore.partition_states.reopen(_named(request.table), request.names, request.filter)
+    )
+
+
+@answers("lake_get_watermark")
+def lake_get_watermark(call: Call, table: TableReference) -> Watermark:
+    return call.metastore.readiness.watermark(table)
+
+
+@answers("lake_begin_batch")
+def lake_begin_batch(call: Call, request: BeginBatchRequest) -> BeginBatchResponse:
+    return call.metastore.batches.begin(_named(request.table), request.writer or "", request.batch or 0)
+
+
+@answers("lake_route_partitions")
+def lake_route_partitions(call: Call, request: RoutePartitionsRequest) -> RoutePartitionsResponse:
+    return RoutePartitionsResponse(call.metastore.batches.route(_named(request.table), request.names or []))
+
+
+@answers("lake_report_batch")
+def lake_report_batch(call: Call, request: ReportBatchRequest) -> ReportBatchResponse:
+    return call.metastore.batches.report(request)
+
+
+def _named(table: TableReference | None) -> TableReference:
+    return table or TableReference()

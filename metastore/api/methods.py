@@ -1,0 +1,113 @@
+"""The registry of handlers: which function answers which Thrift method."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, TypeVar
+
+from lake.protocol.services import METHODS
+from lake.protocol.struct import Struct
+from metastore.api.session import Session
+from metastore.services.model.visibility import Scope
+from metastore.services.wiring import Metastore
+from metastore.store.engine.names import TableName
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+class NotYet(Exception):
+    """Raised by a long poll that has no result yet.
+
+    It is called again when there are new events, at the latest after `seconds`. No thread waits meanwhile. `predicate`:
+    says whether to call again for new events; see `EventWaits.predicate`. It is called in a request's thread.
+    """
+
+    def __init__(self, seconds: float, predicate: Callable[[int], bool] | None = None) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+        self.predicate = predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call under way: on which connection, and the services it may use.
+
+    `may_wait`: the function may raise NotYet; otherwise it has to answer now. `sees`: whether the caller sees a table;
+    None where the caller sees all. `shown`: says for each of several items whether the caller sees it, see
+    `metastore.api.rights.filters`; None if the caller sees all of them. A function whose method has a limit leaves
+    hidden items out before it counts, otherwise the limit would tell of them. It calls `shown` outside of transactions.
+    `owner`: the user who owns what the call makes without naming an owner; None where there are no rights.
+    """
+
+    session: Session
+    metastore: Metastore
+    may_wait: bool = False
+    sees: Callable[[TableName], bool] | None = None
+    shown: Callable[[Sequence[Any]], list[bool]] | None = None
+    owner: str | None = None
+
+    def visible(self, items: list[T]) -> list[T]:
+        """The items that the caller sees."""
+        if self.shown is None:
+            return items
+        return [item for item, sees in zip(items, self.shown(items), strict=True) if sees]
+
+    @property
+    def scope(self) -> Scope:
+        """Which partitions a read shows, unless the table's name or the request says more."""
+        return Scope.UNCOMMITTED if self.session.include_uncommitted else Scope.READY
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A return value that is already encoded: the result's `success` value in the binary protocol, in pieces.
+
+    Pieces are produced while they are sent; an error among them closes the connection, since half an answer
+    must never look whole.
+    """
+
+    pieces: Iterable[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """`function(call, *arguments)`, the arguments in the IDL's order, None for one that was not sent.
+
+    `stores`: what arrives is kept, so fields that the IDL doesn't know must survive decoding. `required`: the names
+    of the arguments without which the function can't be called. `cached`: its answer follows from the arguments, from
+    what the session shows, and from what it records in `metastore.store.engine.read_set`. `of_table(row, *arguments)`:
+    the same answer, where it follows from the arguments and the stored row of one table; None where it doesn't.
+    """
+
+    function: Callable[..., Any]
+    stores: bool
+    required: tuple[str, ...] = ()
+    cached: bool = False
+    of_table: Callable[..., Any] | None = None
+
+
+HANDLERS: dict[str, Handler] = {}
+
+
+def answers(
+    name: str, *, stores: bool = False, cached: bool = False, of_table: Callable[..., Any] | None = None
+) -> Callable[[F], F]:
+    """Registers the decorated function for a Thrift method. Raises KeyError for one that the IDL doesn't have.
+
+    `stores`, `cached` and `of_table` are the handler's. An argument whose annotation is a struct, and not a struct or
+    None, is required.
+    """
+    method = METHODS[name]
+
+    def register(function: F) -> F:
+        _, *parameters = signature(function).parameters.values()
+        required = (
+            argument
+            for argument, parameter in zip(method.argument_names, parameters, strict=True)
+            if isinstance(parameter.annotation, type) and issubclass(parameter.annotation, Struct)
+        )
+        HANDLERS[name] = Handler(function, stores, tuple(required), cached, of_table)
+        return function
+
+    return register

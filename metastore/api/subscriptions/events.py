@@ -1,0 +1,125 @@
+"""Thrift calls for the event log: subscribers read events over the metastore's own port.
+
+`history`: a text with the identity of the log and its epoch, which a bookmark contains.
+"""
+
+import json
+from collections.abc import Mapping
+
+from lake.protocol.events.assignment import LONGEST_POLL, Held
+from lake.protocol.events.shards import shard_of
+from lake.protocol.events.types import Event
+from lake.protocol.lake import (
+    DeadEvent,
+    EventGroup,
+    EventPositions,
+    EventRecord,
+    ReadEventsRequest,
+    ReadEventsResponse,
+    ReadGroupEventsRequest,
+    ReadGroupEventsResponse,
+    ShardPosition,
+)
+from metastore.api.methods import Call, NotYet, answers
+
+LONGEST_WAIT = 60.0
+"""The longest time that a poll waits for an event, in seconds. A subscriber then polls again."""
+
+
+@answers("lake_read_events")
+def lake_read_events(call: Call, request: ReadEventsRequest) -> ReadEventsResponse:
+    """A long poll: without an event it waits for one."""
+    page, history = call.metastore.event_reads.read(
+        request.after or 0, request.limit, request.tables, request.types, request.history, call.shown
+    )
+    wait = _wait(request.maxWait)
+    if not page.events and page.position >= page.last and call.may_wait and wait > 0:
+        raise NotYet(wait, call.metastore.event_reads.predicate(page.position, request.tables, request.types))
+    return ReadEventsResponse([_record(event) for event in page.events], page.position, page.last, history)
+
+
+@answers("lake_read_group_events")
+def lake_read_group_events(call: Call, request: ReadGroupEventsRequest) -> ReadGroupEventsResponse:
+    """A long poll, but one that ends when the member's share changes."""
+    wait = _wait(request.maxWait)
+    page = call.metastore.event_members.read(request, wait, call.shown)
+    if page.members > 1 or request.members is None:
+        wait = min(wait, LONGEST_POLL)
+    at_end = all(each.read >= page.last for each in page.held.values())
+    if not page.events and at_end and page.as_known and call.may_wait and wait > 0:
+        raise NotYet(wait, call.metastore.event_reads.predicate(page.last, request.tables, request.types))
+    records = [
+        _record(event).replace(shard=shard_of(event.catalog, event.database, event.table)) for event in page.events
+    ]
+    return ReadGroupEventsResponse(records, _positions(page.held), page.members, page.last, page.history)
+
+
+@answers("lake_acknowledge_shards")
+def lake_acknowledge_shards(
+    call: Call, group: str | None, member: str | None, shards: list[ShardPosition] | None, history: str | None = None
+) -> list[ShardPosition]:
+    return _positions(call.metastore.event_members.acknowledge(group, member, shards, history))
+
+
+@answers("lake_leave_group")
+def lake_leave_group(
+    call: Call, group: str | None, member: str | None, shards: list[ShardPosition] | None, history: str | None = None
+) -> None:
+    call.metastore.event_members.leave(group, member, shards, history)
+
+
+@answers("lake_event_positions")
+def lake_event_positions(call: Call, group: str | None, since: int | None) -> EventPositions:
+    return call.metastore.event_reads.positions(group, since)
+
+
+@answers("lake_event_groups")
+def lake_event_groups(call: Call) -> list[EventGroup]:
+    return call.metastore.event_reads.groups()
+
+
+@answers("lake_acknowledge_events")
+def lake_acknowledge_events(call: Call, group: str | None, position: int | None, reset: bool | None) -> None:
+    call.metastore.event_reads.acknowledge(group, position, back=bool(reset))
+
+
+@answers("lake_delete_event_group")
+def lake_delete_event_group(call: Call, name: str | None) -> None:
+    call.metastore.event_reads.delete_group(name)
+
+
+@answers("lake_dead_events")
+def lake_dead_events(call: Call, outlet: str | None) -> list[DeadEvent]:
+    return call.metastore.event_reads.dead(outlet)
+
+
+@answers("lake_resend_events")
+def lake_resend_events(call: Call, outlet: str | None, numbers: list[int] | None) -> list[int]:
+    return call.metastore.event_reads.resend(outlet, numbers)
+
+
+@answers("lake_discard_events")
+def lake_discard_events(call: Call, outlet: str | None, numbers: list[int] | None) -> list[int]:
+    return call.metastore.event_reads.discard(outlet, numbers)
+
+
+def _wait(milliseconds: int | None) -> float:
+    return min((milliseconds or 0) / 1000, LONGEST_WAIT)
+
+
+def _record(event: Event) -> EventRecord:
+    return EventRecord(
+        number=event.number,
+        type=event.type,
+        time=event.time,
+        user=event.origin.user,
+        connection=event.origin.connection,
+        catalog=event.catalog,
+        database=event.database,
+        table=event.table,
+        payload=json.dumps(event.payload, separators=(",", ":")),
+    )
+
+
+def _positions(held: Mapping[int, Held]) -> list[ShardPosition]:
+    return [ShardPosition(shard, each.generation, each.read, each.done) for shard, each in held.items()]

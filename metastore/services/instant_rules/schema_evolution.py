@@ -1,0 +1,83 @@
+"""Changes of a table's columns by a completion."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from lake.protocol.codec import splice
+from lake.protocol.events.types import EventType
+from lake.protocol.formats.keyed_table import BadKeyedTable
+from lake.protocol.formats.spark_schema import SCHEMA
+from lake.protocol.hive import FieldSchema, InvalidOperationException
+from lake.protocol.lake import Column
+from metastore.services.events.recorder import Events
+from metastore.services.instant_rules.keyed_tables import check_change
+from metastore.services.model import hive_objects
+from metastore.services.model.validation import check_columns
+from metastore.store.engine.database import Transaction
+from metastore.store.statistics import statistics
+from metastore.store.table import constraints, descriptors, tables
+from metastore.store.table.tables import TableRow
+
+PROPERTY = "timeline.schema-changes"
+"""The table property for allowed changes: `add` (the default): columns may be added at the end; `any`: all changes."""
+
+ADD, ANY = "add", "any"
+
+
+def allowed_changes(parameters: Mapping[str, str]) -> str:
+    """The value of PROPERTY in a table's parameters: ADD or ANY. Raises InvalidOperationException for another one."""
+    allowed = parameters.get(PROPERTY, ADD).strip().lower()
+    if allowed not in (ADD, ANY):
+        raise InvalidOperationException(f"{PROPERTY} must be {ADD} or {ANY}, not {allowed!r}")
+    return allowed
+
+
+def change_columns(
+    tx: Transaction,
+    row: TableRow,
+    given: Sequence[Column],
+    properties: Mapping[str, str],
+    position: int,
+    events: Events,
+) -> TableRow:
+    """Sets a table's columns. The caller has locked the table's row. Returns the new row.
+
+    `properties`: replace the properties in which Spark stores the columns. `position`: the last one before this
+    completion, whose files the snapshot has been given already. Raises InvalidOperationException for a change that the
+    table doesn't allow.
+    """
+    if other := sorted(name for name in properties if not name.startswith(SCHEMA)):
+        raise InvalidOperationException(
+            f"{other[0]!r} can't be changed with the columns: only properties named {SCHEMA}… can"
+        )
+    old = hive_objects.table_of(row)
+    assert old.sd is not None
+    columns = hive_objects.columns([FieldSchema(name=c.name, type=c.type, comment=c.comment) for c in given])
+    before = old.sd.cols or []
+    if [(c.name, c.type) for c in columns] == [(c.name, c.type) for c in before]:
+        return row
+    check_columns([*columns, *(old.partitionKeys or [])])
+    allowed = allowed_changes(row.parameters)
+    kept = [(c.name, c.type) for c in columns[: len(before)]]
+    if allowed == ADD and kept != [(c.name, c.type) for c in before]:
+        raise InvalidOperationException(
+            f"a commit may only add columns at the end of those of {row.name}, unless {PROPERTY} is {ANY}"
+        )
+    types = {c.name: c.type for c in columns}
+    changed = [c.name or "" for c in before if types.get(c.name) != c.type]
+    statistics.remove_columns(tx, row.id, changed, partitions_too=True)
+    constraints.remove_columns(tx, row.id, [name for name in changed if name not in types])
+    new = old.replace(sd=old.sd.replace(cols=columns))
+    if properties:
+        others = {key: value for key, value in row.parameters.items() if not key.startswith(SCHEMA)}
+        new = new.replace(parameters={**others, **properties})
+    try:
+        check_change(tx, row, old, new, up_to=position)
+    except BadKeyedTable as error:
+        raise InvalidOperationException(f"{row.name}: {error}") from None
+    assert new.sd is not None
+    body = splice.descriptor_body(new.sd)
+    number = descriptors.keep(tx, [body])[body]
+    tables.change(tx, row.id, row.database_id, hive_objects.table_values(new, number))
+    events.table(tx, EventType.ALTER_TABLE, old, new)
+    return replace(row, descriptor_id=number, descriptor=body, parameters=new.parameters or {})

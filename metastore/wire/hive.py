@@ -1,3 +1,0 @@
-"""Hive's metastore types: every struct, enum and exception of thrift_idl/hive_metastore.thrift."""
-
-from metastore.wire.generated.hive_metastore_types import *  # noqa: F403

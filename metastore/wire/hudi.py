@@ -1,3 +1,0 @@
-"""Hudi's metaserver types. Its Table and FieldSchema are not Hive's, hence a module of their own."""
-
-from metastore.wire.generated.hudi_metaserver_types import *  # noqa: F403

@@ -1,0 +1,229 @@
+"""Messages in files: once, whatever dies."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from click.testing import CliRunner
+
+from lake.capture.debezium.capture import DebeziumCapture, DebeziumOptions
+from lake.capture.debezium.state import DebeziumState
+from lake.capture.definitions import columns_of, definition
+from lake.capture.errors import CaptureError
+from lake.capture.raw_table import RawTable, rows_of
+from lake.cli import main
+from lake.tables.lake import LakeClient
+from tests.lake.capture.debezium.messages import ID, NOTE, change, envelope, line, order
+from tests.lake.capture.shop import NUMBERS, replayed
+from tests.lake.capture.typed_duck import query_of, typed_rows
+from tests.support.server import MetastoreServer
+
+ROOT = Path(__file__).parents[4]
+KILLED = """
+import os, signal, sys
+from lake.capture.debezium.capture import DebeziumCapture, DebeziumOptions
+from lake.tables.lake import LakeClient
+uri, source, into, step, count = sys.argv[1:]
+left = int(count)
+def pause(reached):
+    global left
+    left -= reached == step
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+with LakeClient(uri) as client:
+    capture = DebeziumCapture(client, DebeziumOptions(source, into, batch_rows=400))
+    capture.pause = pause
+    capture.run(once=True)
+"""
+
+
+class Landing:
+    """A directory of messages, captured into a raw table of its own."""
+
+    def __init__(self, directory: Path, client: LakeClient) -> None:
+        self.directory = directory
+        self.client = client
+        self.into = f"raw_{next(NUMBERS)}.landed"
+
+    def write(self, name: str, *messages: Any) -> None:
+        """Adds messages to a file."""
+        with (self.directory / name).open("a") as opened:
+            opened.writelines(map(line, messages))
+
+    def capture(self, **options: Any) -> dict[str, int]:
+        values = {"source": str(self.directory), "into": self.into, **options}
+        return DebeziumCapture(self.client, DebeziumOptions(**values)).run(once=True).rows
+
+    def raw(self, table: str = "public.orders") -> list[dict[str, Any]]:
+        found = [row for each in rows_of(self.client.table(self.into), table) for row in each.to_pylist()]
+        return sorted(found, key=lambda row: (row["epoch"], row["commit_lsn"], row["ordinal"]))
+
+    def ops(self) -> list[str]:
+        return [row["op"] for row in self.raw() if row["op"] != "schema"]
+
+    def state(self) -> DebeziumState:
+        found = RawTable(self.client, self.into).latest(DebeziumState.parse)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def landing(tmp_path: Path, metastore_server: MetastoreServer) -> Iterator[Landing]:
+    directory = tmp_path / "landing"
+    directory.mkdir()
+    with LakeClient(metastore_server.uri) as client:
+        yield Landing(directory, client)
+
+
+def test_files_that_grow_and_are_added(landing: Landing) -> None:
+    landing.write("1.json", order("r", 1, "a"), order("r", 2, "b"), None, order("u", 1, "c"))
+    landing.write("2.json", order("d", 2))
+    (landing.directory / ".hidden").write_text("no message")
+    assert landing.capture() == {"public.orders": 5}
+    assert landing.ops() == ["read", "read", "update", "delete"]
+    assert landing.capture() == {}
+    landing.write("2.json", order("c", 3, "d"))
+    landing.write("0.json", order("c", 4, "e"))
+    with (landing.directory / "3.json").open("w") as opened:
+        opened.write(line(order("c", 5, "f")) + line(order("c", 6, "g"))[:-30])
+    assert landing.capture() == {"public.orders": 3}
+    with (landing.directory / "3.json").open("a") as opened:
+        opened.write(line(order("c", 6, "g"))[-30:].rstrip())
+    assert landing.capture() == {"public.orders": 1}, "a last line needs no end once it is whole"
+    kept = {json.loads(each)["id"]: json.loads(each)["note"] for each in replayed(landing.raw(), ("id",))}
+    assert kept == {1: "c", 3: "d", 4: "e", 5: "f", 6: "g"}
+    (landing.directory / "0.json").unlink()
+    landing.write("3.json", None, order("d", 6))
+    landing.capture()
+    assert sorted(landing.state().offsets) == ["1.json", "2.json", "3.json"]
+
+
+def test_a_file_that_was_replaced(landing: Landing) -> None:
+    landing.write("1.json", order("c", 1, "a"))
+    landing.capture()
+    (landing.directory / "1.json").write_text("")
+    with pytest.raises(CaptureError, match=r"1\.json was replaced"):
+        landing.capture()
+    (landing.directory / "1.json").write_text(line(order("c", 2, "b")) * 9)
+    with pytest.raises(CaptureError, match=r"1\.json was replaced"):
+        landing.capture()
+    landing.capture(new_snapshot=True)
+    assert [(row["op"], row["epoch"]) for row in landing.raw() if row["op"] != "schema"][:3] == [
+        ("insert", 1),
+        ("truncate", 2),
+        ("insert", 2),
+    ]
+
+
+def test_a_message_that_is_none(landing: Landing) -> None:
+    landing.write("1.json", order("c", 1, "a"), {"id": 1})
+    with pytest.raises(CaptureError, match=r"1\.json, byte \d+: it has no op"):
+        landing.capture()
+    assert RawTable(landing.client, landing.into).latest(DebeziumState.parse) is None, "nothing of the batch is there"
+
+
+def test_other_columns_and_keys(landing: Landing) -> None:
+    extra = {"field": "extra", "type": "int64", "optional": True}
+    landing.write("1.json", envelope([ID, NOTE], change("c", None, {"id": 1, "note": "a"})))
+    landing.write("1.json", envelope([ID, NOTE, extra], change("c", None, {"id": 2, "note": "a", "extra": 3})))
+    with pytest.raises(CaptureError, match=r"public\.orders has no column nr"):
+        landing.capture(keys={"public.orders": ("nr",)})
+    landing.capture(keys={"public.orders": ("id",)})
+    assert [row["op"] for row in landing.raw()] == ["schema", "insert", "schema", "insert"]
+    lake = landing.client.table(landing.into)
+    assert [(each.name, each.type, each.in_key) for each in columns_of(lake, "public.orders")] == [
+        ("id", "int", True),
+        ("note", "string", False),
+        ("extra", "bigint", False),
+    ]
+    assert "KEYS (`id`)" in definition(lake, "public.orders")
+
+
+OTHER_COLUMNS = {
+    "renamed": [ID, {**NOTE, "field": "remark"}],
+    "dropped": [ID],
+    "another type": [ID, {**NOTE, "type": "int64"}],
+    "a default": [ID, NOTE, {"field": "extra", "type": "int64", "optional": True, "default": 7}],
+    "never null": [ID, NOTE, {"field": "extra", "type": "int64", "optional": False}],
+    "moved": [NOTE, ID],
+}
+
+
+@pytest.mark.parametrize("what", OTHER_COLUMNS)
+def test_columns_by_which_older_messages_are_not_read(landing: Landing, what: str) -> None:
+    keys = {"public.orders": ("id",)}
+    landing.write("1.json", envelope([ID, NOTE], change("c", None, {"id": 1, "note": "a"})))
+    landing.write("1.json", envelope(OTHER_COLUMNS[what], change("c", None, {"id": 2})))
+    landing.capture(keys=keys)
+    assert [row["op"] for row in landing.raw()] == ["schema", "insert", "hold", "schema", "insert"]
+    query = query_of(landing.client, landing.into, "public.orders")
+    with pytest.raises(duckdb.Error, match=r"public\.orders was altered at the source.*--new-snapshot"):
+        typed_rows(landing.client, landing.into, "public.orders", query)
+    landing.write("1.json", envelope(OTHER_COLUMNS[what], change("t", None, None)))
+    landing.write("1.json", envelope(OTHER_COLUMNS[what], change("c", None, {"id": 3})))
+    landing.capture(keys=keys)
+    assert [row["id"] for row in typed_rows(landing.client, landing.into, "public.orders", query)] == [3]
+
+
+@pytest.mark.parametrize(("step", "count"), [("reading", 1), ("before", 1), ("before", 2), ("completed", 1)])
+def test_a_capture_that_is_killed(landing: Landing, metastore_server: MetastoreServer, step: str, count: int) -> None:
+    landing.write("1.json", *[order("c", each, "a") for each in range(1_500)])
+    command = [sys.executable, "-c", KILLED, metastore_server.uri, str(landing.directory), landing.into, step]
+    ended = subprocess.run([*command, str(count)], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    landing.write("1.json", *[order("d", each) for each in range(0, 1_500, 3)])
+    landing.capture()
+    assert len(landing.ops()) == 2_000, "nothing is missing, and nothing there twice"
+    assert len(replayed(landing.raw(), ("id",))) == 1_000
+
+
+def test_a_metastore_that_is_killed(landing: Landing, tmp_path: Path) -> None:
+    with MetastoreServer(tmp_path / "own") as server, LakeClient(server.uri) as client:
+        landing.client = client
+        landing.write("1.json", *[order("c", each, "a") for each in range(100)])
+        capture = DebeziumCapture(client, DebeziumOptions(str(landing.directory), landing.into))
+        killed = []
+
+        def pause(step: str) -> None:
+            if step == "before" and not killed:
+                killed.append(step)
+                server.kill()
+                server.start()
+
+        capture.pause = pause
+        capture.run(once=True)
+        assert killed
+        assert len(landing.ops()) == 100
+
+
+def invoke(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(main, ["capture", *arguments])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_the_commands(landing: Landing, metastore_server: MetastoreServer) -> None:
+    landing.write("1.json", envelope([ID], change("c", None, {"id": 1})))
+    uri = ("--into", landing.into, "--uri", metastore_server.uri)
+    directory = str(landing.directory)
+    run = ("run", directory, "--debezium", "--once", "--key", "public.orders=id", *uri)
+    assert json.loads(invoke(*run, "--json")) == {"batches": 1, "rows": {"public.orders": 2}, "troubles": {}}
+    found = json.loads(invoke("status", "--json", *uri))
+    assert (found["messages"], found["tables"]) == (1, [{"table": "public.orders", "rows": 2}])
+    assert found["offsets"] == {"1.json": (landing.directory / "1.json").stat().st_size}
+    assert "CREATE STREAMING TABLE `orders`" in invoke("definitions", *uri)
+    assert "there is no slot" in invoke("drop", "postgresql:///shop", "--yes", *uri, code=1)
+    assert "not with --debezium" in invoke(*run, "--slot", "s", code=2)
+    assert "give SCHEMA.TABLE" in invoke(*run, "--key", "orders", code=2)
+    assert "go with --debezium" in invoke(
+        "run", "postgresql:///shop", "--publication", "p", "--key", "a=b", *uri, code=2
+    )
+    assert "give another table" in invoke("run", str(landing.directory / "1.json"), "--debezium", *uri, code=1)
+    assert "no file and no directory" in invoke("run", "/nowhere", "--debezium", *uri, code=1)
+    assert "Debezium's messages alone" in invoke("kafka://db/shop", *uri, code=1)

@@ -1,0 +1,119 @@
+"""The definitions that `metastore capture definitions` prints: what they show while the source changes."""
+
+from pathlib import Path
+
+import duckdb
+import pytest
+from click.testing import CliRunner
+
+from lake.capture.definitions import definition, names_of
+from lake.capture.errors import CaptureError
+from lake.capture.postgres.capture import Capture
+from lake.cli import main
+from lake.layers.compiler.graph import graph_of
+from lake.layers.definitions.projects import read_project
+from tests.lake.capture.shop import Source
+from tests.lake.capture.test_commands import invoke
+from tests.lake.capture.typed_duck import query_of, typed_rows
+from tests.lake.layers.projects import write_project
+from tests.support.server import MetastoreServer
+
+
+class Typed:
+    """The definitions of the table `t`, as they were printed last."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.print()
+
+    def print(self) -> None:
+        self._query = query_of(self._source.client, self._source.into, "public.t")
+
+    def rows(self) -> list[list[object]]:
+        found = typed_rows(self._source.client, self._source.into, "public.t", self._query)
+        return [[*each.values()] for each in found]
+
+
+def test_a_table_that_is_altered_stays_as_it_was_until_it_is_read_again(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, a int)")
+    source.run("INSERT INTO t SELECT n, 10 * n FROM generate_series(1, 5) n")
+    source.capture()
+    typed = Typed(source)
+    rows = [[1, 10], [2, 20], [3, 30], [4, 40], [5, 50]]
+    assert typed.rows() == rows
+    source.run("ALTER TABLE t RENAME a TO amount; UPDATE t SET amount = 11 WHERE id = 1; DELETE FROM t WHERE id = 5")
+    seen = []
+
+    def look(step: str) -> None:
+        if step == "chunk":
+            seen.append(typed.rows())
+
+    capture = Capture(source.client, source.options(chunk_rows=2, batch_rows=1))
+    capture.pause = look
+    capture.run(once=True)
+    assert seen == [rows] * len(seen)
+    assert len(seen) > 1
+    with pytest.raises(duckdb.Error, match="print its definitions again, by metastore capture definitions --into"):
+        typed.rows()
+    typed.print()
+    assert typed.rows() == [[1, 11], [2, 20], [3, 30], [4, 40]]
+
+
+def test_a_column_that_is_null_in_older_rows_needs_no_other_definitions(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, a int); INSERT INTO t VALUES (1, 10)")
+    source.capture()
+    typed = Typed(source)
+    source.run("ALTER TABLE t ADD b text; INSERT INTO t VALUES (2, 20, 'x')")
+    source.capture()
+    assert source.ops("t") == ["read", "insert"]
+    assert typed.rows() == [[1, 10], [2, 20]]
+    typed.print()
+    assert typed.rows() == [[1, 10, None], [2, 20, "x"]]
+    source.run("TRUNCATE t; ALTER TABLE t DROP b; INSERT INTO t VALUES (3, 30)")
+    source.capture()
+    with pytest.raises(duckdb.Error, match="print its definitions again"):
+        typed.rows()
+    typed.print()
+    assert typed.rows() == [[3, 30]]
+
+
+def test_columns_with_names_that_definitions_use(source: Source) -> None:
+    source.run("CREATE TABLE t (id int PRIMARY KEY, unchanged text, left_out text, source_table text, last int)")
+    source.run("ALTER TABLE t ALTER unchanged SET STORAGE EXTERNAL")
+    source.run("INSERT INTO t VALUES (1, repeat(md5('1'), 99), 'a', 'b', 5)")
+    source.capture()
+    source.run("UPDATE t SET left_out = 'c'")
+    source.capture()
+    assert source.raw("t")[-1]["unchanged"] == ["unchanged"]
+    [row] = source.run("SELECT * FROM t")
+    assert Typed(source).rows() == [[*row]]
+
+
+def test_columns_that_differ_by_case_alone(source: Source) -> None:
+    source.run('CREATE TABLE t (id int PRIMARY KEY, name text, "Name" text)')
+    source.capture()
+    with pytest.raises(CaptureError, match=r"the columns name and Name of public\.t differ by case alone"):
+        definition(source.client.table(source.into), "public.t")
+
+
+def test_names_of_definitions() -> None:
+    tables = ["public.t", "shop.T", "public.orders", "public.orders_changes", "public.items"]
+    assert names_of(tables) == {
+        "public.t": "public_t",
+        "shop.T": "shop_T",
+        "public.orders": "public_orders",
+        "public.orders_changes": "public_orders_changes",
+        "public.items": "items",
+    }
+
+
+def test_definitions_of_all_tables(source: Source, metastore_server: MetastoreServer, tmp_path: Path) -> None:
+    source.run("CREATE SCHEMA other; CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE other.t (id int PRIMARY KEY)")
+    source.run("CREATE TABLE log (v text); CREATE TABLE u (id int PRIMARY KEY)")
+    source.capture()
+    uri = ("--into", source.into, "--uri", metastore_server.uri)
+    printed = CliRunner().invoke(main, ["capture", "definitions", *uri]).stdout
+    assert "-- public.log has no key: only its raw changes can be read" in printed
+    assert "has no key" in invoke("definitions", "--table", "public.log", *uri, code=1)
+    graph = graph_of(read_project(write_project(tmp_path, {"ods.sql": printed})))
+    assert {each.name for each in graph.nodes} >= {"shop.public_t", "shop.other_t", "shop.u"}

@@ -1,0 +1,45 @@
+"""A captured table in a project of layers, on Spark."""
+
+from pathlib import Path
+
+from lake.capture.definitions import definition
+from lake.tables.lake import LakeClient
+from tests.lake.layers.projects import write_project
+from tests.spark.session import ROOT, SparkSession
+
+REFRESH = """
+import sys
+sys.path.insert(0, {root!r})
+from pathlib import Path
+from lake.layers.compiler.graph import graph_of
+from lake.layers.definitions.projects import read_project
+from lake.layers.runner.runner import Runner
+from lake.layers.runner.spark_engine import SparkEngine
+from lake.spark import read
+from lake.spark.session_client import lake_table
+def shown(value):
+    return repr(bytes(value) if isinstance(value, bytearray) else value)
+graph = graph_of(read_project(Path({project!r})))
+done = Runner(graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {{}})).refresh()
+rows = read(spark, {table!r}).drop("_row_key").orderBy("id").collect()
+result = [[each.how for each in done.layers], [[shown(value) for value in row] for row in rows]]
+"""
+
+
+class TypedTable:
+    """A project of the definitions of one captured table."""
+
+    def __init__(self, directory: Path, client: LakeClient, into: str, table: str) -> None:
+        """`into`: the raw table. `table`: of the source, with its schema."""
+        database = into.partition(".")[0]
+        made = definition(client.table(into), table)
+        project = write_project(directory, {"ods.sql": made}, name=database, database=database)
+        self._code = REFRESH.format(
+            root=str(ROOT), project=str(project), table=f"{database}.{table.rpartition('.')[2]}"
+        )
+
+    def refresh(self, spark: SparkSession) -> tuple[list[str], list[list[str]]]:
+        """Brings the table up to date. Returns how its layers were computed, and its rows by `id`, as Python writes
+        their values."""
+        how, rows = spark.python(self._code)
+        return how, rows

@@ -1,0 +1,29 @@
+"""Projects that tests write."""
+
+from pathlib import Path
+
+from lake.layers.compiler.graph import Graph, graph_of
+from lake.layers.definitions.projects import read_project
+
+SPEC = """
+name: {name}
+storage: file:///unused
+database: {database}
+libraries:
+  - glob:
+      include: transformations/**
+"""
+
+
+def write_project(directory: Path, files: dict[str, str], *, name: str = "shop", database: str = "shop") -> Path:
+    """Writes a project of some files of definitions. Returns its directory."""
+    (directory / "transformations").mkdir(parents=True, exist_ok=True)
+    (directory / "spark-pipeline.yml").write_text(SPEC.format(name=name, database=database))
+    for file, text in files.items():
+        (directory / "transformations" / file).write_text(text)
+    return directory
+
+
+def graph(directory: Path, **files: str) -> Graph:
+    """The graph of a project; names of files have two underscores for their dot."""
+    return graph_of(read_project(write_project(directory, {k.replace("__", "."): v for k, v in files.items()})))

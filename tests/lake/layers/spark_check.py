@@ -1,0 +1,68 @@
+"""Runs in a process with Spark: refreshes layers, and compares them with what Spark itself makes of their queries.
+
+It needs nothing but PySpark and this package, so that each of Spark's lines can run it.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lake.layers.compiler.graph import graph_of
+from lake.layers.definitions.model import Definitions, Project, View
+from lake.layers.errors import Place
+from lake.layers.runner.runner import RefreshResult, Runner
+from lake.layers.runner.spark_engine import DEFAULTS, SparkEngine
+from lake.layers.undo.rollback import Rollback
+from lake.spark import read
+from lake.spark.session_client import lake_table
+
+
+class Layers:
+    """Layers by their queries, in one database."""
+
+    def __init__(self, spark: SparkSession, database: str, queries: Mapping[str, str]) -> None:
+        self.spark = spark
+        self.database = database
+        self.queries = queries
+        views = [View(name, text, Place(Path("layers.sql"), 1)) for name, text in queries.items()]
+        self.graph = graph_of(Project(Path(), database, database, {}, Definitions(views)))
+        self.runner = Runner(self.graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {}))
+
+    def refresh(self) -> dict[str, list[Any]]:
+        """Refreshes, compares, and says how each layer was refreshed, and how many rows changed."""
+        return self._compared(self.runner.refresh())
+
+    def undo_last(self, table: str) -> dict[str, Any]:
+        """Undoes the latest instant of a table, compares, and says what became of its rows, and of the layers."""
+        last = lake_table(self.spark, f"{self.database}.{table}", None).position().last_completed
+        assert last is not None
+        with Rollback(self.runner, table, last) as rollback:
+            [planned] = rollback.plan.tables
+            return {"rows": dict(planned.rows), "layers": self._compared(rollback.apply())}
+
+    def _compared(self, result: RefreshResult) -> dict[str, list[Any]]:
+        wrong = {name: found for name in self.queries if (found := self._difference(name))}
+        if wrong:
+            raise AssertionError(f"not what Spark answers: {wrong}")
+        return {each.layer.partition(".")[2]: [each.how, sum(each.changed.values())] for each in result.layers}
+
+    def _difference(self, name: str) -> str:
+        session = self.spark.newSession()
+        for key, value in DEFAULTS.items():
+            session.conf.set(key, value)
+        node = self.graph.node(name)
+        for table in node.reads:
+            rows = read(session, table, include_uncommitted=True)
+            rows.drop("_row_key").createOrReplaceTempView(table.partition(".")[2])
+        expected = _bag(session.sql(self.queries[name]).collect())
+        found = _bag(read(session, f"{self.database}.{name}").drop("_row_key").collect())
+        if found == expected:
+            return ""
+        return f"{name} misses {list((expected - found).items())[:3]}, has {list((found - expected).items())[:3]}"
+
+
+def _bag(rows: list[Any]) -> Counter[str]:
+    return Counter(repr(tuple(row)) for row in rows)

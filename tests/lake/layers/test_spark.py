@@ -1,0 +1,294 @@
+"""Layers on Spark: refreshed by increments, they are what Spark makes of their queries as a whole."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lake.layers.constructs import QUERIES as CONSTRUCTS
+from tests.spark.conftest import spark_session
+from tests.spark.session import ROOT, SparkSession
+from tests.support.target import Target
+
+__all__ = ["spark_session"]
+
+pytestmark = pytest.mark.spark
+
+TABLES = """
+CREATE TABLE {0}.orders (id BIGINT, cust BIGINT, amount BIGINT, city STRING, price DECIMAL(10,2), at TIMESTAMP,
+ tags ARRAY<STRING>) USING parquet TBLPROPERTIES ('primary-key' = 'id', 'table-type' = 'merge-on-read');
+CREATE TABLE {0}.customers (id BIGINT, name STRING, city STRING) USING parquet TBLPROPERTIES ('primary-key' = 'id');
+CREATE TABLE {0}.items (ord BIGINT, nr BIGINT, price BIGINT) USING parquet TBLPROPERTIES ('primary-key' = 'ord,nr');
+CREATE TABLE {0}.stock (id BIGINT, n BIGINT, at BIGINT, dt DATE, open BOOLEAN) USING parquet PARTITIONED BY (dt, open)
+ TBLPROPERTIES ('primary-key' = 'id,dt,open', 'sequence.field' = 'at');
+CREATE TABLE {0}.visits (cust BIGINT, city STRING) USING parquet
+"""
+QUERIES: Mapping[str, str] = {
+    "wide": "SELECT o.id, o.city, o.price, o.at, c.name FROM orders o LEFT JOIN customers c ON o.cust = c.id",
+    "hours": (
+        "SELECT window.start AS hour, window.end AS till, city, sum(price) AS revenue, avg(price) AS mean,"
+        " percentile(price, 0.5) AS median, sort_array(collect_list(name)) AS names FROM wide"
+        " GROUP BY window(at, '1 hour'), city"
+    ),
+    "tags": (
+        "SELECT o.id, t.place, t.tag FROM orders o LATERAL VIEW OUTER posexplode(o.tags) t AS place, tag"
+        " WHERE o.amount IS NOT NULL"
+    ),
+    "towns": (
+        "SELECT v.city, count(*) AS n, sum(o.amount) AS s FROM visits v LEFT JOIN orders o USING (cust) GROUP BY v.city"
+    ),
+}
+
+ORDER = (
+    "SELECT CAST({} AS BIGINT) id, CAST({} AS BIGINT) cust, CAST({} AS BIGINT) amount, {} city,"
+    " CAST('{}' AS DECIMAL(10,2)) price, TIMESTAMP '2026-01-31 {}:15:00' at, {} tags"
+)
+
+
+def order(id: int, cust: int | None, amount: int | None, city: str | None, price: str, hour: int, *tags: str) -> str:
+    """A row of orders in SQL."""
+    values = ["NULL" if each is None else each for each in (cust, amount)]
+    listed = f"array({', '.join(repr(each) for each in tags)})" if tags else "CAST(NULL AS ARRAY<STRING>)"
+    return ORDER.format(id, *values, "CAST(NULL AS STRING)" if city is None else f"'{city}'", price, hour, listed)
+
+
+class Layers:
+    """Layers in a session of Spark's, over tables of a database of the test's own."""
+
+    def __init__(self, spark: SparkSession, database: str, queries: Mapping[str, str]) -> None:
+        self.spark, self.database, self.queries = spark, database, dict(queries)
+        spark.sql(f"CREATE DATABASE {database}")
+        for statement in TABLES.format(database).split(";"):
+            spark.sql(statement)
+        self.write("visits", "VALUES (1, 'Oslo'), (1, 'Oslo'), (9, NULL) AS t(cust, city)", "append")
+        self.write("customers", "VALUES (1, 'a', 'Oslo'), (2, 'b', 'Rome'), (3, 'a', NULL) AS t(id, name, city)")
+        self.write("items", "VALUES (1, 1, 5), (1, 2, 0), (2, 1, 3) AS t(ord, nr, price)")
+        rows = [
+            order(1, 1, 5, "Oslo", "1.10", 10, "x", "y"),
+            order(2, 1, None, "Oslo", "2.20", 10),
+            order(3, 2, 3, None, "3.30", 11, "z"),
+            order(4, None, 3, "Rome", "4.40", 11),
+        ]
+        self.write("orders", f"({' UNION ALL '.join(rows)}) AS t")
+
+    def write(self, table: str, rows: str, operation: str = "upsert") -> None:
+        """Writes what stands after FROM into a table."""
+        self.run(
+            "from lake.spark import write\n"
+            f"write(spark.sql('''SELECT * FROM {rows}'''), '{self.database}.{table}', operation='{operation}')"
+        )
+
+    def refresh(self) -> dict[str, Any]:
+        """Refreshes and compares; returns by layer how, and how many rows changed."""
+        found: dict[str, Any] = self.run(
+            "from tests.lake.layers.spark_check import Layers\n"
+            f"result = Layers(spark, {self.database!r}, {self.queries!r}).refresh()"
+        )
+        return found
+
+    def undo_last(self, table: str) -> dict[str, Any]:
+        """Undoes the latest instant of a table; returns what became of its rows, and the refresh."""
+        found: dict[str, Any] = self.run(
+            "from tests.lake.layers.spark_check import Layers\n"
+            f"result = Layers(spark, {self.database!r}, {self.queries!r}).undo_last({table!r})"
+        )
+        return found
+
+    def change(self) -> None:
+        """Changes rows of all tables."""
+        self.write("visits", "VALUES (2, 'Rome'), (1, 'Bonn') AS t(cust, city)", "append")
+        self.write("customers", "VALUES (1, 'A', 'Rome'), (4, 'd', 'Oslo') AS t(id, name, city)")
+        self.write("items", "VALUES (2, 1, 4), (3, 1, 1) AS t(ord, nr, price)")
+        rows = [order(2, 3, 7, None, "9.99", 12, "y"), order(5, 4, 0, "Oslo", "0.01", 10, "x")]
+        self.write("orders", f"({' UNION ALL '.join(rows)}) AS t")
+        self.write("orders", "VALUES (1) AS t(id)", "delete")
+
+    def rows(self, table: str) -> list[Any]:
+        """The rows of a table, in order."""
+        found: list[Any] = self.run(
+            "from lake.spark import read\n"
+            f"result = sorted(map(list, read(spark, '{self.database}.{table}', include_uncommitted=True).collect()))"
+        )
+        return found
+
+    def run(self, code: str) -> Any:
+        """Runs code in Spark's process; returns what it leaves in `result`."""
+        return self.spark.python(f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{code}")
+
+
+@pytest.fixture(params=["4", pytest.param("3.5", marks=pytest.mark.long)], ids=["spark-4", "spark-3.5"])
+def spark(request: pytest.FixtureRequest, spark_session: Callable[[str], SparkSession]) -> SparkSession:
+    return spark_session(request.param)
+
+
+@pytest.fixture
+def database(spark: SparkSession) -> Iterator[str]:
+    name = f"spark_layers_{spark.line.replace('.', '_')}"
+    yield name
+    spark.sql(f"DROP DATABASE IF EXISTS {name} CASCADE")
+
+
+def test_layers_on_spark(spark: SparkSession, database: str) -> None:
+    layers = Layers(spark, database, {"wide": QUERIES["wide"]})
+    assert {how for how, _ in layers.refresh().values()} == {"full"}
+    layers.change()
+    found = layers.refresh()
+    assert found["wide"] == ["incremental", 3], "one row updated, one inserted, one deleted"
+
+
+DIFFERING = {
+    "prices": "SELECT price FROM orders UNION SELECT CAST(id AS DECIMAL(12,4)) AS p FROM customers",
+    "by_price": (
+        "SELECT p, count(*) AS n FROM (SELECT price AS p FROM orders UNION ALL"
+        " SELECT CAST(id AS DECIMAL(14,3)) FROM customers) u GROUP BY p"
+    ),
+    "moments": "SELECT dt AS at FROM stock UNION SELECT at FROM orders",
+    "texts": "SELECT c.id, o.city FROM customers c JOIN (SELECT city, '0' || id AS t FROM orders) o ON c.id = o.t",
+    "tagged": "SELECT id, explode(tags) AS tag FROM orders",
+    "tags": "SELECT count(*) AS n FROM tagged",
+    "guarded": (
+        "SELECT o.id, c.name FROM orders o JOIN customers c ON c.id = CAST(o.city AS BIGINT)"
+        " WHERE o.city RLIKE '^[0-9]+$'"
+    ),
+}
+"""Columns of different types are united and joined, a row makes several, and a condition guards a cast."""
+
+
+def test_types_that_differ_generators_and_guards_on_spark(spark: SparkSession, database: str) -> None:
+    layers = Layers(spark, database, DIFFERING)
+    layers.write("stock", "VALUES (1, 5, 10, DATE '2026-01-30', true) AS t(id, n, at, dt, open)")
+    layers.refresh()
+    layers.change()
+    layers.write("orders", f"({order(7, 1, 5, '3', '1.10', 10, 'b', 'b')}) AS t")
+    found = {name: how for name, (how, _) in layers.refresh().items()}
+    kinds = {"prices": "by group", "by_price": "by group", "moments": "by group", "texts": "full", "tagged": "full"}
+    assert found == {**kinds, "tags": "full", "guarded": "incremental"}
+
+
+SINKS = """
+from pathlib import Path
+from lake.layers.definitions.model import Definitions, Project
+from lake.layers.compiler.graph import graph_of
+from lake.layers.definitions.python_files import read
+from lake.layers.runner.runner import Runner
+from lake.layers.runner.spark_engine import SparkEngine
+from lake.spark.session_client import lake_table
+definitions = Definitions()
+read(Path({file!r}), Path("sinks.py"), definitions)
+graph = graph_of(Project(Path(), {database!r}, {database!r}, {{}}, definitions))
+runner = Runner(graph, lambda name: lake_table(spark, name, None), lambda: SparkEngine(spark, {{}}))
+refreshed = runner.refresh()
+expected = {{each.layer.partition(".")[2]: dict(each.expected) for each in refreshed.layers if each.expected}}
+result = [dict(refreshed.delivered), expected]
+"""
+DEFINED = """
+from pyspark import pipelines as dp
+
+dp.create_sink("archive", "json", options={{"path": "{directory}/archive"}})
+
+@dp.append_flow(target="archive")
+def to_archive():
+    return spark.readStream.table("customers")
+
+@dp.foreach_batch_sink
+def numbered(rows, number):
+    rows.selectExpr("id", f"{{number}} AS number").write.mode("overwrite").json(f"{directory}/numbered/{{number}}")
+
+@dp.append_flow(target="numbered")
+def to_numbered():
+    return spark.sql("SELECT id, name FROM STREAM(customers) WHERE city = 'Rome'")
+
+@dp.materialized_view
+@dp.expect_or_drop("renamed", "name <> 'a'")
+@dp.expect("placed", "city IS NOT NULL")
+@dp.expect("early", "id < 4")
+def checked():
+    return spark.table("customers")
+"""
+
+
+def test_sinks_and_expectations_on_spark(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """A format of Spark's, and a function that gets DataFrames: each has what is new, and all of it once."""
+    layers = Layers(spark, database, {})
+    file = tmp_path / "sinks.py"
+    file.write_text(DEFINED.format(directory=tmp_path))
+    code = SINKS.format(file=str(file), database=database)
+    archive, numbered = f"{database}.archive", f"{database}.numbered"
+    assert layers.run(code) == [{archive: 1, numbered: 1}, {"checked": {"renamed": 2, "placed": 1, "early": 0}}]
+    layers.write("customers", "VALUES (3, 'a', 'Rome'), (4, 'd', 'Oslo') AS t(id, name, city)")
+    assert layers.run(code) == [{archive: 1, numbered: 1}, {"checked": {"renamed": 1, "placed": 0, "early": 1}}]
+    assert layers.run(code) == [{archive: 0, numbered: 0}, {}]
+    assert [row[0] for row in layers.rows("checked")] == [2, 4]
+    files = sorted((tmp_path / "archive").glob("*.json"))
+    lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    rows = sorted((each["id"], each["name"], each.get("city", "")) for each in lines)
+    assert rows == [(1, "a", "Oslo"), (2, "b", "Rome"), (3, "a", ""), (3, "a", "Rome"), (4, "d", "Oslo")]
+    batches = sorted(int(each.name) for each in (tmp_path / "numbered").iterdir())
+    assert len(batches) == 2
+    text = [each.read_text() for each in sorted((tmp_path / "numbered" / str(batches[1])).glob("*.json"))]
+    assert json.loads("".join(text)) == {"id": 3, "number": batches[1]}
+
+
+@pytest.mark.long
+def test_chains_arrays_and_tables_without_keys_on_spark(spark: SparkSession, database: str) -> None:
+    layers = Layers(spark, database, QUERIES)
+    layers.refresh()
+    layers.change()
+    assert {name: how for name, (how, _) in layers.refresh().items()} == {
+        "wide": "incremental",
+        "hours": "by group",
+        "tags": "incremental",
+        "towns": "by group",
+    }
+
+
+@pytest.mark.long
+def test_rollbacks_on_spark(spark: SparkSession, database: str) -> None:
+    queries = {
+        "seen": "SELECT city, count(*) AS n FROM visits GROUP BY city",
+        "left": "SELECT dt, sum(n) AS n FROM stock GROUP BY dt",
+    }
+    layers = Layers(spark, database, queries)
+    rows = "(VALUES {}) AS t(id, n, at, dt, open)"
+    first, second = "DATE '2026-01-30', true", "DATE '2026-01-31', false"
+    layers.write("stock", rows.format(f"(1, 5, 10, {first}), (2, 6, 10, {first}), (3, 7, 10, {second})"))
+    layers.refresh()
+    layers.write("visits", "VALUES (7, 'Bonn'), (7, 'Oslo') AS t(cust, city)", "append")
+    layers.write("stock", rows.format(f"(1, 50, 20, {first}), (9, 9, 20, DATE '2026-02-01', false)"))
+    assert layers.refresh()["left"] == ["by group", 2]
+    undone = layers.undo_last("visits")
+    assert undone == {"rows": {"deleted": 2}, "layers": {"seen": ["by group", 2], "left": ["unchanged", 0]}}
+    undone = layers.undo_last("stock")
+    assert undone["rows"] == {"updated": 1, "deleted": 1}, "although the rows' sequence is less than the stored one"
+    assert undone["layers"]["left"] == ["by group", 2]
+    stored = [[id, n, at, str(dt), is_open] for id, n, at, dt, is_open in layers.rows("stock")]
+    of_first, of_second = ["2026-01-30", True], ["2026-01-31", False]
+    assert stored == [[1, 5, 10, *of_first], [2, 6, 10, *of_first], [3, 7, 10, *of_second]]
+
+
+@pytest.mark.long
+def test_all_constructs_on_spark(spark: SparkSession, database: str) -> None:
+    names = {name: f"q{number}" for number, name in enumerate(CONSTRUCTS)}
+    layers = Layers(spark, database, {names[name]: text for name, text in CONSTRUCTS.items()})
+    layers.refresh()
+    layers.change()
+    assert {how for how, _ in layers.refresh().values()} == {"incremental", "by group", "full"}
+
+
+@pytest.mark.long
+def test_the_example(target: Target) -> None:
+    command = [sys.executable, "examples/layers.py", "--uri", f"thrift://{target.host}:{target.port}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = done.stdout.splitlines()
+    changed = lines.index("a customer moves, another is deleted, an order is corrected:")
+    assert [line.split(" ", 2)[1] for line in lines[:changed] if "." in line.split(" ")[0]] == ["full"] * 4
+    after = {line.split(" ")[0]: " ".join(line.split(" ")[1:]) for line in lines[changed + 1 :] if line[:1].isalpha()}
+    assert after["dwd.orders"].startswith("incremental")
+    assert after["dws.revenue"].startswith("by group")
+    shown = done.stdout.replace(" ", "")
+    assert all(row in shown for row in ("|Bonn|20.0|1|", "|unknown|5.5|1|", "|Bonn|8.0|1|"))

@@ -1,0 +1,69 @@
+"""Refreshes of one runner while sources and layers are dropped and made again under their names."""
+
+import pytest
+
+from lake.tables.lake import LakeTable
+from tests.lake.layers.shop import ORDERS, Shop, how
+from tests.lake.layers.test_runner import NOTHING, filled
+
+
+def drop(shop: Shop, table: LakeTable) -> None:
+    database, name = table.named.database, table.named.table
+    shop.client.call(lambda opened: opened.drop_table(database, name, True))
+
+
+def make_again(shop: Shop, *, key: str = "id,dt") -> None:
+    """Other orders under the same name; as many instants as `filled` makes."""
+    drop(shop, shop.orders)
+    shop.orders = shop.table("orders", ORDERS, {"primary-key": key, "bucket": "3"}, ["dt"])
+
+
+def test_a_source_that_was_made_again_without_rows_is_read_as_a_whole(shop: Shop) -> None:
+    filled(shop)
+    runner = shop.runner()
+    runner.refresh()
+    make_again(shop)
+    assert how(runner.refresh().layers)["details"] == "full"
+    shop.check()
+    assert how(runner.refresh().layers) == NOTHING
+    shop.order((9, 1, 5, "d1"))
+    assert how(runner.refresh().layers)["details"] == "incremental"
+    shop.check()
+
+
+def test_a_source_that_had_no_rows_was_made_again(shop: Shop) -> None:
+    shop.know((1, "Oslo"))
+    runner = shop.runner()
+    runner.refresh()
+    make_again(shop)
+    shop.order((9, 1, 4, "d1"))
+    runner.refresh()
+    shop.check()
+
+
+@pytest.mark.parametrize("stage", ["computed", "written"])
+@pytest.mark.parametrize("name", ["orders", "details"])
+def test_tables_that_are_made_again_during_a_refresh(shop: Shop, stage: str, name: str) -> None:
+    """Whatever the refresh does, the next one has the right rows."""
+    filled(shop)
+    runner = shop.runner()
+    runner.refresh()
+    shop.order((1, 2, 8, "d1"))
+    done: list[str] = []
+
+    def replace(reached: str) -> None:
+        if reached == stage and not done:
+            done.append(reached)
+            if name == "orders":
+                make_again(shop)
+                shop.order((9, 2, 4, "d1"))
+            else:
+                drop(shop, shop.client.table(f"{shop.database}.{name}"))
+                shop.runner().refresh()
+
+    runner.pause = replace
+    runner.refresh()
+    assert done
+    runner.refresh()
+    shop.check()
+    assert how(runner.refresh().layers) == NOTHING

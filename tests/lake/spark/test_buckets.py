@@ -1,0 +1,67 @@
+"""Spark and Arrow put the same key into the same bucket."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from lake.protocol.formats.keyed_table import KeyedTable
+from lake.tables.keyed.hashing import buckets_of
+from lake.tables.keyed.schema import of_hive
+from tests.lake.spark.lake import Lake
+
+_KEYS: dict[str, list[Any]] = {
+    "tinyint": [0, -128, 127],
+    "smallint": [-32768, 7],
+    "int": [0, -1, 2147483647, -2147483648],
+    "bigint": [0, 9223372036854775807, -9223372036854775808],
+    "string": ["", " ", "a", "ä", "\u0000", "a\u001fb", "\U0001f600", "x" * 1000],
+    "varchar(10)": ["a", "ä "],
+    "boolean": [True, False],
+    "date": [date(1970, 1, 1), date(1, 1, 1), date(1582, 10, 4), date(9999, 12, 31), date(2026, 1, 31)],
+    "timestamp": [
+        datetime(1970, 1, 1, tzinfo=UTC),
+        datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+        datetime(2026, 3, 29, 2, 30, 0, 1, tzinfo=UTC),
+        datetime(1900, 1, 1, tzinfo=UTC) + timedelta(microseconds=1),
+    ],
+    "binary": [b"", b"\x00\xff\x1f", b"\xfe" * 20],
+}
+
+
+def test_buckets_are_the_same(lake: Lake) -> None:
+    for kind, values in _KEYS.items():
+        for key in (("k",), ("k", "other")):
+            table = KeyedTable.of({"primary-key": ",".join(key), "bucket": "9973"}, {"k": kind, "other": "bigint"}, [])
+            assert table is not None
+            others = list(range(len(values)))
+            rows = pa.table({"k": pa.array(values, of_hive(kind)), "other": pa.array(others, pa.int64())})
+            assert lake.run(_by_spark(kind, values, key)) == buckets_of(rows, table).to_pylist(), (kind, key)
+
+
+def _by_spark(kind: str, values: list[Any], key: tuple[str, ...]) -> str:
+    """Spark's buckets of some keys, with the values in a form that needs no session's time zone."""
+    plain = kind.partition("(")[0].replace("varchar", "string")
+    shown = [
+        value.hex()
+        if isinstance(value, bytes)
+        else str((value - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1))
+        if isinstance(value, datetime)
+        else str(value)
+        for value in values
+    ]
+    casts = {"binary": "unhex(v)", "timestamp": "timestamp_micros(cast(v as bigint))"}
+    cast = casts.get(plain, f"cast(v as {plain})")
+    return f"""
+import json
+from lake.protocol.formats.keyed_table import KeyedTable
+from lake.spark.keyed.writing import bucket_of
+spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+table = KeyedTable.of({{"primary-key": {",".join(key)!r}, "bucket": "9973"}}, {{"k": {kind!r}, "other": "bigint"}}, [])
+rows = spark.createDataFrame(list(enumerate(json.loads({json.dumps(shown)!r}))), "other bigint, v string")
+rows = rows.selectExpr("other", {cast!r} + " AS k")
+found = rows.withColumn("bucket", bucket_of(table, rows.schema)).orderBy("other").collect()
+spark.conf.unset("spark.sql.session.timeZone")
+result = [each.bucket for each in found]
+"""

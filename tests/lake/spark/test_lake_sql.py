@@ -1,0 +1,115 @@
+"""SQL over lake tables as of one moment."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lake.client.lake_types import Moment
+from lake.tables.lake import LakeTable
+from tests.lake.spark.lake import Lake
+from tests.spark.session import SparkError, SparkSession
+
+
+@pytest.fixture(scope="module", params=["4", pytest.param("3.5", marks=pytest.mark.long)], ids=["spark-4", "spark-3.5"])
+def spark(request: pytest.FixtureRequest, spark_session: Callable[[str], SparkSession]) -> SparkSession:
+    return spark_session(request.param)
+
+
+def query(lake: Lake, text: str, **options: Any) -> list[Any]:
+    return lake.run(
+        "from lake.spark import sql\n"
+        f"result = sorted([list(row) for row in sql(spark, {text!r}, **{options!r}).collect()])"
+    )
+
+
+@pytest.fixture
+def tables(lake: Lake) -> list[LakeTable]:
+    """A keyed table `people`, a lake table `visits`, and a table `plain` of Spark's alone."""
+    people = lake.table("people", "id BIGINT, name STRING")
+    lake.spark.sql(f"ALTER TABLE {people.name} SET TBLPROPERTIES ('primary-key' = 'id')")
+    visits = lake.table("visits", "person BIGINT, place STRING")
+    plain = lake.table("plain", "id BIGINT, city STRING")
+    lake.spark.sql(f"INSERT INTO {plain.name} VALUES (1, 'Oslo'), (2, 'Bergen')")
+    lake.run(
+        f"""
+people = spark.createDataFrame([(1, "ada"), (2, "bo")], "id bigint, name string")
+visits = spark.createDataFrame([(1, "x"), (2, "y")], "person bigint, place string")
+write(people, {people.name!r}, operation="upsert")
+write(visits, {visits.name!r})
+write(people.where("id = 1").selectExpr("id", "'Ada' AS name"), {people.name!r}, operation="upsert")
+write(visits.where("person = 1").selectExpr("person", "'z' AS place"), {visits.name!r})
+"""
+    )
+    return [people, visits, plain]
+
+
+def test_all_tables_are_read_as_of_one_moment(lake: Lake, tables: list[LakeTable]) -> None:
+    people, visits, plain = (each.name for each in tables)
+    joined = f"SELECT name, place, city FROM {people} JOIN {visits} v ON id = v.person JOIN {plain} USING (id)"
+    now = [["Ada", "x", "Oslo"], ["Ada", "z", "Oslo"], ["bo", "y", "Bergen"]]
+    assert query(lake, joined) == now
+    instants = sorted(
+        (each for table in tables[:2] for each in table.instants(states=["completed"])),
+        key=lambda each: each.moment or 0,
+    )
+    at = [f"Moment({each.moment})" for each in instants]
+    rows = f"sorted(list(row) for row in sql(spark, {joined!r}, as_of=each).collect())"
+    run = f"from lake.spark import sql\nresult = [{rows}"
+    then = lake.run(f"{run} for each in [{', '.join(at)}]]")
+    assert then == [
+        [],
+        [["ada", "x", "Oslo"], ["bo", "y", "Bergen"]],
+        [["Ada", "x", "Oslo"], ["bo", "y", "Bergen"]],
+        now,
+    ]
+    time = instants[1].changed_at
+    found = lake.run(f"{run} for each in [datetime.fromisoformat({time.isoformat()!r})]]")
+    assert found == [then[1]]
+    assert Moment(instants[-1].moment or 0).number > 0
+
+
+def test_names_are_found_wherever_they_are(lake: Lake, tables: list[LakeTable]) -> None:
+    people, visits, _ = (each.name for each in tables)
+    lake.run("spark.range(3).createOrReplaceTempView('seen')")
+    for text, expected in [
+        (f"SELECT {people}.name FROM {people} WHERE {people}.id = 1", [["Ada"]]),
+        (
+            f"SELECT people.name FROM `{lake.database}`.`people` WHERE EXISTS"
+            f" (SELECT 1 FROM {visits} WHERE place = 'y') AND id = 2",
+            [["bo"]],
+        ),
+        (
+            f"WITH people AS (SELECT * FROM {people} WHERE id = 1), p AS (SELECT * FROM people) SELECT name FROM p",
+            [["Ada"]],
+        ),
+        (f"SELECT count(*) FROM (SELECT id FROM {people} UNION ALL SELECT id FROM seen) all_of_them", [[5]]),
+        (f"SELECT '{people}', max(id) AS `from {people}` FROM {people} -- {people}", [[people, 2]]),
+        ("SELECT 1", [[1]]),
+        (f"SELECT id FROM spark_catalog.{people} TABLESAMPLE (100 PERCENT) AS p", [[1], [2]]),
+        (
+            f"SELECT one.id FROM {people} one, {people} LATERAL VIEW OUTER explode(array(1)) e AS x"
+            " WHERE people.id = one.id AND one.id = 2",
+            [[2]],
+        ),
+    ]:
+        assert query(lake, text) == expected, text
+    lake.spark.sql(f"USE {lake.database}")
+    assert query(lake, "SELECT name FROM people WHERE people.id = 1") == [["Ada"]]
+    assert not [name for name in lake.spark.column("SHOW VIEWS", 1) if name.startswith("_metastore")]
+
+
+def test_what_is_no_query_of_one_moment_is_refused(lake: Lake, tables: list[LakeTable]) -> None:
+    people = tables[0].name
+    for text, options, message in [
+        (f"SELECT * FROM {people}", {"as_of": 1}, "is of one table: give a Moment or a time"),
+        (f"SELECT * FROM {people}", {"as_of": "20260101000000000"}, "is of one table"),
+        (f"INSERT INTO {people} SELECT 1, 'a'", {}, "sql takes one query"),
+        ("SELECT 1; SELECT 2", {}, "sql takes one query"),
+        ("SELECT FROM WHERE", {}, "can't be parsed|sql takes one query|PARSE_SYNTAX_ERROR"),
+        (f"SELECT * FROM {people} VERSION AS OF 1", {}, "say as_of="),
+        (f"SELECT * FROM {people} TABLESAMPLE (5 PERCENT)", {}, "an alias"),
+        ("SELECT * FROM nowhere.nothing", {}, "TABLE_OR_VIEW_NOT_FOUND|SCHEMA_NOT_FOUND"),
+    ]:
+        with pytest.raises(SparkError, match=message):
+            query(lake, text, **options)
