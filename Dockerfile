@@ -9,10 +9,11 @@ COPY requirements/build.lock requirements/image.lock requirements/
 RUN pip install --no-cache-dir --require-hashes -r requirements/build.lock \
     && pip install --no-cache-dir --require-hashes --no-build-isolation --no-deps -r requirements/image.lock
 COPY pyproject.toml README.md ./
+COPY lake lake
 COPY metastore metastore
 COPY eventbus eventbus
 COPY spark_extension spark_extension
-RUN pip install --no-cache-dir --no-build-isolation --no-deps .
+RUN pip install --no-cache-dir --no-build-isolation --no-deps ./lake .
 
 USER metastore
 WORKDIR /home/metastore

@@ -51,9 +51,9 @@ setup-logins:
 setup-bench:
 	@tools/setup.sh --jdbc --spark35 --spark-connect
 
-wheel: setup-tests  ## build the wheel to release, with the Spark extension's jar in it, into dist/
+wheel: setup-tests  ## build the two wheels to release, the client's with the Spark extension's jar, into dist/
 	LAKE_METASTORE_SPARK_HOME=$$(.venv-spark35/bin/python -c 'import pyspark; print(pyspark.__path__[0])') \
-		$(PY) -m pip --disable-pip-version-check wheel --no-build-isolation --no-deps --wheel-dir dist .
+		$(PY) -m pip --disable-pip-version-check wheel --no-build-isolation --no-deps --wheel-dir dist ./lake .
 
 lock:  ## write the lock files anew, with the newest versions that fit
 	@tools/lock.sh

@@ -1,3 +1,3 @@
 """A Hive-Metastore-compatible metastore server for lake tables."""
 
-__version__ = "0.1.0"
+from lake import __version__ as __version__

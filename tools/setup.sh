@@ -64,7 +64,7 @@ find_python() {
 make_environment() {
     local directory=$1 lock=$2 stamp key quiet=--quiet
     stamp=$directory/.setup
-    key=$(cat requirements/build.lock "$lock" pyproject.toml <(pwd) | sha256sum)
+    key=$(cat requirements/build.lock "$lock" pyproject.toml lake/pyproject.toml <(pwd) | sha256sum)
     if [ "$(cat "$stamp" 2>/dev/null)" = "$key" ]; then
         return
     fi
@@ -83,7 +83,9 @@ make_environment() {
     "${pip[@]}" --require-hashes -r requirements/build.lock
     "${pip[@]}" --require-hashes --no-build-isolation --no-deps -r "$lock"
     if [ "$directory" = .venv ]; then
+        # The client's last: it owns the script `metastore`, which belonged to the server's before.
         "${pip[@]}" --no-build-isolation --no-deps --editable .
+        "${pip[@]}" --no-build-isolation --no-deps --editable ./lake
     fi
     echo "$key" >"$stamp"
 }

@@ -1,8 +1,8 @@
 """Follows events over the metastore's own port as a member of a group. Members share the events by table.
 
 The metastore assigns shards to members (see `lake.protocol.events.assignment`), and stores the position of each. If a
-member loses a shard, its unacknowledged events go to the new owner. They are no longer handed out here, and acknowledging them
-has no effect.
+member loses a shard, its unacknowledged events go to the new owner. They are no longer handed out here, and
+acknowledging them has no effect.
 """
 
 import threading

@@ -9,11 +9,10 @@ import click
 
 from lake.cli.confirming import confirm, confirming_options
 from lake.cli.connection import uri_option
-from lake.cli.group import Group
+from lake.cli.group import Group, ServerCommands
 from lake.cli.lake import lake, partition_states, reference, table_argument
 from lake.cli.moments import iso, shown
 from lake.cli.output import counted, json_option, print_json, print_table
-from metastore.cli.check import check
 
 if TYPE_CHECKING:
     from lake.protocol.connection.thrift_client import ThriftClient
@@ -22,15 +21,14 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-@click.group(cls=Group)
+@click.group(
+    cls=Group, server=ServerCommands({"check": "Find partitions without files, or with files of others."}, "partitions")
+)
 def partitions() -> None:
     """List, commit, reopen and check partitions.
 
     A partition that isn't ready yet is uncommitted: readers don't see it.
     """
-
-
-partitions.add_command(check)
 
 
 def _filter_option(command: Command) -> Command:

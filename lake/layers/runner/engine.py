@@ -8,8 +8,8 @@ from sqlglot import exp
 from lake.client.lake_types import Schema
 from lake.layers.compiler.compiling import Analyser, Compiled
 from lake.layers.compiler.deltas import Step
-from lake.layers.compiler.pruning import Within
 from lake.layers.definitions.model import Sink
+from lake.layers.runner.pruning import Within
 from lake.tables.keyed_writes import Action
 from lake.tables.lake import LakeTable
 

@@ -9,8 +9,8 @@ from sqlglot import exp
 from lake.client.lake_types import Schema
 from lake.layers.compiler.deltas import Relations, Restriction, Step, select_from
 from lake.layers.compiler.fixed_values import Fixed
-from lake.layers.compiler.pruning import MOST_VALUES, Within, prunable, within
 from lake.layers.runner.engine import Engine
+from lake.layers.runner.pruning import MOST_VALUES, Within, prunable, within
 from lake.protocol.formats.partition_names import values_of
 from lake.tables.lake import LakeTable
 

@@ -12,9 +12,9 @@ from sqlglot import exp
 from lake.client.lake_types import Schema
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.deltas import Step
-from lake.layers.compiler.pruning import Within
 from lake.layers.definitions.model import Sink
 from lake.layers.errors import BadQuery, first_line
+from lake.layers.runner.pruning import Within
 from lake.spark.keyed.commits import KeyedWrite
 from lake.spark.keyed.reading import snapshot_rows
 from lake.spark.lake_reading import ADDED, CHANGE, REMOVED, read

@@ -12,9 +12,9 @@ from lake.client.lake_types import Schema
 from lake.layers.compiler.compiling import Compiled
 from lake.layers.compiler.deltas import Step
 from lake.layers.compiler.graph import Graph
-from lake.layers.compiler.pruning import Within
 from lake.layers.definitions.model import Sink
 from lake.layers.errors import BadQuery
+from lake.layers.runner.pruning import Within
 from lake.layers.runner.runner import Runner
 from lake.protocol.formats.partition_names import make_name
 from lake.protocol.hive import AlreadyExistsException, FieldSchema

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lake.client.lake_types import Column, Schema
-from lake.layers.compiler.pruning import Within, prunable, within
+from lake.layers.runner.pruning import Within, prunable, within
 from lake.tables.lake import LakeTable
 from tests.lake.layers.duck_lake import DuckEngine
 from tests.lake.layers.shop import Shop, rows_of

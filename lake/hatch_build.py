@@ -12,16 +12,17 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class SparkExtension(BuildHookInterface):  # type: ignore[misc]
+class SparkExtension(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
             return
-        source = Path(self.root) / "spark_extension" / "src"
+        checkout = Path(self.root).parent
+        source = checkout / "spark_extension" / "src"
         build_data["force_include"][str(source)] = "lake/spark/extension/src"
         if spark := os.environ.get("LAKE_METASTORE_SPARK_HOME"):
             self._directory = tempfile.TemporaryDirectory()
             jar = Path(self._directory.name) / "lake-metastore-spark.jar"
-            sys.path.insert(0, self.root)
+            sys.path.insert(0, str(checkout))
             from lake.spark.jar import build
 
             build(source, Path(spark), jar)
