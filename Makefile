@@ -2,12 +2,12 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests setup-logins setup-bench demo test test-fast test-long interop bench lint generate site wheel lock clean
+.PHONY: help setup setup-tests setup-logins setup-bench demo test test-fast test-long interop bench lint generate site release lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: setup  ## see Spark, a stream and a warehouse use the metastore (five minutes, sets up all it needs)
+demo: setup  ## see Spark, a stream and a warehouse use the metastore (seven minutes, sets up all it needs)
 	@$(PY) demo/run.py
 
 test: setup-tests  ## run the tests; ARGS="…" goes to pytest
@@ -31,7 +31,7 @@ lint: setup  ## check style, types and the rules of imports
 	$(PY) -m mypy
 	.venv/bin/lint-imports --no-logo
 
-generate: setup  ## write anew what is derived: Thrift types, the list of settings, the list of methods
+generate: setup  ## write what is derived: Thrift types, the list of settings, the list of methods
 	$(PY) -m tools.generate_types
 	$(PY) -m tools.update_readme
 	$(PY) -m tools.update_methods
@@ -51,11 +51,10 @@ setup-logins:
 setup-bench:
 	@tools/setup.sh --jdbc --spark35 --spark-connect
 
-wheel: setup-tests  ## build the two wheels to release, the client's with the Spark extension's jar, into dist/
-	LAKE_METASTORE_SPARK_HOME=$$(.venv-spark35/bin/python -c 'import pyspark; print(pyspark.__path__[0])') \
-		$(PY) -m pip --disable-pip-version-check wheel --no-build-isolation --no-deps --wheel-dir dist ./lake .
+release: setup-tests  ## build both wheels and the image's files into dist/, and try them in a new environment
+	$(PY) -m tools.release
 
-lock:  ## write the lock files anew, with the newest versions that fit
+lock:  ## write the lock files, with the newest versions that fit
 	@tools/lock.sh
 
 clean:  ## remove environments, caches and builds

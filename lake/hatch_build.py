@@ -18,7 +18,7 @@ class SparkExtension(BuildHookInterface[Any]):
             return
         checkout = Path(self.root).parent
         source = checkout / "spark_extension" / "src"
-        build_data["force_include"][str(source)] = "lake/spark/extension/src"
+        build_data["force_include"][str(source)] = "spark/extension/src"
         if spark := os.environ.get("LAKE_METASTORE_SPARK_HOME"):
             self._directory = tempfile.TemporaryDirectory()
             jar = Path(self._directory.name) / "lake-metastore-spark.jar"
@@ -26,4 +26,4 @@ class SparkExtension(BuildHookInterface[Any]):
             from lake.spark.jar import build
 
             build(source, Path(spark), jar)
-            build_data["force_include"][str(jar)] = "lake/spark/extension/lake-metastore-spark.jar"
+            build_data["force_include"][str(jar)] = "spark/extension/lake-metastore-spark.jar"

@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 
 compile() {
     .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
-        --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" "$@"
+        --no-emit-index-url --no-emit-find-links --no-emit-package lake-metastore-client \
+        --custom-compile-command "make lock" "$@"
 }
 
 compile requirements/build.in -o requirements/build.lock
@@ -16,5 +17,5 @@ compile pyproject.toml --group dev -c requirements/build.lock -o requirements/de
 compile requirements/spark35.in -o requirements/spark35.lock
 compile requirements/logins.in -c requirements/build.lock -c requirements/dev.lock -o requirements/logins.lock
 compile requirements/spark-connect.in -c requirements/build.lock -c requirements/dev.lock -o requirements/spark-connect.lock
-compile pyproject.toml --extra s3 --extra gcs --extra azure --extra kafka --extra jwt --extra arrow --extra cedar --extra mysql --extra kubernetes -c requirements/build.lock \
-    -o requirements/image.lock
+compile pyproject.toml requirements/image.in --extra s3 --extra gcs --extra azure --extra kafka --extra jwt --extra cedar \
+    -c requirements/build.lock -o requirements/image.lock

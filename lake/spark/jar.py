@@ -98,7 +98,7 @@ def _javac() -> str:
         return found
     raise ExtensionNotBuilt(
         "building the Spark extension needs a JDK (Debian: apt-get install openjdk-17-jdk-headless), or install a "
-        "released wheel of lake-metastore, which has it built"
+        "released wheel of lake-metastore-client, which has it built"
     )
 
 

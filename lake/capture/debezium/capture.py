@@ -97,7 +97,7 @@ def _open(options: DebeziumOptions) -> Input:
 
 
 def _missing() -> NoReturn:
-    raise CaptureError("confluent-kafka is missing: pip install 'lake-metastore[kafka]'") from None
+    raise CaptureError("confluent-kafka is missing: pip install 'lake-metastore-client[kafka]'") from None
 
 
 class _Session(Closing):

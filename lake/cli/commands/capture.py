@@ -54,7 +54,7 @@ def capture() -> None:
       metastore capture status postgresql://capture@db.example/shop --into raw.shop
     """
     if importlib.util.find_spec("pyarrow") is None:
-        raise UserError("pyarrow is missing: pip install 'lake-metastore[capture]'")
+        raise UserError("pyarrow is missing: pip install 'lake-metastore-client[capture]'")
 
 
 def _into_option(command: Any) -> Any:
@@ -207,7 +207,7 @@ def _mysql(source: str, into: str, tables: tuple[str, ...], **options: Any) -> C
     try:
         from lake.capture.mysql.capture import MysqlCapture, MysqlOptions
     except ModuleNotFoundError as error:
-        raise UserError(f"{error.name} is missing: pip install 'lake-metastore[mysql]'") from None
+        raise UserError(f"{error.name} is missing: pip install 'lake-metastore-client[mysql]'") from None
     made = MysqlOptions(source=source, into=into, tables=tables, **options)
     return lambda client: MysqlCapture(client, made)
 

@@ -386,7 +386,7 @@ def _needs_pipeline() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise UserError(f"{error.name} is missing: pip install 'lake-metastore[pipeline]'") from None
+        raise UserError(f"{error.name} is missing: pip install 'lake-metastore-client[pipeline]'") from None
 
 
 def _progress(began: float) -> Callable[[str], None]:

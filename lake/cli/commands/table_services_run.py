@@ -202,7 +202,7 @@ def run_services(
         from lake.maintenance.scheduling import Quotas
         from lake.maintenance.service import Options, Service
     except ImportError as error:
-        raise UserError(f"{error.name} is missing: pip install 'lake-metastore[arrow]', or [spark]") from None
+        raise UserError(f"{error.name} is missing: pip install 'lake-metastore-client[arrow]', or [spark]") from None
     if spark_options and executor not in _WITH_OPTIONS and iceberg_jars is None and hudi_jars is None:
         which = f"--executor {', '.join(_WITH_OPTIONS)}"
         raise click.UsageError(f"--spark-option is for {which}, --iceberg-jars or --hudi-jars")

@@ -162,7 +162,7 @@ def connected(namespace: str, template: Path, options: Sequence[str] = ()) -> Po
         import yaml
         from kubernetes import client, config
     except ImportError:
-        raise UserError("this executor needs a client: pip install 'lake-metastore[kubernetes]'") from None
+        raise UserError("this executor needs a client: pip install 'lake-metastore-client[kubernetes]'") from None
     try:
         named = os.environ.get("KUBECONFIG")  # the client itself reads it once, when it is imported
         config.load_config(**({"config_file": named} if named else {}))

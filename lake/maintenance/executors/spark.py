@@ -24,7 +24,7 @@ class SparkExecutor:
         try:
             import pyspark  # noqa: F401
         except ImportError:
-            raise UserError("this executor needs Spark: pip install 'lake-metastore[spark]'") from None
+            raise UserError("this executor needs Spark: pip install 'lake-metastore-client[spark]'") from None
         self._uri = uri
         self._lock = threading.Lock()
         self._session: SparkSession | None = None

@@ -82,7 +82,7 @@ class Login:
             > 1,
             "who acts as somebody logs in by password or Kerberos": self.acting_as
             and not (self.user or self.kerberos_principal),
-            "a login by Kerberos needs the extra `kerberos`: pip install 'lake-metastore[kerberos]'": (
+            "a login by Kerberos needs the extra `kerberos`: pip install 'lake-metastore-client[kerberos]'": (
                 self.kerberos_principal and importlib.util.find_spec("gssapi") is None
             ),
         }
