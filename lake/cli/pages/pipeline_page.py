@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from lake.cli.pages.html import Html, element, figures, page
+from lake.cli.pages.html import page
 
 if TYPE_CHECKING:
     from lake.layers.compiler.graph import Graph
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 220, 58
 _GAP, _ROW = 90, 84
+_COLUMNS = ("table", "refreshed at", "how", "behind", "trouble")
 
 
 def pipeline_page(graph: "Graph", statuses: "Sequence[LayerStatus]", now: datetime) -> str:
     """The page of a project. `now` is when the statuses were read."""
-    project = graph.project
     behind = [each for each in statuses if each.behind is None or each.behind]
     facts = {
         "tables": len(graph.nodes),
@@ -26,45 +26,30 @@ def pipeline_page(graph: "Graph", statuses: "Sequence[LayerStatus]", now: dateti
         "as of": f"{now:%Y-%m-%d %H:%M:%S} UTC",
     }
     rows = [
-        element(
-            "tr",
-            element("td", each.layer),
-            element("td", "-" if each.refreshed_at is None else f"{each.refreshed_at:%Y-%m-%d %H:%M:%S}"),
-            element("td", each.how or "-"),
-            element("td", "?" if each.behind is None else each.behind),
-            element("td", each.trouble or ""),
+        (
+            each.layer,
+            "-" if each.refreshed_at is None else f"{each.refreshed_at:%Y-%m-%d %H:%M:%S}",
+            each.how or "-",
+            "?" if each.behind is None else each.behind,
+            each.trouble or "",
         )
         for each in statuses
     ]
-    names = ("table", "refreshed at", "how", "behind", "trouble")
-    head = element("tr", *(element("th", name) for name in names))
-    table = element("table", element("thead", head), element("tbody", *rows))
-    return page(
-        f"Pipeline {project.name}",
-        element("h1", f"Pipeline {project.name}"),
-        figures(facts),
-        _drawing(graph, statuses),
-        table,
-    )
-
-
-def _drawing(graph: "Graph", statuses: "Sequence[LayerStatus]") -> Html:
     places = _places(graph)
     by_name = {each.layer: each for each in statuses}
-    width = (max(column for column, _ in places.values()) + 1) * (_WIDTH + _GAP)
-    height = (max(row for _, row in places.values()) + 1) * _ROW
-    lines = [_line(places[source], places[node.name]) for node in graph.nodes for source in sorted(node.reads)]
-    boxes = [_box(name, place, by_name.get(name)) for name, place in places.items()]
-    drawing = element(
-        "svg",
-        *lines,
-        *boxes,
-        viewBox=f"0 0 {width} {height}",
-        role="img",
-        aria_label="which table reads which",
-        style="max-width: 100%; height: auto",
+    return page(
+        "pipeline",
+        f"Pipeline {graph.project.name}",
+        facts=facts,
+        columns=_COLUMNS,
+        rows=rows,
+        drawing_width=(max(column for column, _ in places.values()) + 1) * (_WIDTH + _GAP),
+        drawing_height=(max(row for _, row in places.values()) + 1) * _ROW,
+        width=_WIDTH,
+        height=_HEIGHT,
+        lines=[_line(places[source], places[node.name]) for node in graph.nodes for source in sorted(node.reads)],
+        boxes=[_box(name, place, by_name.get(name)) for name, place in places.items()],
     )
-    return element("figure", drawing)
 
 
 def _places(graph: "Graph") -> dict[str, tuple[int, int]]:
@@ -80,28 +65,21 @@ def _places(graph: "Graph") -> dict[str, tuple[int, int]]:
     return places
 
 
-def _line(start: tuple[int, int], end: tuple[int, int]) -> Html:
+def _line(start: tuple[int, int], end: tuple[int, int]) -> dict[str, int]:
     x1, y1 = start[0] * (_WIDTH + _GAP) + _WIDTH, start[1] * _ROW + _HEIGHT // 2
     x2, y2 = end[0] * (_WIDTH + _GAP), end[1] * _ROW + _HEIGHT // 2
-    middle = (x1 + x2) // 2
-    path = f"M{x1},{y1} C{middle},{y1} {middle},{y2} {x2},{y2}"
-    return element("path", d=path, fill="none", stroke="currentColor", opacity="0.45")
+    return {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "middle": (x1 + x2) // 2}
 
 
-def _box(name: str, place: tuple[int, int], status: "LayerStatus | None") -> Html:
-    x, y = place[0] * (_WIDTH + _GAP), place[1] * _ROW
-    color = "#888" if status is None else "#b00" if status.trouble else "#c80" if status.behind else "#080"
-    shape = element(
-        "rect", x=x + 1, y=y + 1, width=_WIDTH - 2, height=_HEIGHT - 2, rx=6, fill="none", stroke=color, stroke_width=2
-    )
-    title = element("text", _short(name), x=x + 10, y=y + 24, fill="currentColor", font_weight="bold")
-    return element(
-        "g",
-        element("title", name),
-        shape,
-        title,
-        element("text", _lag(status), x=x + 10, y=y + 44, fill="currentColor", font_size="13"),
-    )
+def _box(name: str, place: tuple[int, int], status: "LayerStatus | None") -> dict[str, object]:
+    return {
+        "name": name,
+        "short": name if len(name) <= 26 else f"…{name[-25:]}",
+        "x": place[0] * (_WIDTH + _GAP),
+        "y": place[1] * _ROW,
+        "color": "#888" if status is None else "#b00" if status.trouble else "#c80" if status.behind else "#080",
+        "lag": _lag(status),
+    }
 
 
 def _lag(status: "LayerStatus | None") -> str:
@@ -110,7 +88,3 @@ def _lag(status: "LayerStatus | None") -> str:
     if status.trouble:
         return "needs attention"
     return "up to date" if not status.behind else f"{status.behind} behind"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 26 else f"…{name[-25:]}"

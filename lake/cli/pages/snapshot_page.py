@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lake.cli.moments import shown
 from lake.cli.output import counted
-from lake.cli.pages.html import Html, element, figures, joined, page
+from lake.cli.pages.html import page
 
 if TYPE_CHECKING:
     from lake.protocol.lake import DataFile
@@ -16,6 +16,7 @@ MAX_FILES = 2000
 
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
+_COLUMNS = ("file", "kind", "size", "rows", "event times (UTC)")
 _OPEN = 3
 """Partitions that are unfolded from the start."""
 
@@ -46,16 +47,16 @@ def snapshot_page(
     cut = f"The first {len(drawn):,} of {len(files):,} files are shown; the figures above are those of all."
     words = "; ".join((f"Snapshot at position {position:,}", *selection, f"written {shown(now)} UTC"))
     return page(
+        "snapshot",
         f"{table}: snapshot",
-        element("h1", table),
-        element("p", f"{words}."),
-        figures(facts),
-        element("p", cut) if len(drawn) < len(files) else None,
-        _legend(files, position) if files else element("p", "There are no files."),
-        *(
-            _partition(name or "the whole table", members, position, widest, unfolded=place < _OPEN)
-            for place, (name, members) in enumerate(partitions)
-        ),
+        table=table,
+        words=words,
+        facts=facts,
+        cut=cut if len(drawn) < len(files) else None,
+        kinds=sorted({_kind(each, position) for each in files}, key=lambda kind: ("superseded" in kind, kind)),
+        columns=_COLUMNS,
+        unfolded=_OPEN,
+        partitions=[_partition(name or "the whole table", members, position, widest) for name, members in partitions],
     )
 
 
@@ -67,84 +68,54 @@ def in_bytes(size: int) -> str:
     return f"{size / 1024**power:,.1f} {_UNITS[power - 1]}"
 
 
-def _partition(name: str, files: list["DataFile"], position: int, widest: int, *, unfolded: bool) -> Html:
+def _partition(name: str, files: list["DataFile"], position: int, widest: int) -> dict[str, object]:
     groups = [(key, list(members)) for key, members in groupby(files, key=lambda each: each.fileGroup)]
     slices = [
         (group, [(key, list(members)) for key, members in groupby(of_group, key=lambda each: each.slice)])
         for group, of_group in groups
     ]
     largest = max(_size(members) for _, of_group in slices for _, members in of_group)
-    inner = [
-        joined(
-            element("div", "file group ", element("span", group, class_="name"), class_="group"),
-            *(_slice(key, members, position, largest) for key, members in of_group),
-        )
+    shown_groups = [
+        {
+            "name": group,
+            "slices": [
+                _part(key, members, position, largest, counted(len(members), "file"))
+                | {"files": [_file(each, position) for each in members]}
+                for key, members in of_group
+            ],
+        }
         for group, of_group in slices
     ]
-    heading = _heading(name, files, position, widest, counted(len(groups), "file group"))
-    return joined(element("details", heading, *inner, open="" if unfolded else None), "\n")
+    return _part(name, files, position, widest, counted(len(groups), "file group")) | {"groups": shown_groups}
 
 
-def _slice(name: str, files: list["DataFile"], position: int, largest: int) -> Html:
-    columns = ("file", "kind", "size", "rows", "event times (UTC)")
-    head = element("tr", *(element("th", each, scope="col") for each in columns))
-    rows = (_file(each, position) for each in files)
-    table = element("table", element("thead", head), element("tbody", *rows))
-    return element(
-        "details",
-        _heading(name, files, position, largest, counted(len(files), "file")),
-        element("div", table, class_="scroll"),
-    )
-
-
-def _heading(name: str, files: list["DataFile"], position: int, largest: int, count: str) -> Html:
+def _part(name: str, files: list["DataFile"], position: int, largest: int, count: str) -> dict[str, object]:
+    """A line with a bar as long as the files are large, in pieces: a kind each, in the order base, log, superseded."""
     live = [each for each in files if not _superseded(each, position)]
-    row = element(
-        "div",
-        element("span", name, class_="name"),
-        element("span", _bar(files, position, largest), class_="track"),
-        element("span", in_bytes(_size(live)) if live else "superseded", class_="number"),
-        element("span", f"{_rows(live):,} rows" if live else "-", class_="number"),
-        element("span", count, class_="number"),
-        class_="row",
-    )
-    return element("summary", row)
-
-
-def _bar(files: list["DataFile"], position: int, largest: int) -> Html:
-    """A bar as long as the files are large, in pieces: one for each kind in the order base, log, superseded."""
     sizes: dict[str, int] = {}
     for each in sorted(files, key=lambda each: (_superseded(each, position), each.kind == "log")):
         sizes[_kind(each, position)] = sizes.get(_kind(each, position), 0) + max(0, each.size or 0)
-    pieces = (
-        element("span", class_=kind, style=f"flex-grow:{size}", title=f"{kind}: {in_bytes(size)}")
-        for kind, size in sizes.items()
-        if size
-    )
-    said = ", ".join(f"{kind} {in_bytes(size)}" for kind, size in sizes.items())
-    width = f"width:{100 * _size(files) / max(1, largest):.2f}%"
-    return element("span", *pieces, class_="fill", style=width, role="img", aria_label=said)
+    return {
+        "name": name,
+        "percent": 100 * _size(files) / max(1, largest),
+        "pieces": [(kind, size, in_bytes(size)) for kind, size in sizes.items() if size],
+        "said": ", ".join(f"{kind} {in_bytes(size)}" for kind, size in sizes.items()),
+        "size": in_bytes(_size(live)) if live else "superseded",
+        "rows": f"{_rows(live):,} rows" if live else "-",
+        "count": count,
+    }
 
 
-def _file(file: "DataFile", position: int) -> Html:
+def _file(file: "DataFile", position: int) -> dict[str, object]:
     times = (shown(file.minEventTime), shown(file.maxEventTime))
-    superseded = _superseded(file, position)
-    return element(
-        "tr",
-        element("td", file.path, class_="name"),
-        element("td", element("b", class_=f"swatch {_kind(file, position)}"), _kind(file, position)),
-        element("td", in_bytes(file.size or 0), class_="number"),
-        element("td", "-" if file.rows is None else f"{file.rows:,}", class_="number"),
-        element("td", " – ".join(each for each in times if each) or "-", class_="time"),
-        class_="undone" if superseded else None,
-    )
-
-
-def _legend(files: Sequence["DataFile"], position: int) -> Html:
-    known = sorted({_kind(each, position) for each in files}, key=lambda kind: ("superseded" in kind, kind))
-    return element(
-        "div", *(element("i", element("b", class_=f"swatch {each}"), each) for each in known), class_="legend"
-    )
+    return {
+        "path": file.path,
+        "kind": _kind(file, position),
+        "superseded": _superseded(file, position),
+        "size": in_bytes(file.size or 0),
+        "rows": "-" if file.rows is None else f"{file.rows:,}",
+        "times": " – ".join(each for each in times if each) or "-",
+    }
 
 
 def _kind(file: "DataFile", position: int) -> str:

@@ -1,13 +1,12 @@
-"""A timeline as a picture: a lane per action, a bar per instant."""
+"""A timeline as a picture: a lane per action, a bar per instant. templates/timeline_drawing.html draws it."""
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lake.cli.moments import in_words, shown
 from lake.cli.output import counted
-from lake.cli.pages.html import Html, element, joined
-from lake.cli.pages.time_axis import BREAK, TimeAxis
+from lake.cli.pages.time_axis import BREAK, Tick, TimeAxis
 
 if TYPE_CHECKING:
     from lake.protocol.lake import Instant
@@ -61,8 +60,46 @@ def took(instant: "Instant", now: int) -> str:
     return f"{in_words(end - begin)} so far" if _pending(instant) else in_words(end - begin)
 
 
-def drawing(instants: Sequence["Instant"], now: int) -> Html:
-    """Instants over time, as an SVG; each bar leads to the instant's row in the table below, `#i<its place>`."""
+class Bar(NamedTuple):
+    """An instant in the drawing. It leads to the instant's row in the table below, `#i<place>`."""
+
+    place: int
+    kind: str
+    x: float
+    y: int
+    width: float
+    cross: float | None  # where the cross of a refused instant begins: not by its colour alone
+    saved: bool  # whether a savepoint keeps it
+    said: str
+
+
+class Lane(NamedTuple):
+    """The instants of one action."""
+
+    name: str
+    top: int
+    height: int
+    bars: list[Bar]
+
+
+class Drawing(NamedTuple):
+    """Instants over time. `breaks`: where each cut gap is, and how long it is, in words."""
+
+    lanes: list[Lane]
+    ticks: list[Tick]
+    breaks: list[tuple[float, str]]
+    now: float | None
+    bottom: int
+    said: str
+    width: int = WIDTH
+    left: int = _LEFT
+    right: int = _RIGHT
+    top: int = _TOP
+    bar: int = _BAR
+
+
+def drawing(instants: Sequence["Instant"], now: int) -> Drawing:
+    """Where each instant lies; `now` is in milliseconds."""
     times = [time for each in instants for time in span(each, now)]
     axis = TimeAxis(times, _LEFT, _RIGHT)
     saved = {each.timestamp for each in instants if each.action == "savepoint" and kind(each) == "savepoint"}
@@ -76,26 +113,31 @@ def drawing(instants: Sequence["Instant"], now: int) -> Html:
             width = max(_NARROWEST, end - begin)
             left = min(begin, _RIGHT - width)
             row = next((at for at, taken in enumerate(rows) if taken <= left), rows.index(min(rows)))
-            rows[row] = left + width + (_CROSS if kind(instant) == "refused" else 1)
-            y = top + _PADDING + row * _STEP
-            bars.append(_bar(instant, place, left, y, width, now, instant.timestamp in saved))
+            refused = kind(instant) == "refused"
+            rows[row] = left + width + (_CROSS if refused else 1)
+            kept = instant.timestamp in saved
+            bars.append(
+                Bar(
+                    place,
+                    kind(instant),
+                    left,
+                    top + _PADDING + row * _STEP,
+                    width,
+                    min(left + width + _CROSS / 2, _RIGHT + 12) - 4 if refused else None,
+                    kept and instant.action != "savepoint",
+                    _said(instant, now, kept),
+                )
+            )
         height = 2 * _PADDING + _STEP * sum(map(bool, rows)) - (_STEP - _BAR)
-        label = element("text", name, class_="action", x=_LEFT - 14, y=top + height / 2 + 4, text_anchor="end")
-        ground = element("rect", class_="lane", x=_LEFT - 6, y=top, width=_RIGHT - _LEFT + 12, height=height, rx=5)
-        lanes.append((ground, joined(label, *bars)))
+        lanes.append(Lane(name, top, height, bars))
         top += height + 5
-    pending = any(map(_pending, instants))
-    said = f"{counted(len(instants), 'instant')} over time"
-    return element(
-        "svg",
-        element("title", said),
-        *(ground for ground, _ in lanes),
-        _scale(axis, top, now if pending else None),
-        *(bars for _, bars in lanes),
-        viewBox=f"0 0 {WIDTH} {top + 16}",
-        role="group",
-        aria_label=f"{said}, in a lane for each action; the table below says the same",
-        xmlns="http://www.w3.org/2000/svg",
+    return Drawing(
+        lanes,
+        axis.ticks(),
+        [(left + BREAK / 2, in_words(length)) for left, length in axis.breaks],
+        axis.x(now) if any(map(_pending, instants)) else None,
+        top,
+        f"{counted(len(instants), 'instant')} over time",
     )
 
 
@@ -107,27 +149,6 @@ def _lane(instant: "Instant") -> str:
     return str(instant.begunAs or instant.action)
 
 
-def _bar(instant: "Instant", place: int, x: float, y: float, width: float, now: int, saved: bool) -> Html:
-    middle = y + _BAR / 2
-    if kind(instant) == "savepoint":
-        shape = _diamond(x + width / 2, middle, 8, "bar")
-    else:
-        shape = element("rect", class_="bar", x=_at(x), y=y, width=_at(width), height=_BAR, rx=min(3, width / 2))
-    marks: list[Html] = []
-    if kind(instant) == "refused":
-        # Not by its colour alone.
-        right = min(x + width + _CROSS / 2, _RIGHT + 12)
-        marks.append(element("path", class_="cross", d=f"M{_at(right - 4)} {middle - 4}l8 8m0-8l-8 8"))
-    elif saved and instant.action != "savepoint":
-        marks.append(_diamond(x + width, y + 1, 5, "saved"))
-    said = element("title", _said(instant, now, saved))
-    return element("a", said, shape, *marks, class_=kind(instant), href=f"#i{place}")
-
-
-def _diamond(x: float, y: float, size: int, name: str) -> Html:
-    return element("path", class_=name, d=f"M{_at(x)} {y - size}l{size} {size}l-{size} {size}l-{size}-{size}z")
-
-
 def _said(instant: "Instant", now: int, saved: bool) -> str:
     lines = [
         f"{action(instant)} {instant.timestamp}: {instant.state}",
@@ -137,25 +158,3 @@ def _said(instant: "Instant", now: int, saved: bool) -> str:
         "kept by a savepoint" if saved else "",
     ]
     return "\n".join(filter(None, lines))
-
-
-def _scale(axis: TimeAxis, bottom: float, now: int | None) -> Html:
-    parts: list[Html] = []
-    for tick in axis.ticks():
-        parts.append(element("line", class_="grid", x1=_at(tick.x), x2=_at(tick.x), y1=_TOP - 6, y2=bottom))
-        parts.append(element("text", tick.date, x=_at(tick.x), y=_TOP - 28, text_anchor="middle"))
-        parts.append(element("text", tick.time, x=_at(tick.x), y=_TOP - 12, text_anchor="middle"))
-    for left, length in axis.breaks:
-        middle = left + BREAK / 2
-        cut = element("line", class_="break", x1=_at(middle), x2=_at(middle), y1=_TOP - 6, y2=bottom)
-        parts.append(element("g", element("title", f"{in_words(length)} are left out"), cut))
-        parts.append(element("text", in_words(length), x=_at(middle), y=bottom + 12, text_anchor="middle"))
-    if now is not None:
-        at = axis.x(now)
-        parts.append(element("line", class_="now", x1=_at(at), x2=_at(at), y1=_TOP - 6, y2=bottom))
-        parts.append(element("text", "now", x=_at(at), y=bottom + 12, text_anchor="middle"))
-    return element("g", *parts)
-
-
-def _at(value: float) -> str:
-    return f"{value:.1f}"

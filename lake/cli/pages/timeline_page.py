@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lake.cli.moments import shown
 from lake.cli.output import counted
-from lake.cli.pages.html import Html, element, figures, joined, page
+from lake.cli.pages.html import page
 from lake.cli.pages.rejected_commits import with_rejected
 from lake.cli.pages.timeline_drawing import action, drawing, kind, remarks, took
 
@@ -42,35 +42,29 @@ def timeline_page(
         "readable from": f"{position.oldestReadable:,}",
     }
     return page(
+        "timeline",
         f"{table}: timeline",
-        element("h1", table),
-        element("p", f"{which}; {position.position:,} were completed in all. Times are UTC, as of {shown(now)}."),
-        figures(facts),
-        joined(_legend(kinds), element("div", drawing(instants, now), class_="scroll")) if instants else None,
-        element("h2", "Instants, the latest first") if instants else element("p", "There are no instants."),
-        element("div", _table(instants, now), class_="scroll") if instants else None,
+        table=table,
+        which=which,
+        completed=f"{position.position:,}",
+        as_of=shown(now),
+        facts=facts,
+        kinds=[each for each in _KINDS if kinds[each]],
+        columns=_COLUMNS,
+        picture=drawing(instants, now) if instants else None,
+        rows=[_row(place, each, now) for place, each in enumerate(instants)],
     )
 
 
-def _legend(kinds: "Counter[str]") -> Html:
-    known = (element("i", element("b", class_=f"swatch {each}"), each) for each in _KINDS if kinds[each])
-    return element("div", *known, class_="legend")
-
-
-def _table(instants: Sequence["Instant"], now: int) -> Html:
-    rows = [_row(place, each, now) for place, each in enumerate(instants)]
-    head = element("tr", *(element("th", each, scope="col") for each in _COLUMNS))
-    return element("table", element("thead", head), "\n", element("tbody", *rows[::-1]))
-
-
-def _row(place: int, instant: "Instant", now: int) -> Html:
-    cells = [
-        element("td", instant.timestamp, class_="name stamp"),
-        element("td", action(instant), class_="stamp"),
-        element("td", element("b", class_=f"swatch {kind(instant)}"), instant.state, class_="stamp"),
-        element("td", "-" if instant.position is None else f"{instant.position:,}", class_="number"),
-        element("td", shown(instant.requestedAt), class_="time"),
-        element("td", took(instant, now), class_="time"),
-        element("td", remarks(instant), class_="remark"),
-    ]
-    return joined(element("tr", *cells, id=f"i{place}", class_=kind(instant)), "\n")
+def _row(place: int, instant: "Instant", now: int) -> dict[str, object]:
+    return {
+        "place": place,
+        "kind": kind(instant),
+        "timestamp": instant.timestamp,
+        "action": action(instant),
+        "state": instant.state,
+        "position": "-" if instant.position is None else f"{instant.position:,}",
+        "requested": shown(instant.requestedAt) or "",
+        "took": took(instant, now),
+        "remarks": remarks(instant),
+    }
