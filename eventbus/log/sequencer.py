@@ -23,7 +23,7 @@ _waiting: "ContextVar[set[Sequencer] | None]" = ContextVar("sequencers to be wok
 
 @contextmanager
 def waking_later() -> "Iterator[Collection[Sequencer]]":
-    """What a call does within the block wakes no sequencer. Gives those that are to be woken then by `wake_at_once`.
+    """What a call does within the block wakes no sequencer. Gives those that are to be woken after it.
 
     A sequencer that is at work shares the processors, and Python's lock, with who sends the reply to the writer. If the
     block takes longer than LOOK_SECONDS, a server's leader numbers the events before that.
@@ -61,10 +61,6 @@ class Sequencer:
             self._waked.set()
         else:
             waiting.add(self)
-
-    def wake_at_once(self) -> None:
-        """As `wake`, whatever block the context belongs to: what a block has scheduled has its context."""
-        self._waked.set()
 
     def catch_up(self) -> None:
         """Numbers all events that are committed by now, in the caller's thread."""

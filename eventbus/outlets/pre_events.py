@@ -22,7 +22,6 @@ from eventbus.log import payloads
 from eventbus.outlets.listeners import BadListener, load, wanted_by
 from lake.protocol.events.filters import Filter
 from lake.protocol.events.types import NewEvent
-from metastore import in_loop
 
 MOST_AT_ONCE = 16
 """Concurrent calls of one listener in a process. A call that hangs counts until it returns."""
@@ -87,7 +86,6 @@ class PreEvents:
 
     def _ask(self, guard: _Guard, event: NewEvent) -> None:
         """Calls one listener in a thread of its own: a thread that hangs can't be ended, but the caller can go on."""
-        in_loop.before_waiting()
         if not guard.slots.acquire(timeout=self._seconds):
             raise Veto(f"the listener {guard.place} hangs: {MOST_AT_ONCE} calls of it have not returned")
         answered = threading.Event()

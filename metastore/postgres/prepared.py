@@ -17,8 +17,7 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import TypeEngine
 
-from metastore import in_loop
-from metastore.postgres.joined_messages import JoiningConnection, Then
+from metastore.postgres.joined_messages import JoiningConnection
 
 _KNOWN = "prepared"  # where a connection keeps the names of what it has prepared
 _NONE: Mapping[str, Any] = {}
@@ -143,25 +142,6 @@ def put_off(tx: Connection, statements: Sequence[Prepared | Call], values: Mappi
             connection.put_off(_text(tx, cursor, call))
 
 
-def put_first(tx: Connection, call: Call) -> bytes:
-    """Puts off a statement of a transaction of `Database.write`, and returns its text, for `put_last`."""
-    connection = cast(JoiningConnection, tx.connection.driver_connection)
-    with closing(tx.connection.cursor()) as cursor:
-        text = _text(tx, cursor, call)
-    connection.put_off(text)
-    return text
-
-
-def put_last(tx: Connection, call: Call, then: Then, *, instead_of: bytes) -> None:
-    """Puts off the last statement of a transaction of `Database.write`. `then` gets its row after the commit.
-
-    It makes up for `instead_of`, which is not executed if it has not been yet.
-    """
-    connection = cast(JoiningConnection, tx.connection.driver_connection)
-    with closing(tx.connection.cursor()) as cursor:
-        connection.put_last(_text(tx, cursor, call), then, instead_of=instead_of)
-
-
 def _calls(statements: Sequence[Prepared | Call], values: Mapping[str, Any]) -> list[Call]:
     return [each if isinstance(each, Call) else Call(each, values) for each in statements]
 
@@ -182,7 +162,6 @@ def _text(tx: Connection, cursor: Any, call: Call) -> bytes:
     statement, values = call
     form = statement.form
     if form.name not in known:
-        in_loop.before_waiting(once=True)
         cursor.execute(form.prepare)
         known.add(form.name)
     text: bytes = cursor.mogrify(form.execute, {**form.constants, **values} if form.constants else values)

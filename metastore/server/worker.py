@@ -36,7 +36,6 @@ from metastore.server.dispatch import Dispatcher
 from metastore.server.foreign_clients import ForeignClients
 from metastore.server.leader_tasks import LeaderTask, LeaderTasks
 from metastore.server.login.detecting import open_connection
-from metastore.server.loop_calls import LoopCalls
 from metastore.server.memory_budget import MemoryBudget
 from metastore.server.monitoring import audit, metrics
 from metastore.server.monitoring.audit import AuditLog
@@ -108,8 +107,6 @@ def run(
             notices=notices,
             replies=_replies(metastore, settings),
             tokens=metastore.issued_tokens,
-            # Rights and the audit log have locks, for which the loop would have to wait.
-            ready_for_loop=metastore.database.may_be_used_in_loop if guard is None and audits is None else None,
         )
         worker.run(parent_alive, on_ready)
     finally:
@@ -179,14 +176,9 @@ class Worker:
         notices: Notices | None = None,
         replies: Replies | None = None,
         tokens: Tokens | None = None,
-        ready_for_loop: Callable[[], bool] | None = None,
     ) -> None:
-        """`notices` reports new events, for which long polls wait; `replies` is the cache; `tokens` issues tokens.
-
-        `ready_for_loop`: whether the event loop may make a call itself now; None: it makes none.
-        """
+        """`notices` reports new events, for which long polls wait; `replies` is the cache; `tokens` issues tokens."""
         self._tokens = tokens
-        self._ready_for_loop = ready_for_loop
         self._notices = notices
         self._replies = replies
         self._listeners = listeners
@@ -236,7 +228,6 @@ class Worker:
             tally=metrics.Tally(),
             replies=self._replies,
             logins=logins,
-            loop_calls=self._loop_calls(loop),
         )
         if logins is not None:
             logins.start(self._dispatcher.audit_log)
@@ -271,10 +262,6 @@ class Worker:
         self._context.tally.show()
         if self._replies is not None:
             self._replies.stop()
-
-    def _loop_calls(self, loop: asyncio.AbstractEventLoop) -> LoopCalls | None:
-        ready = self._ready_for_loop
-        return None if ready is None else LoopCalls(loop, ready, self._settings.database_pool_size - 1)
 
     def _notify(self, everybody: bool = False) -> None:
         """New events. In the thread of `Notices`."""

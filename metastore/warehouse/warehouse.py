@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import structlog
 
-from metastore import in_loop
 from metastore.warehouse.directories import Directories, FileStatus
 from metastore.warehouse.errors import WarehouseError
 from metastore.warehouse.local import true_path
@@ -563,7 +562,6 @@ class Warehouse:
 
     def _open(self, place: Location, action: str) -> tuple[Directories, str]:
         """The storage and path of a location. Translates what is raised until they are known."""
-        in_loop.before_waiting()
         try:
             return open_directories(place, self._options)
         except WarehouseError:

@@ -1,7 +1,5 @@
 """When sequencers are woken."""
 
-import asyncio
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +8,6 @@ from typing import Any, cast
 import pytest
 
 from eventbus.log.sequencer import Sequencer, waking_later
-from metastore import in_loop
-from metastore.in_loop import LoopCall
 
 
 class Counting:
@@ -55,7 +51,7 @@ def test_who_wants_to_wake_it_later_does_so(counting: Counting) -> None:
     assert not counting.asked.acquire(timeout=0.1)
     assert list(sequencers) == [counting.sequencer]
     for each in sequencers:
-        each.wake_at_once()
+        each.wake()
     assert counting.asked.acquire(timeout=10)
 
 
@@ -65,34 +61,3 @@ def test_other_threads_wake_it_meanwhile(counting: Counting) -> None:
         thread.start()
         assert counting.asked.acquire(timeout=10)
         thread.join()
-
-
-def test_a_call_in_an_event_loop_wakes_it_after_the_reply(counting: Counting) -> None:
-    """What follows in the loop when Postgres has answered has the context of the call that asked it."""
-    here, there = socket.socketpair()
-    here.setblocking(False)
-
-    async def scene() -> None:
-        done = asyncio.Event()
-
-        def work() -> Any:
-            with waking_later() as sequencers:
-                call = in_loop.current()
-                assert call is not None
-                call.exchange(here.fileno(), b"question", lambda answer: answer or None)
-                counting.sequencer.wake()
-            return sequencers
-
-        def reply(sequencers: Any) -> None:
-            for each in sequencers:
-                each.wake_at_once()
-            done.set()
-
-        LoopCall(asyncio.get_running_loop(), work, reply, lambda needs: pytest.fail(str(needs))).begin()
-        await asyncio.sleep(0.01)
-        there.send(b"answer")
-        await done.wait()
-
-    with here, there:
-        asyncio.run(scene())
-    assert counting.asked.acquire(timeout=10)

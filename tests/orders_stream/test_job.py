@@ -34,7 +34,7 @@ def client(metastore_server: MetastoreServer) -> Iterator[ThriftClient]:
 
 def program(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Runs a program of the pipeline to its end."""
-    command = [sys.executable, "-m", f"pipeline.{name}", *arguments]
+    command = [sys.executable, "-m", f"examples.orders_stream.{name}", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
 
 

@@ -101,7 +101,7 @@ def test_it_is_built_once(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert list(built.parent.iterdir()) == [built]
     with zipfile.ZipFile(built) as archive:
         names = archive.namelist()
-        content = archive.read("lake/lake/spark/MetastoreExtensions.class")
+        content = archive.read("lake/metastore/spark/MetastoreExtensions.class")
     assert {name.split("/")[0] for name in names} == {"META-INF", "lake"}
     assert int.from_bytes(content[6:8], "big") == {"3.5": 52, "4": 61}[line], "Java 8 runs Spark 3.5, Java 17 Spark 4"
     before = built.stat()
@@ -140,10 +140,10 @@ def test_source_that_does_not_compile(tmp_path: Path) -> None:
 
 
 def wheel(directory: Path, **environment: str) -> Path:
-    """What is in a wheel of the project."""
+    """What is in the client's wheel."""
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps"]
     subprocess.run(
-        [*command, "--wheel-dir", str(directory), "."], cwd=ROOT, check=True, env={**os.environ, **environment}
+        [*command, "--wheel-dir", str(directory), "./lake"], cwd=ROOT, check=True, env={**os.environ, **environment}
     )
     (file,) = directory.glob("*.whl")
     with zipfile.ZipFile(file) as archive:

@@ -155,5 +155,5 @@ def _spark_submit() -> list[str]:
     try:
         import pyspark
     except ImportError:
-        raise UserError("there is no spark-submit: set SPARK_HOME, or pip install 'lake-metastore-client[spark]'") from None
+        raise UserError("no spark-submit: set SPARK_HOME, or pip install 'lake-metastore-client[spark]'") from None
     return [str(Path(pyspark.__file__).parent / "bin" / "spark-submit")]

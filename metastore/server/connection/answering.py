@@ -12,11 +12,10 @@ import structlog
 from eventbus.log import sequencer
 from eventbus.log.sequencer import Sequencer
 from lake.protocol.codec import protocols
-from lake.protocol.codec.protocols import SMALL_BYTES, Protocol, Refused, Request
+from lake.protocol.codec.protocols import Protocol, Refused, Request
 from lake.protocol.codec.scanner import Rejected
 from metastore.api.methods import NotYet
 from metastore.cache.entry import Entry
-from metastore.in_loop import NeedsThread
 from metastore.server.connection.connection import Connection, State
 from metastore.server.connection.replying import PIECE_BYTES, refuse, write
 from metastore.server.dispatch import Copy, ReplyBroken
@@ -36,24 +35,23 @@ class _ClientGone(Exception):
 class _Answered(NamedTuple):
     """What came of a message. `copy`: of the reply, for the cache. `renewed`: replies that an alteration has changed.
 
-    `then`: what is done instead of sending a reply. `one_message`: the method, if the call was one message to the
-    database. `sequencers`: those that have events to number, which can wait for the reply.
+    `then`: what is done instead of sending a reply. `sequencers`: those that have events to number, which can wait for
+    the reply.
     """
 
     copy: Copy | None
     renewed: list[tuple[bytes, Entry]]
     then: Then | None
-    one_message: str | None
     sequencers: Collection[Sequencer]
 
 
 class Answering(State):
-    """A thread works on the reply, or the event loop itself (`metastore.server.loop_calls`).
+    """A thread works on the reply.
 
     Its attributes belong to the thread until that has `_finish` called in the event loop.
     """
 
-    __slots__ = ("_key", "_last", "_may_wait", "_message", "_method", "_sent", "_taken", "_wait_until")
+    __slots__ = ("_key", "_last", "_may_wait", "_message", "_sent", "_taken", "_wait_until")
 
     owes_reply = True
     uses_thread = True
@@ -76,31 +74,11 @@ class Answering(State):
         self._key = key
         self._may_wait = may_wait
         self._wait_until = wait_until
-        self._method = ""  # once a request was made of the message
         self._last = b""  # of the reply: what was not handed over
         self._taken: threading.Event | None = None  # set when all that was handed over is taken
         self._sent = False  # whether a thread has sent all of the reply, or is about to
 
     def enter(self) -> None:
-        if not self._begun_in_loop():
-            self._begin_in_thread()
-
-    def _begun_in_loop(self) -> bool:
-        connection = self.connection
-        calls = connection.context.loop_calls
-        if calls is None or not connection.last_calls.suggest_any:
-            return False  # most connections: their messages need not be looked into
-        if self._key is not None or len(self._message) > SMALL_BYTES:
-            return False
-        method = protocols.header_of(connection.protocol, self._message).header.name
-        return connection.last_calls.suggest_loop(method) and calls.begin(self._work, self._finish, self._leave_loop)
-
-    def _leave_loop(self, needs: NeedsThread) -> None:
-        if not needs.once:
-            self.connection.last_calls.needed_thread()
-        self._begin_in_thread()
-
-    def _begin_in_thread(self) -> None:
         threads = self.connection.context.threads
         # One event may wake thousands of waiting requests: new requests must not queue behind all of them.
         submit = threads.submit if self._wait_until is None else threads.submit_patient
@@ -121,7 +99,7 @@ class Answering(State):
         if self._sent:
             self.connection.close_reported = True  # the client has what it is owed
 
-    # -- in a request's thread, or in a call of the event loop --------------------------------------------------
+    # -- in a request's thread ----------------------------------------------------------------------------------
 
     def _run(self) -> None:
         answered = self._work()
@@ -138,10 +116,10 @@ class Answering(State):
             copy = Copy(context.replies.largest)
         with altered_tables.collecting() as altered, sequencer.waking_later() as sequencers:
             then = self._answer(copy)
-        if altered.tables and context.replies is not None:
-            renewed = context.replies.renewed(altered.tables)
+        if altered and context.replies is not None:
+            renewed = context.replies.renewed(altered)
         self._message = b""  # before `_finish` releases the memory that it took
-        return _Answered(copy, renewed, then, self._method if altered.assumed else None, sequencers)
+        return _Answered(copy, renewed, then, sequencers)
 
     def _answer(self, copy: Copy | None) -> Then | None:
         """Answers the message. None: its reply, or the end of that, is in `_last`.
@@ -153,7 +131,6 @@ class Answering(State):
         generation = context.event_notifier.generation
         try:
             request = protocols.request(protocol, self._message, context.limits)
-            self._method = request.header.name
             send = partial(self._send, protocol, request)
             context.dispatcher.serve(connection.session, request, send, may_wait=self._may_wait, copy=copy)
             return None
@@ -167,8 +144,6 @@ class Answering(State):
             return partial(connection.close_for, rejected.reason, str(rejected))
         except ReplyBroken as broken:
             return partial(connection.close_for, "reply_broken", str(broken))
-        except NeedsThread:
-            raise
         except BaseException as error:  # whatever it is, or the client would wait for ever
             log.exception("internal error", peer=connection.session.peer)
             return partial(connection.close_for, "internal_error", f"{type(error).__name__}: {error}")
@@ -221,10 +196,8 @@ class Answering(State):
 
     def _finish(self, answered: _Answered) -> None:
         connection = self.connection
-        copy, renewed, then, one_message, sequencers = answered
+        copy, renewed, then, sequencers = answered
         replies = connection.context.replies
-        if one_message is not None:
-            connection.last_calls.were_one_message(one_message)
         if replies is not None:
             replies.keep(renewed)
             if self._key is not None and copy is not None:
@@ -239,7 +212,7 @@ class Answering(State):
                 then()
         finally:
             for each in sequencers:
-                each.wake_at_once()
+                each.wake()
 
     def _wait_for_events(self, message: bytes, poll: NotYet, generation: int) -> None:
         connection = self.connection

@@ -15,7 +15,6 @@ from lake.protocol.codec.protocols import Inbox
 from metastore.api.session import Session
 from metastore.server.connection.context import WorkerContext
 from metastore.server.credentials.identity import Identity
-from metastore.server.loop_calls import LastCalls
 from metastore.server.monitoring import metrics
 from metastore.services.access.caller import Caller
 
@@ -143,7 +142,6 @@ class Connection(asyncio.Protocol):
         """Whether the connection has ended. May be read from any thread."""
         self.close_reported = False
         """Whether the log has the line about the end of this connection, or needs none."""
-        self.last_calls = LastCalls()
         self._id = connection_id
         self._include_uncommitted = include_uncommitted
         self._reading_paused = False

@@ -9,7 +9,6 @@ from metastore.server.connection.open_connections import Connections
 from metastore.server.credentials.logins import Logins
 from metastore.server.dispatch import Dispatcher
 from metastore.server.foreign_clients import ForeignClients
-from metastore.server.loop_calls import LoopCalls
 from metastore.server.memory_budget import MemoryBudget
 from metastore.server.monitoring.metrics import Tally
 from metastore.server.replies import Replies
@@ -33,8 +32,7 @@ class Timeouts:
 class WorkerContext:
     """What the connections of a worker share. `replies` is the cache, None if it is switched off.
 
-    `logins` is None where everybody may come in, and nothing but plain Thrift is spoken. `loop_calls` is None where the
-    event loop makes no call itself.
+    `logins` is None where everybody may come in, and nothing but plain Thrift is spoken.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -49,4 +47,3 @@ class WorkerContext:
     tally: Tally
     replies: Replies | None = None
     logins: Logins | None = None
-    loop_calls: LoopCalls | None = None

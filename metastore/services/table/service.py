@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import NamedTuple
 
 from lake.protocol.clock import now_seconds
 from lake.protocol.codec import binary, splice
@@ -21,8 +19,6 @@ from lake.protocol.hive import (
     UnknownTableException,
 )
 from lake.protocol.lake import TableReference, TableReplaced
-from lake.protocol.struct import ExceptionStruct
-from metastore.in_loop import NeedsThread
 from metastore.services.access.privileges import keep_creators
 from metastore.services.commit_flag.policy import ReadinessProperties
 from metastore.services.events.recorder import Events, PartitionChange, kept_before, kept_changed
@@ -43,16 +39,15 @@ from metastore.services.table import transactional_property
 from metastore.store import Conflict, Database
 from metastore.store.catalog import catalogs, databases
 from metastore.store.catalog.databases import DatabaseRow, RowLock
-from metastore.store.engine.database import Outdated, Transaction
+from metastore.store.engine.database import Transaction
 from metastore.store.engine.names import DatabaseName, TableName
 from metastore.store.files import moves
 from metastore.store.files.moves import Move
 from metastore.store.partition import partitions
 from metastore.store.statistics import statistics
 from metastore.store.table import altered_tables, constraints, descriptors, former_positions, table_indexes, tables
-from metastore.store.table.known_tables import KnownTables
 from metastore.store.table.table_indexes import IndexRow
-from metastore.store.table.tables import LockedTable, TableRow
+from metastore.store.table.tables import TableRow
 from metastore.store.transactions import written_tables
 from metastore.warehouse import Warehouse
 
@@ -60,18 +55,6 @@ DDL_TIME = "transient_lastDdlTime"
 CASCADE = "CASCADE"
 _MANY_PARTITIONS = 1_000  # deleting the directories of so many takes a tenth of a second
 EXPECTED_KEY, EXPECTED_VALUE = "expected_parameter_key", "expected_parameter_value"
-
-
-class _Alteration(NamedTuple):
-    """What a client asks for. `shown`: what it calls the table. `any_type`: columns may change to any type."""
-
-    shown: str
-    old_name: TableName
-    new_name: TableName
-    new: Table
-    context: Mapping[str, str]
-    cascade: bool
-    any_type: bool
 
 
 # What a caller wants done in the transaction that creates a table, given the table's id.
@@ -100,7 +83,6 @@ class TableService:
         self._events = events
         self._deletable = deletable
         self._incompatible_types_allowed = incompatible_types_allowed
-        self._known = KnownTables()
 
     # --- creating ---------------------------------------------------------------------------------------------
 
@@ -371,30 +353,8 @@ class TableService:
         """
         old_name, new_name = _names_of_alteration(database, table, new, catalog)
         assert new is not None
-        alteration = _Alteration(
-            f"{given.plain(database)}.{table}",
-            old_name,
-            new_name,
-            new,
-            context,
-            cascade=cascade or hive_objects.is_true(context.get(CASCADE)),
-            any_type=incompatible_types_allowed,
-        )
-        known = self._known.take(old_name) if new_name == old_name else None
-        try:
-            self._carry_out(alteration, known)
-        except (Outdated, ExceptionStruct):
-            if known is None:
-                raise
-            self._carry_out(alteration, None)  # the error may be about a state that is no more
-        except NeedsThread as needs:
-            if needs.once and known is not None:
-                self._known.give_back(known)
-            raise
-
-    def _carry_out(self, alteration: _Alteration, known: LockedTable | None) -> None:
-        """One transaction. `known`: what the table is assumed to be. Raises Outdated if it isn't."""
-        shown, old_name, new_name, new, context, cascade, any_type = alteration
+        shown = f"{given.plain(database)}.{table}"
+        cascade = cascade or hive_objects.is_true(context.get(CASCADE))
         value = hive_objects.table(new)
         value.dbName, value.catName = new_name.database, new_name.catalog
         assert value.sd is not None and value.parameters is not None
@@ -405,7 +365,7 @@ class TableService:
             with self._database.write() as tx:
                 # The database is locked before its tables, as in a drop of the database.
                 home = databases.find(tx, new_name.of_database, RowLock.SHARED) if new_name != old_name else None
-                found = tables.find_to_alter(tx, old_name) if known is None else tables.assume(tx, known)
+                found = tables.find_to_alter(tx, old_name)
                 if found is None:
                     raise InvalidOperationException(f"{shown} table not found")
                 row = found.row
@@ -416,7 +376,7 @@ class TableService:
                     assert old.sd is not None
                     value.sd = old.sd.replace(location=value.sd.location)
                 _check_changed(new, same_columns=same)
-                self._check_altered(row, old, new, value, context, any_type=same or any_type)
+                self._check_altered(row, old, new, value, context, any_type=same or incompatible_types_allowed)
                 _check_key(tx, row, old, value)
                 database_id = row.database_id
                 if new_name != old_name:
@@ -434,17 +394,13 @@ class TableService:
                 value.tableName = new_name.table
                 self._events.table(tx, EventType.ALTER_TABLE, old, value.replace(id=row.id))
                 if new_name == old_name:
-                    tables.alter(tx, found, database_id, values, body, partial(self._altered, found))
+                    tables.alter(tx, found, database_id, values, body, altered_tables.record)
                 else:
                     tables.change(tx, row.id, database_id, values)
         except Conflict:
             raise InvalidOperationException(f"new table {new_name.database}.{new_name.table} already exists") from None
         if move is not None:
             self._mover.carry_out([move])
-
-    def _altered(self, before: LockedTable, after: LockedTable) -> None:
-        self._known.learn(before, after)
-        altered_tables.record(after, assumed=before.claim is not None)
 
     def _check_altered(
         self, row: TableRow, old: Table, new: Table, value: Table, context: Mapping[str, str], *, any_type: bool

@@ -13,9 +13,8 @@ from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from metastore import in_loop
 from metastore.postgres.joined_messages import JoiningConnection
-from metastore.store.engine import binary_rows, local_peer, read_set
+from metastore.store.engine import binary_rows, read_set
 
 _RESTED_SECONDS = 1.0
 _WAIT_SECONDS = 30.0  # for a connection, if all are in use
@@ -53,10 +52,6 @@ class Conflict(RuntimeError):
     def __init__(self, constraint: str | None) -> None:
         super().__init__(constraint)
         self.constraint = constraint
-
-
-class Outdated(RuntimeError):
-    """What a transaction assumed is no longer so: `tables.assume`. Nothing was done."""
 
 
 class NestedTransaction(RuntimeError):
@@ -115,13 +110,8 @@ class Database:
         binary_rows.prepare(self._engine)
         event.listen(self._engine, "checkout", self._check)
         event.listen(self._engine, "checkin", self._note_use)
-        self._through_unix_socket = local_peer.through_unix_socket(url)
-        self._holders: set[object] = set()  # calls in event loops, and ids of threads, that are in a transaction
+        self._holders: set[int] = set()  # ids of threads that are in a transaction
         self._lost_at = 0.0  # when a connection broke last; connections that are older are checked
-
-    def may_be_used_in_loop(self) -> bool:
-        """Whether a call in an event loop finds a connection that is free, works, and speaks without encryption."""
-        return self._through_unix_socket and self._next_needs_no_test()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -165,7 +155,7 @@ class Database:
     @contextmanager
     def _connected(self, *, writes: bool = True) -> Iterator[Connection]:
         _check_stack()
-        with self._alone(), self._place(), self._translated(writes), self._connect() as tx:
+        with self._alone(), self._place(), self._translated(writes), self._engine.connect() as tx:
             yield tx
 
     def check_writable(self) -> None:
@@ -178,11 +168,6 @@ class Database:
         """Closes all idle connections."""
         self._engine.dispose()
 
-    def _connect(self) -> Connection:
-        if not self._next_needs_no_test():
-            in_loop.before_waiting(once=True)
-        return self._engine.connect()
-
     @contextmanager
     def _place(self) -> Iterator[None]:
         """Waits until fewer than `pool_size` calls have a connection. Raises DatabaseUnavailable if that takes long."""
@@ -190,7 +175,6 @@ class Database:
         try:
             taken = self._places.acquire(blocking=False)
             if not taken:
-                in_loop.before_waiting(once=True)
                 since = time.monotonic()
                 try:
                     taken = self._places.acquire(timeout=_WAIT_SECONDS)
@@ -206,7 +190,7 @@ class Database:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        holder = in_loop.current() or threading.get_ident()
+        holder = threading.get_ident()
         if holder in self._holders:
             raise NestedTransaction("a transaction begins within another one: pass the first one on instead")
         try:
@@ -228,14 +212,6 @@ class Database:
             connection.rollback()
         except psycopg2.Error as error:
             raise DisconnectionError(str(error)) from error
-
-    def _next_needs_no_test(self) -> bool:
-        """Whether a connection is free, and the one that is given next was in use just now."""
-        free = cast(Any, self._engine.pool)._pool.queue  # the pool tells only how many there are
-        try:
-            return self._needs_no_test(free[-1])
-        except IndexError:
-            return False
 
     def _needs_no_test(self, record: ConnectionPoolEntry) -> bool:
         used: float = record.info.get("used", 0.0)
@@ -303,7 +279,7 @@ def _discarded_if_broken(tx: Transaction) -> Iterator[None]:
         if tx.connection.closed:
             tx.invalidate(error)
         raise
-    except (GeneratorExit, in_loop.NeedsThread):  # raised where nothing is under way
+    except GeneratorExit:  # raised where nothing is under way
         raise
     except (MemoryError, RecursionError) as error:
         tx.invalidate(error)
@@ -319,8 +295,6 @@ def _translate(cause: BaseException | None, error: Exception) -> Exception:
     """The exception to raise for an error of psycopg2. It is `error` itself for a fault of the program."""
     if isinstance(cause, psycopg2.errors.UniqueViolation):
         return Conflict(cause.diag.constraint_name)
-    if isinstance(cause, psycopg2.errors.DivisionByZero):  # by the number of rows that are as they were assumed to be
-        return Outdated()
     if isinstance(cause, psycopg2.errors.QueryCanceled):
         return DatabaseUnavailable("the request took longer than its time limit")
     if isinstance(cause, psycopg2.errors.LockNotAvailable):

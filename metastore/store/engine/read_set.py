@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, literal_column, select
+from sqlalchemy import ColumnElement, Connection, literal_column, select
 
 from metastore.postgres.prepared import Prepared
 
@@ -72,11 +72,6 @@ STAMP: tuple[ColumnElement[Any], ...] = (
     literal_column(f"(SELECT {INCARNATION} FROM cache_state)").label("incarnation"),
 )
 """The columns of a statement's snapshot."""
-
-SAME_INCARNATION: ColumnElement[bool] = literal_column(f"(SELECT {INCARNATION} FROM cache_state)") == bindparam(
-    "incarnation"
-)
-"""Whether snapshots of the given incarnation can still be compared."""
 
 OWN_TRANSACTION: ColumnElement[Any] = literal_column("pg_current_xact_id()::text::bigint").label("xid")
 """The column of the transaction's own id."""

@@ -16,12 +16,11 @@ from sqlalchemy import (
     delete,
     func,
     insert,
-    literal_column,
     select,
     update,
 )
 
-from metastore.postgres.prepared import Call, Prepared, execute_all, put_first, put_last, put_off
+from metastore.postgres.prepared import Prepared, execute_all, put_off
 from metastore.store.catalog.databases import RowLock, for_update
 from metastore.store.engine import name_patterns, read_set
 from metastore.store.engine.database import after_commit
@@ -120,16 +119,6 @@ _NAMED_LOCKED = {
     lock: Prepared(_JOINED.where(*_OF_DATABASE, _OF_NAME).with_for_update(**for_update(lock), of=tables))
     for lock in (RowLock.SHARED, RowLock.EXCLUSIVE)
 }
-_AS_ASSUMED = (
-    tables.c.id == bindparam("table_id"),
-    tables.c.version == bindparam("known_version"),
-    read_set.SAME_INCARNATION,
-)
-_DIVISION: ColumnElement[Any] = literal_column("1 / count(*)")
-_CLAIM = Prepared(
-    select(_DIVISION).select_from(select(tables.c.id).where(*_AS_ASSUMED).with_for_update(of=tables).subquery())
-)
-"""Locks a table if it is as assumed, and divides by zero if it isn't."""
 _BY_ID = Prepared(_JOINED.where(tables.c.id == bindparam("table_id")))
 _LOCK = {
     (lock, every): Prepared(
@@ -204,14 +193,13 @@ class LockedTable:
     """A table that the transaction `xid` has locked, as it is under the lock.
 
     What belongs to the table was read in `snapshot`. That may be from before the lock, and miss changes that the row
-    has. `claim`: the statement that takes the lock, if that is still to be executed; see `assume`.
+    has.
     """
 
     row: TableRow
     snapshot: str
     incarnation: str | None
     xid: int
-    claim: bytes | None = None
 
     def altered(self, values: TableValues, descriptor: bytes) -> Self:
         """As it is once the transaction has committed `values`, with the body of their descriptor."""
@@ -244,19 +232,6 @@ def find_to_alter(tx: Connection, name: TableName) -> LockedTable | None:
     return None if row is None else LockedTable(_row(row), row.snapshot, row.incarnation, row.xid)
 
 
-def assume(tx: Connection, known: LockedTable) -> LockedTable:
-    """A table that is as an earlier transaction left it, locked by the message of the next statement, or of the commit.
-
-    That raises Outdated if the table has changed. So no message is needed to find it. What the caller concludes from
-    the table before is uncertain until then, be it an error.
-    """
-    return replace(known, claim=put_first(tx, Call(_CLAIM, _assumption(known))))
-
-
-def _assumption(known: LockedTable) -> dict[str, Any]:
-    return {"table_id": known.row.id, "known_version": known.row.version, "incarnation": known.incarnation}
-
-
 def alter(
     tx: Connection,
     found: LockedTable,
@@ -270,17 +245,8 @@ def alter(
     `descriptor`: the body of its descriptor. `then` is called after the commit, with the table as it is by then.
     """
     altered = found.altered(values, descriptor)
-    if found.claim is None:
-        change(tx, found.row.id, database_id, values)
-        after_commit(tx, lambda: then(altered))
-        return
-
-    def committed(row: tuple[Any, ...]) -> None:
-        snapshot, xid, _ = row
-        then(LockedTable(altered.row, snapshot, altered.incarnation, xid))
-
-    written = {"database_id": database_id, **values.columns()}
-    put_last(tx, Call(_CHANGE_ASSUMED, written | _assumption(found)), committed, instead_of=found.claim)
+    change(tx, found.row.id, database_id, values)
+    after_commit(tx, lambda: then(altered))
 
 
 def find_by_id(tx: Connection, table_id: int, lock: RowLock = RowLock.NOT) -> TableRow | None:
@@ -438,15 +404,6 @@ _ADD = Prepared(insert(tables).returning(tables.c.id), _WRITTEN)
 _CHANGE = Prepared(
     update(tables).where(tables.c.id == bindparam("table_id")).values(version=tables.c.version + 1), _WRITTEN
 )
-_CHANGED = (
-    update(tables)
-    .where(*_AS_ASSUMED)
-    .values(version=tables.c.version + 1, **{name: bindparam(name) for name in _WRITTEN})
-    .returning(tables.c.id)
-    .cte()
-)
-_CHANGE_ASSUMED = Prepared(select(read_set.STAMP[0], read_set.OWN_TRANSACTION, _DIVISION).select_from(_CHANGED))
-"""As `_CHANGE`, and as `_CLAIM`."""
 
 
 def touch(tx: Connection, table_id: int) -> int:

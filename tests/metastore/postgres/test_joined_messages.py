@@ -148,34 +148,14 @@ def test_a_failure_at_commit_keeps_nothing(connection: JoiningConnection, url: s
 
 
 @pytest.mark.parametrize("sent_before", [False, True])
-def test_the_last_statement_says_what_it_found_once_it_is_committed(
-    connection: JoiningConnection, url: str, sent_before: bool
-) -> None:
-    found: list[tuple[Any, ...]] = []
-    connection.begin()
-    connection.put_off(b"INSERT INTO kept VALUES (1)")
-    if sent_before:
-        send(connection)
-    connection.put_off(b"INSERT INTO kept VALUES (2)")
-    connection.put_last(b"INSERT INTO kept VALUES (3) RETURNING value, 7", found.append)
-    assert found == []
-    assert kept(url) == []
-    connection.commit()
-    assert found == [(3, 7)]
-    assert kept(url) == [1, 2, 3]
-    assert status(connection) == psycopg2.extensions.TRANSACTION_STATUS_IDLE
-
-
-@pytest.mark.parametrize("sent_before", [False, True])
 def test_a_transaction_of_one_message_is_committed_as_a_whole(
     connection: JoiningConnection, url: str, sent_before: bool
 ) -> None:
-    found: list[tuple[Any, ...]] = []
     connection.begin()
     if sent_before:
         send(connection)
     connection.put_off(b"INSERT INTO kept VALUES (1)")
-    connection.put_last(b"INSERT INTO kept SELECT 1 RETURNING value", found.append)
+    connection.put_off(b"INSERT INTO kept SELECT 1")
     with pytest.raises(psycopg2.errors.UniqueViolation):
         connection.commit()
     connection.rollback()
@@ -183,22 +163,7 @@ def test_a_transaction_of_one_message_is_committed_as_a_whole(
     connection.begin()
     connection.put_off(b"INSERT INTO kept VALUES (1)")
     connection.commit()
-    assert found == []
     assert kept(url) == [1]
-
-
-@pytest.mark.parametrize("sent_before", [False, True])
-def test_the_last_statement_takes_the_place_of_one_that_waits(
-    connection: JoiningConnection, url: str, sent_before: bool
-) -> None:
-    first = b"INSERT INTO kept VALUES (1)"
-    connection.begin()
-    connection.put_off(first)
-    if sent_before:
-        send(connection)
-    connection.put_last(b"INSERT INTO kept VALUES (2) RETURNING value", lambda row: None, instead_of=first)
-    connection.commit()
-    assert kept(url) == ([1, 2] if sent_before else [2])
 
 
 def test_another_cursor_is_refused(connection: JoiningConnection) -> None:

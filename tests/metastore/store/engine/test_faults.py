@@ -204,17 +204,6 @@ def test_what_follows_a_commit_follows_though_one_part_fails(database: Database,
     check_whole(database)
 
 
-@pytest.mark.parametrize("error", [RuntimeError, Injected])
-def test_what_takes_the_last_row_fails(database: Database, error: type[BaseException]) -> None:
-    def fail(_row: tuple[Any, ...]) -> None:
-        raise error
-
-    for _ in range(2 * CONNECTIONS):
-        with pytest.raises(error), database.write() as tx:
-            prepared.put_last(tx, Call(_LENGTH, {"value": "abc"}), fail, instead_of=b"")
-    check_whole(database)
-
-
 @pytest.mark.parametrize("error", [KeyError, SystemExit])
 def test_a_reply_that_fails_in_the_middle(database: Database, error: type[BaseException]) -> None:
     def rows() -> Iterator[int]:
