@@ -22,9 +22,9 @@ STEADY = known_tables._IN_A_ROW + 3
 
 
 @pytest.fixture
-def server(postgres_url: str, tmp_path: Path) -> Iterator[MetastoreServer]:
+def server(upgraded_url: str, tmp_path: Path) -> Iterator[MetastoreServer]:
     options = ("--threads", "1", "--database-pool-size", "6")
-    with MetastoreServer.on_database(postgres_url, tmp_path, *options) as started:
+    with MetastoreServer.on_database(upgraded_url, tmp_path, *options) as started:
         yield started
 
 
@@ -59,14 +59,14 @@ def waits(tx: Connection) -> int:
 
 
 def test_the_only_thread_is_free_while_an_alteration_waits(
-    server: MetastoreServer, client: ThriftClient, postgres_url: str
+    server: MetastoreServer, client: ThriftClient, upgraded_url: str
 ) -> None:
     """Unless a task in the background had the connection last: then the alteration takes the thread, to prepare it."""
     with ThriftClient(server.host, server.port) as other, ThreadPoolExecutor(2) as threads:
         for attempt in range(5):
             for number in range(STEADY):
                 alter(client, str(number))
-            with locked(postgres_url) as tx:
+            with locked(upgraded_url) as tx:
                 altered = threads.submit(alter, client, "loop")
                 wait_until(lambda: waits(tx) == 1, 20, "that the alteration waits")
                 created = threads.submit(other.create_table, builders.table("d", f"u{attempt}"))
@@ -82,12 +82,12 @@ def test_the_only_thread_is_free_while_an_alteration_waits(
 
 
 def test_a_server_that_stops_answers_what_its_loop_has_begun(
-    server: MetastoreServer, client: ThriftClient, postgres_url: str
+    server: MetastoreServer, client: ThriftClient, upgraded_url: str
 ) -> None:
     for number in range(STEADY):
         alter(client, str(number))
     with ThreadPoolExecutor(1) as threads:
-        with locked(postgres_url) as tx:
+        with locked(upgraded_url) as tx:
             altered = threads.submit(alter, client, "loop")
             wait_until(lambda: waits(tx) == 1, 20, "that the alteration waits")
             stopping = threading.Thread(target=server.stop)
@@ -95,7 +95,7 @@ def test_a_server_that_stops_answers_what_its_loop_has_begun(
             wait_until(lambda: "stop" in server.log.read_text(), 20, "that the server stops")
         altered.result(30)
         stopping.join(30)
-    with create_engine(postgres_url, poolclass=NullPool).connect() as tx:
+    with create_engine(upgraded_url, poolclass=NullPool).connect() as tx:
         assert tx.execute(text("SELECT parameters->>'mark' FROM tables WHERE name = 't'")).scalar_one() == "loop"
 
 
