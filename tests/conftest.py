@@ -1,13 +1,14 @@
 """Fixtures for every test: servers, databases, and which server the client suite runs against."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests.interop import maven, record
+from tests.spark.session import SparkSession, require
 from tests.support import reference
 from tests.support.postgres import Postgres
 from tests.support.reference4 import Hive4Reference
@@ -103,6 +104,25 @@ def target(request: pytest.FixtureRequest) -> Target:
 
 
 @pytest.fixture(scope="session")
+def spark_session(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], SparkSession]]:
+    """The session of a line, by its name. A session starts at its first use and serves the whole run."""
+    sessions: dict[str, SparkSession] = {}
+
+    def session(line: str) -> SparkSession:
+        require(line)
+        if line not in sessions:
+            directory = tmp_path_factory.mktemp(f"spark-{line}")
+            sessions[line] = SparkSession(
+                line, f"thrift://{target.host}:{target.port}", str(target.warehouse()), directory
+            )
+        return sessions[line]
+
+    yield session
+    for started in sessions.values():
+        started.close()
+
+
+@pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """A Postgres server without databases of ours."""
     server = Postgres(tmp_path_factory.mktemp("postgres") / "data")
@@ -114,6 +134,13 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
 def postgres_url(postgres: Postgres) -> Iterator[str]:
     """The SQLAlchemy URL of an empty Postgres database that is this test's alone."""
     with postgres.fresh_database() as url:
+        yield url
+
+
+@pytest.fixture
+def upgraded_url(postgres: Postgres) -> Iterator[str]:
+    """The SQLAlchemy URL of a Postgres database with the schema that is this test's alone."""
+    with postgres.fresh_database(upgraded=True) as url:
         yield url
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
-from metastore.store import migrations
 
 
 @pytest.fixture
@@ -21,9 +20,8 @@ def seed() -> int:
 
 
 @pytest.fixture
-def metastore(postgres_url: str, tmp_path: Path) -> Iterator[Metastore]:
+def metastore(upgraded_url: str, tmp_path: Path) -> Iterator[Metastore]:
     """The services without a server, for crashes at a chosen line, on a database and warehouse of the test's own."""
-    migrations.upgrade(postgres_url)
-    opened = Metastore.open(Settings(database_url=postgres_url, data_dir=tmp_path))
+    opened = Metastore.open(Settings(database_url=upgraded_url, data_dir=tmp_path))
     yield opened
     opened.close()

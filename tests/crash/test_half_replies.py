@@ -23,7 +23,7 @@ BYTES = COUNT * 3_000
 
 @pytest.fixture(scope="module")
 def url(postgres: Postgres) -> Iterator[str]:
-    with postgres.fresh_database() as url:
+    with postgres.fresh_database(upgraded=True) as url:
         yield url
 
 

@@ -14,8 +14,7 @@ from lake.tables.compaction import plan_compaction
 from lake.tables.lake import LakeClient, LakeTable
 from tests.crash import processes
 from tests.lake.tables.keyed.histories import make_table
-from tests.spark.conftest import require
-from tests.spark.session import ROOT, SparkError, SparkSession
+from tests.spark.session import ROOT, SparkError, SparkSession, require
 from tests.support.server import MetastoreServer
 from tests.support.target import local_path
 from tests.support.waiting import wait_until

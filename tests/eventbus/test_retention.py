@@ -21,18 +21,16 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture
-def opened(postgres_url: str, tmp_path: object) -> Iterator[Metastore]:
-    from metastore.store import migrations
+def opened(upgraded_url: str, tmp_path: object) -> Iterator[Metastore]:
 
-    migrations.upgrade(postgres_url)
-    opened = Metastore.open(Settings(database_url=postgres_url, warehouse_dir=f"{tmp_path}/warehouse"))
+    opened = Metastore.open(Settings(database_url=upgraded_url, warehouse_dir=f"{tmp_path}/warehouse"))
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def engine(postgres_url: str) -> Iterator[Engine]:
-    engine = create_engine(postgres_url, poolclass=NullPool)
+def engine(upgraded_url: str) -> Iterator[Engine]:
+    engine = create_engine(upgraded_url, poolclass=NullPool)
     yield engine
     engine.dispose()
 

@@ -20,8 +20,7 @@ from lake.protocol.hudi import Table, TAction, TState
 from lake.protocol.lake import DataFile, SnapshotRequest, TableReference
 from metastore.warehouse.hudi_files import timeline as hudi_timeline
 from tests.metastore.services.hudi.visible_files import seen_by_hudi_rs, tell
-from tests.spark.conftest import require
-from tests.spark.session import SparkError, SparkSession
+from tests.spark.session import SparkError, SparkSession, require
 from tests.support.target import Target, local_path
 
 WORKS = "org.apache.hudi:hudi-spark3.5-bundle_2.12:0.15.0"

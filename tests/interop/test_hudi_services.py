@@ -18,8 +18,7 @@ from lake.maintenance.executors.hudi import LOCK_PROVIDER, HudiExecutor, RunElse
 from lake.maintenance.service import Options, Service
 from lake.protocol.lake import ListJobsRequest, ServiceJob, TableReference
 from lake.tables.lake import LakeClient
-from tests.spark.conftest import require
-from tests.spark.session import LINES, SparkError, SparkSession
+from tests.spark.session import LINES, SparkError, SparkSession, require
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from lake.protocol.connection.thrift_client import ThriftClient
-from tests.spark.conftest import require
-from tests.spark.session import ROOT, SparkSession
+from tests.spark.session import ROOT, SparkSession, require
 from tests.support.target import Target, local_path
 
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"

@@ -8,8 +8,7 @@ import pytest
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import NoSuchObjectException, ShowLocksRequest
-from tests.spark.conftest import require
-from tests.spark.session import SparkSession
+from tests.spark.session import SparkSession, require
 from tests.support.target import Target, local_path
 
 RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.12.0"

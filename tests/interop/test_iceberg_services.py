@@ -11,8 +11,7 @@ from lake.maintenance.service import Options, Service
 from lake.protocol.lake import ListJobsRequest, ServiceJob, TableReference
 from lake.tables.lake import LakeClient
 from tests.interop.test_iceberg import CATALOG, RUNTIME
-from tests.spark.conftest import require
-from tests.spark.session import LINES, SparkSession
+from tests.spark.session import LINES, SparkSession, require
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
 

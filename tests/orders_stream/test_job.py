@@ -17,7 +17,7 @@ from lake.protocol.connection.thrift_client import ThriftClient
 from tests.crash.conftest import seed
 from tests.orders_stream import lake
 from tests.orders_stream.job import ROOT, Job
-from tests.spark.conftest import require
+from tests.spark.session import require
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
 

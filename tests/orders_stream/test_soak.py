@@ -25,7 +25,7 @@ from tests.crash.conftest import seed
 from tests.orders_stream import lake
 from tests.orders_stream.job import Job
 from tests.orders_stream.offline_reader import OfflineReader
-from tests.spark.conftest import require
+from tests.spark.session import require
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
 

@@ -36,6 +36,7 @@ stream = (
 )
 query = stream.trigger(availableNow=True).start()
 query.awaitTermination()
+spark.conf.unset("spark.sql.session.timeZone")  # other tests share the session
 result = [
     [s.batch, s.rows, s.outcome and [s.outcome.late.rerouted, s.outcome.late.reopened, s.outcome.late.dropped]]
     for s in summaries

@@ -32,7 +32,6 @@ from metastore.services.access.sql_standard import SqlStandard
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
 from metastore.store.access.privileges import Principal
-from metastore.store.migrations import upgrade
 from tests.rights.conftest import as_user
 from tests.support import builders
 from tests.support.postgres import Postgres
@@ -111,8 +110,7 @@ def sampled(values: Sequence[str | Held]) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def metastore(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
-    with postgres.fresh_database() as url:
-        upgrade(url)
+    with postgres.fresh_database(upgraded=True) as url:
         opened = Metastore.open(Settings(database_url=url, warehouse_dir=str(tmp_path_factory.mktemp("warehouse"))))
         for database in (HERE, OTHER):
             opened.databases.create(builders.database(database, ownerName="somebody"))

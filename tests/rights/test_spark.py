@@ -7,8 +7,7 @@ import pytest
 
 from tests.rights.conftest import as_user
 from tests.rights.world import grant
-from tests.spark.conftest import require
-from tests.spark.session import LINES, SparkError, SparkSession
+from tests.spark.session import LINES, SparkError, SparkSession, require
 from tests.support import builders
 from tests.support.server import MetastoreServer
 

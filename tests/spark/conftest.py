@@ -1,14 +1,12 @@
 """Spark sessions of both lines on the server under test: one of each for the whole run."""
 
 import itertools
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.spark.session import LINES, SparkSession
-from tests.support.target import Target
 
 NUMBERS = itertools.count(1)
 
@@ -18,33 +16,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.spark)
-
-
-def require(line: str) -> None:
-    """Skips the test where a Spark line or Java is missing."""
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java (Debian: apt-get install openjdk-17-jre-headless)")
-    if not LINES[line].exists():
-        pytest.skip(f"PySpark {line} is not set up: tools/setup.sh --spark35")
-
-
-@pytest.fixture(scope="session")
-def spark_session(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], SparkSession]]:
-    """The session of a line, by its name; started when first asked for, the same one ever after."""
-    sessions: dict[str, SparkSession] = {}
-
-    def session(line: str) -> SparkSession:
-        require(line)
-        if line not in sessions:
-            directory = tmp_path_factory.mktemp(f"spark-{line}")
-            sessions[line] = SparkSession(
-                line, f"thrift://{target.host}:{target.port}", str(target.warehouse()), directory
-            )
-        return sessions[line]
-
-    yield session
-    for started in sessions.values():
-        started.close()
 
 
 @pytest.fixture(scope="session", params=list(LINES), ids=lambda line: f"spark{line}")

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import queue
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,12 +13,21 @@ from pathlib import Path
 from typing import Any, Self
 
 import psutil
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("programs") / "session.py"
 
 #: The Spark lines that tests run, and the interpreter that has each: the tests' own has Spark 4.
 LINES = {"3.5": ROOT / ".venv-spark35/bin/python", "4": Path(sys.executable)}
+
+
+def require(line: str) -> None:
+    """Skips the test where a Spark line or Java is missing."""
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java (Debian: apt-get install openjdk-17-jre-headless)")
+    if not LINES[line].exists():
+        pytest.skip(f"PySpark {line} is not set up: tools/setup.sh --spark35")
 
 
 class SparkError(Exception):

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.spark.conftest import require
+from tests.spark.session import require
 
 DEMO = Path(__file__).resolve().parents[2] / "demo" / "run.py"
 

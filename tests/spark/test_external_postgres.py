@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from tests.spark.conftest import require
-from tests.spark.session import SparkSession
+from tests.spark.session import SparkSession, require
 from tests.support.server import MetastoreServer
 
 

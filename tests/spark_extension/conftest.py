@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from lake.spark import jar
-from tests.spark.conftest import require
-from tests.spark.session import LINES, ROOT, SparkSession
+from tests.spark.session import LINES, ROOT, SparkSession, require
 from tests.spark_extension.lake import Lake
 from tests.support.server import MetastoreServer
 

@@ -10,10 +10,14 @@ MAX_UNRELIABLE = 3
 are more, the run has failed."""
 
 _LONGEST_FIRST = (
-    *("client_suite", "spark", "spark_extension", "server", "eventbus", "crash", "pipeline", "cache"),
-    *("services/timeline", "services/readiness", "visibility", "hive_client", "deploy"),
+    *("client_suite", "spark", "spark_extension", "server", "eventbus", "crash", "rights", "capture", "cache"),
+    *("client", "services/timeline", "services/readiness", "visibility", "hive_client", "table_services", "parity"),
+    *("cli", "deploy"),
 )
 """Directories that take minutes. Begun late, one of them would keep one process busy at the end and the others idle."""
+
+_ON_SPARK = ("spark", "spark_io", "layers", "pipeline")
+"""Directories whose tests share the sessions of Spark, and therefore a process."""
 
 
 class ByDirectory(LoadScopeScheduling):
@@ -24,8 +28,10 @@ class ByDirectory(LoadScopeScheduling):
 
 
 def directory(nodeid: str) -> str:
-    """The directory of a test below tests/; of the services', the package below tests/metastore/services/."""
+    """A test's directory below tests/, or package below tests/metastore/services/; those of `_ON_SPARK` count as one."""
     parts = nodeid.partition("::")[0].split("/")[1:-1]
+    if parts and parts[0] in _ON_SPARK:
+        return "spark"
     return "/".join(parts[: 2 if parts[:1] == ["services"] else 1]) or nodeid.partition("::")[0]
 
 

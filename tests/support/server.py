@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
+from tests.support.postgres import copy_data_directory
+
 READY = "metastore ready "
 
 
@@ -25,6 +27,9 @@ class MetastoreServer:
     `options` are further command line options, `environment` further variables. What the process writes to stderr
     goes to `log`; what it prints on stdout is in `output`.
     """
+
+    from_template = True
+    """Whether a new server begins with a copy of a database that has the schema."""
 
     def __init__(self, data_dir: Path, *options: str, environment: dict[str, str] | None = None, port: int = 0) -> None:
         self.data_dir = data_dir
@@ -56,6 +61,8 @@ class MetastoreServer:
 
         Raises ServerDidNotStart, with what it wrote, if it ends before or isn't ready after `timeout` seconds.
         """
+        if self.from_template and self._embeds_postgres() and not self.data_dir.exists():
+            copy_data_directory(self.data_dir)
         command = [
             *(sys.executable, "-m", "lake.cli", "serve"),
             *("--host", self.host, "--port", str(self.port), "--data-dir", str(self.data_dir)),
@@ -86,6 +93,11 @@ class MetastoreServer:
                 address = urlsplit(line.removeprefix(READY).strip())
                 self.host, self.port = address.hostname or self.host, address.port or self.port
                 return self
+
+    def _embeds_postgres(self) -> bool:
+        """Whether nothing names another database."""
+        named = "--database-url" in self._options or "--config" in self._options
+        return not named and "METASTORE_DATABASE_URL" not in self._environment
 
     def _read_output(self, process: "subprocess.Popen[str]", lines: "queue.SimpleQueue[str | None]") -> None:
         assert process.stdout is not None

@@ -11,8 +11,7 @@ from lake.spark.configuration import kerberos_settings, tls_settings
 from tests.interop.logins import hive_clients
 from tests.interop.logins.conftest import Door
 from tests.interop.logins.hive_clients import CAROL
-from tests.spark.conftest import require
-from tests.spark.session import LINES, SparkSession
+from tests.spark.session import LINES, SparkSession, require
 from tests.support.certificates import STORE_PASSWORD
 from tests.support.jvm import SMALL, pyspark_class_path, running
 from tests.support.kerberos import REALM, Realm

@@ -7,11 +7,8 @@ import pytest
 
 from tests.lake.capture.shop import Source
 from tests.lake.capture.typed_tables import TypedTable
-from tests.spark.conftest import spark_session
 from tests.spark.session import SparkError, SparkSession
 from tests.support.target import Target
-
-__all__ = ["spark_session"]
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -8,11 +8,8 @@ import pytest
 
 from lake.tables.lake import LakeClient, LakeTable
 from tests.lake.spark.lake import Lake
-from tests.spark.conftest import spark_session
 from tests.spark.session import SparkSession
 from tests.support.target import Target
-
-__all__ = ["spark_session"]
 
 NUMBERS = itertools.count(1)
 

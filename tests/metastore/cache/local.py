@@ -18,7 +18,6 @@ from metastore.services.wiring import Metastore
 from metastore.settings import Settings
 from metastore.store.cache import cache_changes
 from metastore.store.engine.read_set import recording
-from metastore.store.migrations import upgrade
 from tests.support.postgres import Postgres
 from tests.visibility.readers import Reader
 
@@ -51,8 +50,7 @@ class LocalClient:
 @contextmanager
 def opened(postgres: Postgres, directory: Path) -> Iterator[Metastore]:
     """The services on a database of their own."""
-    with postgres.fresh_database() as url:
-        upgrade(url)
+    with postgres.fresh_database(upgraded=True) as url:
         metastore = Metastore.open(
             Settings(database_url=url, data_dir=directory, warehouse_dir=str(directory / "warehouse"))
         )

@@ -19,7 +19,7 @@ REQUEST = GetTableRequest(dbName="d", tblName="t")
 
 @pytest.fixture
 def url(postgres: Postgres) -> Iterator[str]:
-    with postgres.fresh_database() as url:
+    with postgres.fresh_database(upgraded=True) as url:
         yield url
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, event, insert, select, text, update
 
 from metastore.postgres.joined_messages import JoiningCursor
 from metastore.postgres.prepared import Call, Prepared, execute_all
-from metastore.store import Database, DatabaseUnavailable, migrations
+from metastore.store import Database, DatabaseUnavailable
 from metastore.store.schema.transactions import counters
 
 _NAMED = Prepared(select(counters).where(counters.c.name == bindparam("name")))
@@ -36,9 +36,8 @@ class Listed(JoiningCursor):
 
 
 @pytest.fixture
-def database(postgres_url: str) -> Iterator[Database]:
-    migrations.upgrade(postgres_url)
-    opened = Database(postgres_url, pool_size=1, statement_timeout=1)
+def database(upgraded_url: str) -> Iterator[Database]:
+    opened = Database(upgraded_url, pool_size=1, statement_timeout=1)
 
     @event.listens_for(opened._engine, "connect")
     def list_statements(connection: Any, _record: object) -> None:

@@ -34,9 +34,8 @@ NAME = "metastore cache lease"
 
 
 @pytest.fixture
-def url(postgres_url: str) -> str:
-    migrations.upgrade(postgres_url)
-    return postgres_url
+def url(upgraded_url: str) -> str:
+    return upgraded_url
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ from metastore.services.transactions import write_ids as valid_ids
 from metastore.services.transactions.compactions import CompactionService
 from metastore.services.transactions.transactions import TransactionService
 from metastore.services.transactions.write_ids import MAX_TABLES, WriteIdService
-from metastore.store import Database, Unstorable, migrations
+from metastore.store import Database, Unstorable
 from metastore.store.access import privileges as privileges_store
 from metastore.store.access.privileges import Principal
 from metastore.store.engine.names import TableName
@@ -122,10 +122,9 @@ def test_write_ids_of_many_tables(client: ThriftClient) -> None:
     assert [each.fullTableName for each in client.get_valid_write_ids(asked).tblValidWriteIds or ()] == names[:2]
 
 
-def test_one_table_spelled_in_many_ways(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_table_spelled_in_many_ways(upgraded_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read once, and all that the answer would list is counted."""
-    migrations.upgrade(postgres_url)
-    database = Database(postgres_url)
+    database = Database(upgraded_url)
     name = TableName("hive", "d", "t")
     with database.write() as tx:
         write_ids.begin(tx, name, 21)
@@ -157,9 +156,8 @@ def test_groups_of_one_who_asks(client: ThriftClient) -> None:
         client.get_privilege_set(TABLE, "u", [f"g{number}" for number in range(MAX_GROUPS + 1)])
 
 
-def test_a_statement_that_is_too_much_for_the_database(postgres_url: str) -> None:
-    migrations.upgrade(postgres_url)
-    database = Database(postgres_url)
+def test_a_statement_that_is_too_much_for_the_database(upgraded_url: str) -> None:
+    database = Database(upgraded_url)
     principals = [Principal(PrincipalType.GROUP, f"g{number}") for number in range(100_000)]
     with pytest.raises(Unstorable, match="name less at a time"), database.read() as tx:
         privileges_store.find(tx, principals=principals)

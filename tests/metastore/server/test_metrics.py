@@ -38,12 +38,12 @@ MB = 1 << 20
 
 
 @pytest.fixture
-def start(postgres_url: str, tmp_path: Path) -> Iterator[Callable[..., MetastoreServer]]:
+def start(upgraded_url: str, tmp_path: Path) -> Iterator[Callable[..., MetastoreServer]]:
     """Starts a server on the test's database."""
     started: list[MetastoreServer] = []
 
     def start(*options: str) -> MetastoreServer:
-        server = MetastoreServer(tmp_path / f"server{len(started)}", "--database-url", postgres_url, *OPTIONS, *options)
+        server = MetastoreServer(tmp_path / f"server{len(started)}", "--database-url", upgraded_url, *OPTIONS, *options)
         started.append(server.start())
         return server
 
@@ -54,8 +54,8 @@ def start(postgres_url: str, tmp_path: Path) -> Iterator[Callable[..., Metastore
 
 
 @pytest.fixture
-def engine(postgres_url: str) -> Iterator[Engine]:
-    engine = create_engine(postgres_url, poolclass=NullPool)
+def engine(upgraded_url: str) -> Iterator[Engine]:
+    engine = create_engine(upgraded_url, poolclass=NullPool)
     yield engine
     engine.dispose()
 

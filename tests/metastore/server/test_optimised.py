@@ -28,7 +28,7 @@ SHARES = 4
 def servers(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[MetastoreServer]]:
     """One with asserts, and one without."""
     directory = tmp_path_factory.mktemp("optimised")
-    with postgres.fresh_database() as url, ExitStack() as stack:
+    with postgres.fresh_database(upgraded=True) as url, ExitStack() as stack:
         common = ("--database-url", url, "--warehouse-dir", str(directory / "warehouse"), "--workers", "1")
         common = (*common, "--cache-memory", "0")
         usual = MetastoreServer(directory / "usual", *common)

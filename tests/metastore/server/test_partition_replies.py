@@ -252,7 +252,7 @@ class Servers:
 @pytest.fixture(scope="module")
 def servers(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     directory = tmp_path_factory.mktemp("replies")
-    with postgres.fresh_database() as url, RedisServer(directory / "redis") as redis, ExitStack() as stack:
+    with postgres.fresh_database(upgraded=True) as url, RedisServer(directory / "redis") as redis, ExitStack() as stack:
         one, two = (
             MetastoreServer(
                 directory / name,

@@ -8,7 +8,6 @@ import pytest
 
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
-from metastore.store.migrations import upgrade
 from tests.support import builders
 from tests.support.postgres import Postgres
 
@@ -19,8 +18,7 @@ _numbers = itertools.count(1)
 def metastore(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
     """All services, over a database and a warehouse of the test module's own."""
     warehouse: Path = tmp_path_factory.mktemp("warehouse")
-    with postgres.fresh_database() as url:
-        upgrade(url)
+    with postgres.fresh_database(upgraded=True) as url:
         opened = Metastore.open(Settings(database_url=url, warehouse_dir=str(warehouse)))
         yield opened
         opened.close()

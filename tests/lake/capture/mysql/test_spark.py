@@ -9,11 +9,8 @@ import pytest
 
 from tests.lake.capture.mysql.conftest import Source
 from tests.lake.capture.typed_tables import TypedTable
-from tests.spark.conftest import spark_session
 from tests.spark.session import SparkSession
 from tests.support.target import Target
-
-__all__ = ["spark_session"]
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -27,7 +27,7 @@ ANN, BOB, TRINO = (
 
 @pytest.fixture(scope="module")
 def url(postgres: Postgres) -> Iterator[str]:
-    with postgres.fresh_database() as url:
+    with postgres.fresh_database(upgraded=True) as url:
         yield url
 
 

@@ -13,7 +13,6 @@ from lake.protocol.hive import Catalog, InvalidObjectException, InvalidOperation
 from metastore.services.model.visibility import Scope
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
-from metastore.store.migrations import upgrade
 from tests.support.builders import database, external_table, partition, storage, table
 from tests.support.postgres import Postgres
 from tests.support.target import local_path
@@ -318,8 +317,7 @@ def place_of_database(metastore: Metastore, db: str) -> Path:
 
 @pytest.fixture
 def lenient(postgres: Postgres, tmp_path: Path) -> Iterator[Metastore]:
-    with postgres.fresh_database() as url:
-        upgrade(url)
+    with postgres.fresh_database(upgraded=True) as url:
         settings = Settings(database_url=url, warehouse_dir=f"{tmp_path}/wh", delete_roots=(f"{tmp_path}/home",))
         opened = Metastore.open(settings)
         yield opened

@@ -10,7 +10,6 @@ from metastore.services.model.visibility import Scope
 from metastore.services.partition.reads import PartitionQuery
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
-from metastore.store.migrations import upgrade
 from tests.support import builders
 from tests.support.postgres import Postgres
 
@@ -22,8 +21,7 @@ VALUES = ["1", "2", "3"]
 def metastore(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
     """With a table `t` of one partition more than may be asked for."""
     warehouse: Path = tmp_path_factory.mktemp("warehouse")
-    with postgres.fresh_database() as url:
-        upgrade(url)
+    with postgres.fresh_database(upgraded=True) as url:
         settings = Settings(database_url=url, warehouse_dir=str(warehouse), max_partitions_per_request=MOST)
         opened = Metastore.open(settings)
         opened.tables.create(builders.table("default", keys=("k",)), {})

@@ -21,7 +21,6 @@ from lake.protocol.hive import (
 from metastore.services.model.visibility import Scope
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
-from metastore.store.migrations import upgrade
 from tests.metastore.services.readiness.lake import HOUR, HOURLY, StreamTable, at, hour
 from tests.support import builders
 from tests.support.postgres import Postgres
@@ -36,8 +35,7 @@ EXPECTED = (NoSuchObjectException, InvalidOperationException, InvalidObjectExcep
 
 @pytest.fixture
 def servers(postgres: Postgres, tmp_path: Path) -> Iterator[list[Metastore]]:
-    with postgres.fresh_database() as url:
-        upgrade(url)
+    with postgres.fresh_database(upgraded=True) as url:
         settings = Settings(database_url=url, warehouse_dir=str(tmp_path), request_timeout_seconds=LONGEST_WAIT)
         opened = [Metastore.open(settings) for _ in range(2)]
         yield opened

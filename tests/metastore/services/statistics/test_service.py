@@ -53,7 +53,7 @@ from metastore.services.statistics.hyperloglog import HyperLogLog
 from metastore.services.statistics.service import Merging, StatisticsService
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
-from metastore.store import DatabaseUnavailable, migrations, schema
+from metastore.store import DatabaseUnavailable, schema
 from tests.support.postgres import Postgres
 
 COLUMNS = {
@@ -81,8 +81,7 @@ KEY = "COLUMN_STATS_ACCURATE"
 @pytest.fixture(scope="module")
 def metastore(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
     directory = tmp_path_factory.mktemp("statistics")
-    with postgres.fresh_database() as url:
-        migrations.upgrade(url)
+    with postgres.fresh_database(upgraded=True) as url:
         opened = Metastore.open(
             Settings(data_dir=directory, warehouse_dir=str(directory / "warehouse"), database_url=url)
         )

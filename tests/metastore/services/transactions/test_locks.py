@@ -37,7 +37,6 @@ from lake.protocol.hive import (
 from metastore.services.transactions.locks import Claim, LockService, conflict
 from metastore.services.transactions.transactions import TransactionService
 from metastore.store import Database
-from metastore.store.migrations import upgrade
 from metastore.store.transactions import locks, transactions
 from metastore.store.transactions.locks import Component
 from tests.support.postgres import Postgres
@@ -80,8 +79,7 @@ def request(*components: LockComponent, **fields: object) -> LockRequest:
 @pytest.fixture(scope="module")
 def schema(postgres: Postgres) -> Iterator[str]:
     """The URL of a database with our schema."""
-    with postgres.fresh_database() as url:
-        upgrade(url)
+    with postgres.fresh_database(upgraded=True) as url:
         yield url
 
 

@@ -37,7 +37,6 @@ from metastore.services.transactions.transactions import TransactionService
 from metastore.services.transactions.valid_txns import NOTHING_OPEN, Snapshot, bits, parse, parse_materialization
 from metastore.services.transactions.write_ids import WriteIdService
 from metastore.store import Database
-from metastore.store.migrations import upgrade
 from metastore.store.transactions import transactions
 from tests.support.postgres import Postgres
 
@@ -96,8 +95,7 @@ class Services:
 @pytest.fixture(scope="module")
 def schema(postgres: Postgres) -> Iterator[str]:
     """The URL of a database with our schema."""
-    with postgres.fresh_database() as url:
-        upgrade(url)
+    with postgres.fresh_database(upgraded=True) as url:
         yield url
 
 

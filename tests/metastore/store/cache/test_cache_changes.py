@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import Connection, NullPool, create_engine, text
 
-from metastore.store import migrations
 from metastore.store.cache import cache_changes
 from metastore.store.engine.read_set import INCARNATION
 from tests.metastore.cache.test_read_set import TOLD_BY
@@ -28,9 +27,8 @@ ON CONFLICT (table_id, partition_id, column_name, engine) DO UPDATE SET last_ana
         (KEPT, {1, 2}),
     ],
 )
-def test_changed_statistics(postgres_url: str, statement: str, tables: set[int]) -> None:
-    migrations.upgrade(postgres_url)
-    with create_engine(postgres_url, poolclass=NullPool).connect() as connection:
+def test_changed_statistics(upgraded_url: str, statement: str, tables: set[int]) -> None:
+    with create_engine(upgraded_url, poolclass=NullPool).connect() as connection:
         connection.execute(text(KEPT))
         connection.commit()
         connection.execute(text("DELETE FROM cache_changes"))
@@ -47,10 +45,9 @@ def incarnations(connection: Connection) -> list[str]:
 
 
 @pytest.mark.parametrize("table", sorted({*TOLD_BY, "cache_changes"}))
-def test_a_truncated_table_ends_the_incarnation(postgres_url: str, table: str) -> None:
+def test_a_truncated_table_ends_the_incarnation(upgraded_url: str, table: str) -> None:
     """Any of which a kept reply is read, and that of the notes."""
-    migrations.upgrade(postgres_url)
-    with create_engine(postgres_url, poolclass=NullPool).begin() as connection:
+    with create_engine(upgraded_url, poolclass=NullPool).begin() as connection:
         cache_changes.begin(connection)
         connection.execute(text(f"TRUNCATE {table} CASCADE"))
         assert incarnations(connection) == []
@@ -65,9 +62,8 @@ def test_a_truncated_table_ends_the_incarnation(postgres_url: str, table: str) -
         "DELETE FROM cache_changes",
     ],
 )
-def test_what_nobody_should_change_ends_the_incarnation(postgres_url: str, statement: str) -> None:
-    migrations.upgrade(postgres_url)
-    with create_engine(postgres_url, poolclass=NullPool).begin() as connection:
+def test_what_nobody_should_change_ends_the_incarnation(upgraded_url: str, statement: str) -> None:
+    with create_engine(upgraded_url, poolclass=NullPool).begin() as connection:
         cache_changes.begin(connection)
         connection.execute(text("INSERT INTO catalogs (name, location, create_time) VALUES ('c', '', 0)"))
         connection.execute(
@@ -79,9 +75,8 @@ def test_what_nobody_should_change_ends_the_incarnation(postgres_url: str, state
         assert incarnations(connection) == []
 
 
-def test_old_notes_are_forgotten_without_an_end(postgres_url: str) -> None:
-    migrations.upgrade(postgres_url)
-    engine = create_engine(postgres_url, poolclass=NullPool)
+def test_old_notes_are_forgotten_without_an_end(upgraded_url: str) -> None:
+    engine = create_engine(upgraded_url, poolclass=NullPool)
     with engine.begin() as connection:
         cache_changes.begin(connection)
         before = incarnations(connection)
@@ -97,10 +92,9 @@ def test_old_notes_are_forgotten_without_an_end(postgres_url: str) -> None:
     assert left == [1, 1, 1], "those of earlier ones are forgotten"
 
 
-def test_who_waits_for_a_truncation_knows_of_it(postgres_url: str) -> None:
+def test_who_waits_for_a_truncation_knows_of_it(upgraded_url: str) -> None:
     """Its snapshot is older, so it still finds the row of the incarnation, but no notes."""
-    migrations.upgrade(postgres_url)
-    engine = create_engine(postgres_url, poolclass=NullPool)
+    engine = create_engine(upgraded_url, poolclass=NullPool)
     with engine.begin() as connection:
         cache_changes.begin(connection)
     asking = engine.connect().execution_options(isolation_level="AUTOCOMMIT")

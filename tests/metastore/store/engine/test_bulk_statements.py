@@ -12,7 +12,6 @@ from lake.protocol.lake import BeginInstantRequest, CompleteInstantRequest, Data
 from metastore.postgres.joined_messages import JoiningCursor
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
-from metastore.store import migrations
 from tests.support import builders
 
 DB, TABLE = "d", "t"
@@ -33,14 +32,13 @@ class Counting(JoiningCursor):
 
 
 @pytest.fixture
-def metastore(postgres_url: str, tmp_path: Path) -> Iterator[Metastore]:
+def metastore(upgraded_url: str, tmp_path: Path) -> Iterator[Metastore]:
     def count(connection: Any, _record: object) -> None:
         connection.cursor_factory = Counting
 
-    migrations.upgrade(postgres_url)
     event.listen(Engine, "connect", count)
     try:
-        opened = Metastore.open(Settings(database_url=postgres_url, data_dir=tmp_path))
+        opened = Metastore.open(Settings(database_url=upgraded_url, data_dir=tmp_path))
         opened.databases.create(builders.database(DB))
         yield opened
         opened.close()

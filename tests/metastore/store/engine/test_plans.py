@@ -9,7 +9,7 @@ from lake.protocol.hive import Partition
 from lake.protocol.lake import BeginInstantRequest, CompleteInstantRequest, DataFile, TableReference
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
-from metastore.store import Database, migrations
+from metastore.store import Database
 from metastore.store.partition import partitions
 from metastore.store.snapshot import data_files
 from metastore.store.snapshot.data_files import PartitionSubset
@@ -18,16 +18,15 @@ from tests.support import builders
 DB, TABLE = "d", "t"
 
 
-def test_partitions_elsewhere_are_found_without_a_look_at_the_others(postgres_url: str, tmp_path: Path) -> None:
-    migrations.upgrade(postgres_url)
-    opened = Metastore.open(Settings(database_url=postgres_url, data_dir=tmp_path))
+def test_partitions_elsewhere_are_found_without_a_look_at_the_others(upgraded_url: str, tmp_path: Path) -> None:
+    opened = Metastore.open(Settings(database_url=upgraded_url, data_dir=tmp_path))
     opened.databases.create(builders.database(DB))
     opened.tables.create(builders.view(DB, TABLE, keys=("ds",)), {})
     opened.partitions.add(
         DB, TABLE, [Partition(dbName=DB, tableName=TABLE, values=[str(number)]) for number in range(3_000)], {}
     )
     opened.close()
-    database = Database(postgres_url)
+    database = Database(upgraded_url)
     with database.write() as tx:
         # As if they lay in the table's directory, but for one.
         tx.exec_driver_sql("UPDATE partitions SET path = CASE WHEN name = 'ds=7' THEN 'elsewhere' ELSE name END")
@@ -47,9 +46,8 @@ ALL, EVERY_TENTH = (
 
 
 @pytest.mark.parametrize("analysed", [False, True])
-def test_a_page_of_a_snapshot_takes_what_it_holds(postgres_url: str, analysed: bool) -> None:
-    migrations.upgrade(postgres_url)
-    database = Database(postgres_url)
+def test_a_page_of_a_snapshot_takes_what_it_holds(upgraded_url: str, analysed: bool) -> None:
+    database = Database(upgraded_url)
     with database.write() as tx:
         for table, partition in ((1, "'dt=' || lpad((i / 10)::text, 4, '0')"), (2, "''")):
             for added, removed in ((1, 2), (2, "NULL")):
@@ -87,9 +85,8 @@ def _read(tx: Connection) -> int:
 
 
 @pytest.mark.parametrize("planned", ["without statistics", "with statistics", "with fewer files"])
-def test_files_are_found_by_their_paths_without_a_look_at_the_others(postgres_url: str, planned: str) -> None:
-    migrations.upgrade(postgres_url)
-    database = Database(postgres_url)
+def test_files_are_found_by_their_paths_without_a_look_at_the_others(upgraded_url: str, planned: str) -> None:
+    database = Database(upgraded_url)
     insert = (
         "INSERT INTO data_files (table_id, partition_name, file_group, slice, kind, version, path, size, added_at)"
         " SELECT 1, 'dt=' || i %% 10, 'g' || i, '1', 0, 0, 'f' || i, 1, 1 FROM generate_series({}, {}) AS i"
@@ -118,9 +115,8 @@ def test_files_are_found_by_their_paths_without_a_look_at_the_others(postgres_ur
 
 
 @pytest.mark.parametrize("analysed", [False, True])
-def test_the_statements_of_instants_are_not_planned_anew(postgres_url: str, tmp_path: Path, analysed: bool) -> None:
-    migrations.upgrade(postgres_url)
-    opened = Metastore.open(Settings(database_url=postgres_url, data_dir=tmp_path, database_pool_size=1))
+def test_the_statements_of_instants_are_not_planned_anew(upgraded_url: str, tmp_path: Path, analysed: bool) -> None:
+    opened = Metastore.open(Settings(database_url=upgraded_url, data_dir=tmp_path, database_pool_size=1))
     opened.databases.create(builders.database(DB))
     opened.tables.create(builders.table(DB, TABLE, keys=("ds",)), {})
     table = TableReference(database=DB, table=TABLE)
@@ -145,10 +141,9 @@ def test_the_statements_of_instants_are_not_planned_anew(postgres_url: str, tmp_
 
 @pytest.mark.parametrize("analysed", [False, True])
 def test_silent_writers_are_found_without_a_look_at_what_was_completed(
-    postgres_url: str, tmp_path: Path, analysed: bool
+    upgraded_url: str, tmp_path: Path, analysed: bool
 ) -> None:
-    migrations.upgrade(postgres_url)
-    opened = Metastore.open(Settings(database_url=postgres_url, data_dir=tmp_path, database_pool_size=1))
+    opened = Metastore.open(Settings(database_url=upgraded_url, data_dir=tmp_path, database_pool_size=1))
     opened.databases.create(builders.database(DB))
     opened.tables.create(builders.table(DB, TABLE), {})
     with opened.database.write() as tx:

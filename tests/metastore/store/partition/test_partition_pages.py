@@ -12,7 +12,6 @@ from metastore.services.model.visibility import Scope
 from metastore.services.partition.reads import PartitionQuery
 from metastore.services.wiring import Metastore
 from metastore.settings import Settings
-from metastore.store import migrations
 from metastore.store.engine import binary_rows
 from metastore.store.partition import partitions
 from tests.support import builders
@@ -26,8 +25,7 @@ PAGE = 3
 @pytest.fixture(scope="module")
 def metastore(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
     warehouse: Path = tmp_path_factory.mktemp("warehouse")
-    with postgres.fresh_database() as url:
-        migrations.upgrade(url)
+    with postgres.fresh_database(upgraded=True) as url:
         opened = Metastore.open(Settings(database_url=url, warehouse_dir=str(warehouse)))
         opened.databases.create(builders.database(DB))
         opened.tables.create(builders.table(DB, TABLE, keys=("ds",)), {})
