@@ -198,22 +198,21 @@ def _after(number: int) -> list[ColumnElement[bool]]:
 
 def count_notifications(
     tx: Connection, after: int, upto: int | None, *, catalog: str, database: str | None, tables: Sequence[str] = ()
-) -> dict[tuple[str | None, str | None, str | None], int]:
+) -> int:
     """Counts Hive's notifications with numbers greater than `after`, up to `upto`, or to the last if that is None.
 
-    `catalog`, `database` and `tables` restrict them to these names. The result is by catalog, database and table.
+    `catalog`, `database` and `tables` restrict them to these names.
     """
     last = _last_notification if upto is None else func.least(_last_notification, upto)
     within = func.greatest(last - func.greatest(events.c.first_notification - 1, after), 0)
-    names = events.c.catalog, events.c.database_name, events.c.table_name
-    query = select(*names, func.sum(within)).where(*_after(after), events.c.catalog == catalog).group_by(*names)
+    query = select(func.coalesce(func.sum(within), 0)).where(*_after(after), events.c.catalog == catalog)
     if upto is not None:
         query = query.where(events.c.first_notification <= upto)
     if database is not None:
         query = query.where(events.c.database_name == database)
     if tables:
         query = query.where(events.c.table_name.in_(tables))
-    return {(row[0], row[1], row[2]): int(row[3]) for row in tx.execute(query)}
+    return int(tx.execute(query).scalar_one())
 
 
 def numbers_of(tx: Connection, ids: Sequence[int]) -> dict[int, int]:

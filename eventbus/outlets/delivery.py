@@ -76,9 +76,13 @@ class _Undeliverable(Exception):
 class Delivery:
     """Delivers to one outlet: call `begin`, then `run`. Any thread may call `stop`."""
 
-    def __init__(self, url: str, outlet: Outlet) -> None:
-        """`url`: the log's database as a SQLAlchemy URL."""
+    def __init__(self, url: str, outlet: Outlet, after_restore: Callable[[Connection], None]) -> None:
+        """`url`: the log's database as a SQLAlchemy URL.
+
+        `after_restore`: called in the transaction that begins an epoch because the outlet has noticed a restore.
+        """
         self._outlet = outlet
+        self._after_restore = after_restore
         self._engine = create_engine(
             url,
             poolclass=NullPool,
@@ -206,6 +210,7 @@ class Delivery:
             epoch = epochs.begin(
                 tx, f"{self._outlet.name} has events that the log does not have", lossy=True, after=found.after
             )
+            self._after_restore(tx)
         log.error(
             "the event log was restored from a backup, a new epoch begins",
             outlet=self._outlet.name,

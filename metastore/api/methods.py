@@ -10,7 +10,6 @@ from lake.protocol.struct import Struct
 from metastore.api.session import Session
 from metastore.services.model.visibility import Scope
 from metastore.services.wiring import Metastore
-from metastore.store.engine.names import TableName
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -33,17 +32,16 @@ class NotYet(Exception):
 class Call:
     """One call under way: on which connection, and the services it may use.
 
-    `may_wait`: the function may raise NotYet; otherwise it has to answer now. `sees`: whether the caller sees a table;
-    None where the caller sees all. `shown`: says for each of several items whether the caller sees it, see
-    `metastore.api.rights.filters`; None if the caller sees all of them. A function whose method has a limit leaves
-    hidden items out before it counts, otherwise the limit would tell of them. It calls `shown` outside of transactions.
+    `may_wait`: the function may raise NotYet; otherwise it has to answer now. `shown`: says for each of several items
+    whether the caller sees it: tables by their names, or what the method's filter in `metastore.api.rights.filters`
+    takes. None if the caller sees all of them. A function whose method has a limit leaves hidden items out before it
+    counts, otherwise the limit would tell of them. It calls `shown` outside of transactions.
     `owner`: the user who owns what the call makes without naming an owner; None where there are no rights.
     """
 
     session: Session
     metastore: Metastore
     may_wait: bool = False
-    sees: Callable[[TableName], bool] | None = None
     shown: Callable[[Sequence[Any]], list[bool]] | None = None
     owner: str | None = None
 

@@ -88,7 +88,7 @@ def new_epoch(config: Path | None, nothing_lost: bool, reason: str | None, as_js
     from sqlalchemy import NullPool, create_engine
 
     from eventbus.log import epochs, log
-    from metastore.services.files.relocator import keep_after_restore
+    from metastore.services.maintenance.restore import after_restore
 
     settings, _ = load_settings(config, **flags)
     with database(settings, create=False) as url:
@@ -100,7 +100,7 @@ def new_epoch(config: Path | None, nothing_lost: bool, reason: str | None, as_js
             usual = "moved without loss" if nothing_lost else "restored from a backup"
             epoch = epochs.begin(tx, reason or usual, lossy=not nothing_lost)
             if not nothing_lost:
-                keep_after_restore(tx)
+                after_restore(tx)
         engine.dispose()
     if as_json:
         print_json({"epoch": epoch.name, "after": epoch.after, "lossy": epoch.lossy, "reason": epoch.reason})

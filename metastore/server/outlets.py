@@ -12,6 +12,7 @@ from eventbus.outlets.delivery import Delivery
 from eventbus.outlets.listeners import ListenerOutlet
 from lake.protocol.errors import UserError
 from lake.protocol.events.filters import Filter
+from metastore.services.maintenance.restore import after_restore
 from metastore.settings import Settings
 
 DATABASE_CONNECTIONS = 2
@@ -86,7 +87,7 @@ def run(name: str, settings: Settings, *, parent_alive: int | None, on_ready: Ca
     Returns its exit code. Raises UserError.
     """
     assert settings.database_url is not None
-    delivery = Delivery(settings.database_url, outlet(name, settings))
+    delivery = Delivery(settings.database_url, outlet(name, settings), after_restore)
 
     def stop(*_: object) -> None:
         delivery.stop()

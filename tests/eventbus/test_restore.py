@@ -12,6 +12,7 @@ from sqlalchemy import NullPool, create_engine, text
 from eventbus.log import epochs
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.events.streams import ALL, STATE
+from lake.protocol.hive import OpenTxnRequest
 from lake.protocol.lake import EventsGone
 from lake.subscriptions import Event, EventType, Subscription, subscribe
 from tests.eventbus.changes import log_of, make
@@ -74,6 +75,18 @@ def gone_of(subscription: Subscription) -> EventsGone:
     return gone[0]
 
 
+def ids_are_new(client: ThriftClient, last: int, database: str) -> bool:
+    """Whether a table gets an id far beyond the last one, and a transaction, too."""
+    opened = client.open_txns(OpenTxnRequest(num_txns=1, user="u", hostname="h")).txn_ids[0]
+    return table_id(client, database) > last + 1_000_000 and opened > 1_000_000
+
+
+def table_id(client: ThriftClient, database: str) -> int:
+    found = client.get_table(database, "t0").id
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize("restore", [pytest.param(dump.restore, marks=pytest.mark.long), dump.restore_rows])
 def test_redis_and_all_subscribers(postgres_url: str, tmp_path: Path, streams: RedisServer, restore: Restore) -> None:
     """With the tables made anew, which a server notices, and without a trace, which the outlet does."""
@@ -95,7 +108,7 @@ def test_redis_and_all_subscribers(postgres_url: str, tmp_path: Path, streams: R
         with ThriftClient(server.host, server.port) as client:
             make(client, "undone", 5)
             settle(streams, client)
-            before = names(log_of(client))
+            before, last = names(log_of(client)), table_id(client, "undone")
         bookmarks = {}
         for (uri, group), each in subscriptions.items():
             assert sorted(names(take(each, 10))) == before
@@ -111,6 +124,7 @@ def test_redis_and_all_subscribers(postgres_url: str, tmp_path: Path, streams: R
             make(client, "new", 6)
             settle(streams, client)
             after = names(log_of(client))
+            assert ids_are_new(client, last, "new")
             assert after[:5] == before[:5]
             assert "undone" not in {database for _, database, _ in after}
             assert in_stream(streams) == after
@@ -151,10 +165,12 @@ def test_webhooks_learn_of_the_epoch(postgres_url: str, tmp_path: Path) -> None:
         with server.start(), ThriftClient(server.host, server.port) as client:
             make(client, "undone", 2)
             wait_until(lambda: len(receiver.requests) == 4)
+            last = table_id(client, "undone")
         dump.restore(postgres_url, backup)
         with server.start(), ThriftClient(server.host, server.port) as client:
             make(client, "new", 2)
             wait_until(lambda: any(each.event["subject"] == "hive.new.t0" for each in receiver.requests))
+            assert ids_are_new(client, last, "new")
         answer = [each.event for each in receiver.requests]
         [begin] = [each for each in answer if each["type"] == "lake.metastore.BEGIN_EPOCH"]
         assert (begin["data"]["payload"]["after"], begin["data"]["payload"]["lossy"]) == (2, True)
@@ -181,6 +197,7 @@ def test_an_operator_declares_an_epoch(postgres_url: str, tmp_path: Path) -> Non
             assert (event.type, event.payload["epoch"]) == (EventType.BEGIN_EPOCH, declared["epoch"])
             group.acknowledge()
             make(client, "e", 2)
+            assert ids_are_new(client, table_id(client, "d"), "e")
             assert len(take(group, 6)) == 2
             group.acknowledge()
             output("db", "new-epoch", "--nothing-lost", "--database-url", postgres_url)

@@ -105,7 +105,7 @@ def _named(rule: Rule) -> Iterator[tuple[str, int, Path, str]]:
                 yield need.kind, -1, path, label
 
 
-_REFERENCES = {"lake", "instant", "hudi_import", "jobs"}
+_REFERENCES = {"lake", "instant", "hudi_import", "jobs", "submitted_jobs", "lease"}
 
 
 def _value(kind: str, position: int, label: str, name: Name) -> Any:

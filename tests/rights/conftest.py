@@ -1,13 +1,16 @@
 """A server with rights, and what is in it: see `world`."""
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from tests.rights.world import World, fill
+from tests.support import builders
 from tests.support.server import MetastoreServer
 
+NUMBERS = itertools.count(1)
 OPTIONS = ("--authorization", "sql-standard", "--admins", "root", "--trust-unproven-users")
 
 
@@ -34,3 +37,27 @@ def as_user(server: MetastoreServer, user: str | None, *groups: str) -> ThriftCl
     if user is not None:
         client.set_ugi(user, list(groups))
     return client
+
+
+@pytest.fixture(scope="module")
+def root(guarded: MetastoreServer) -> Iterator[ThriftClient]:
+    with as_user(guarded, "root") as client:
+        yield client
+
+
+@pytest.fixture
+def db(root: ThriftClient) -> str:
+    """A database of somebody's, with a table `t` that has a ready and an uncommitted partition."""
+    name = f"lake{next(NUMBERS)}"
+    root.create_database(builders.database(name, ownerName="somebody"))
+    root.create_table(builders.table(name, keys=("dt",), owner="somebody", parameters={}))
+    root.add_partition(builders.partition(name, "t", "1"))
+    root.add_partition(builders.partition(name, "t", "2", parameters={"commit": "false"}))
+    return name
+
+
+@pytest.fixture
+def user(guarded: MetastoreServer, db: str) -> Iterator[ThriftClient]:
+    """A connection of a user without rights."""
+    with as_user(guarded, f"u_{db}") as client:
+        yield client

@@ -38,8 +38,8 @@ from tests.support.server import MetastoreServer
 load()
 
 OF_TABLES = {
-    "table", "described", "lake", "full", "ref", "instant", "hudi_instant", "jobs", "hudi_import", "grants",
-    "refreshed_grants", "table_change", "partition_change", "new_partitions",
+    "table", "described", "lake", "full", "ref", "instant", "hudi_instant", "jobs", "submitted_jobs", "lease",
+    "hudi_import", "grants", "refreshed_grants", "table_change", "partition_change", "new_partitions",
 }  # fmt: skip
 OF_NO_OBJECT = {"everything", "principal", "locks", "hudi_refresh"}
 """Kinds of needs that name none, or have a test of their own below."""

@@ -1,13 +1,12 @@
 """Rights that Hive doesn't have: uncommitted partitions, timelines, events, places; and the owner of what is made."""
 
-import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import (
+    AddPrimaryKeyRequest,
     AlterDatabaseRequest,
     Function,
     FunctionType,
@@ -18,17 +17,22 @@ from lake.protocol.hive import (
     PrincipalType,
     ResourceUri,
     Role,
+    SQLPrimaryKey,
 )
 from lake.protocol.lake import (
     BeginInstantRequest,
     Column,
     CommitPartitionsRequest,
     CompleteInstantRequest,
+    ImportHudiRequest,
     InstantKey,
+    JobRequest,
+    LeaseRequest,
     ListJobsRequest,
     ListPartitionsRequest,
     ReadEventsRequest,
     ReadGroupEventsRequest,
+    RecordDecisionsRequest,
     ReopenPartitionsRequest,
     TableReference,
 )
@@ -37,30 +41,6 @@ from tests.rights.world import grant, revoke
 from tests.support import builders
 from tests.support.expect import refused
 from tests.support.server import MetastoreServer
-
-NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def root(guarded: MetastoreServer) -> Iterator[ThriftClient]:
-    with as_user(guarded, "root") as client:
-        yield client
-
-
-@pytest.fixture
-def db(root: ThriftClient) -> str:
-    name = f"lake{next(NUMBERS)}"
-    root.create_database(builders.database(name, ownerName="somebody"))
-    root.create_table(builders.table(name, keys=("dt",), owner="somebody"))
-    root.add_partition(builders.partition(name, "t", "1"))
-    root.add_partition(builders.partition(name, "t", "2", parameters={"commit": "false"}))
-    return name
-
-
-@pytest.fixture
-def user(guarded: MetastoreServer, db: str) -> Iterator[ThriftClient]:
-    with as_user(guarded, f"u_{db}") as client:
-        yield client
 
 
 def reference(db: str) -> TableReference:
@@ -177,6 +157,32 @@ class TestEvents:
         assert user.lake_read_events(ReadEventsRequest(start)).events == []
         assert [e.eventType for e in user.get_next_notification(NotificationEventRequest(since)).events] == ["HIDDEN"]
 
+    def test_of_a_dropped_table_whose_name_another_has(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
+        """They are decided as those of any dropped table, by the database; so are those by an earlier name."""
+        start = root.lake_event_positions(None, None).last
+        since = root.get_current_notificationEventId().eventId
+        root.alter_table(db, "t", root.get_table(db, "t").replace(retention=9))
+        root.add_partition(builders.partition(db, "t", "3"))
+        columns = [SQLPrimaryKey(db, "t", "id", 1, f"pk_{db}", False, False, False, "hive")]
+        root.add_primary_key(AddPrimaryKeyRequest(columns))
+        root.alter_table(db, "t", root.get_table(db, "t").replace(tableName="renamed"))
+        root.drop_table(db, "renamed", True)
+        root.create_table(builders.table(db, owner=f"u_{db}"))
+        root.create_table(builders.table(db, "renamed", owner=f"u_{db}"))
+        assert len(root.lake_read_events(ReadEventsRequest(start)).events) == 7
+        seen = user.lake_read_events(ReadEventsRequest(start)).events
+        assert [(each.type, each.table) for each in seen] == [("CREATE_TABLE", "t"), ("CREATE_TABLE", "renamed")]
+        notified = user.get_next_notification(NotificationEventRequest(since)).events
+        assert [each.tableName for each in notified if each.eventType != "HIDDEN"] == ["t", "renamed"]
+        assert len(notified) == 7
+        counted = NotificationEventsCountRequest(since, db)
+        assert user.get_notification_events_count(counted).eventsCount == 2
+        until = counted.replace(toEventId=notified[5].eventId)
+        assert user.get_notification_events_count(until).eventsCount == 1
+        grant(root, f"u_{db}", "SUBSCRIBE", db)
+        assert len(user.lake_read_events(ReadEventsRequest(start)).events) == 7
+        assert user.get_notification_events_count(until).eventsCount == 6
+
     def test_groups_need_the_right_to_subscribe(self, user: ThriftClient, root: ThriftClient, db: str) -> None:
         wanted = ReadGroupEventsRequest(f"g_{db}", "one", 0, limit=1)
         grant(root, f"u_{db}", "SELECT", db, "t")
@@ -285,3 +291,48 @@ def test_jobs_of_a_table_need_the_right_to_that_table(root: ThriftClient, user: 
     assert user.lake_list_jobs(of_table).jobs == []
     with refused(MetaException, InvalidOperationException, message="TABLE_SERVICE"):
         user.lake_list_jobs(ListJobsRequest())
+
+
+def test_jobs_that_delete_files_need_the_right_to_clean(root: ThriftClient, user: ThriftClient, db: str) -> None:
+    """The service that runs them has it, so whoever enqueues them must have it, too."""
+    grant(root, f"u_{db}", "TABLE_SERVICE", db, "t")
+    for action in ("clean", "orphans"):
+        jobs = RecordDecisionsRequest(reference(db), 0, [], [JobRequest("compaction"), JobRequest(action)])
+        with refused(MetaException, InvalidOperationException, message="does not have [CLEAN]"):
+            user.lake_submit_job(reference(db), JobRequest(action))
+        with refused(MetaException, InvalidOperationException, message="does not have [CLEAN]"):
+            user.lake_record_decisions(jobs)
+    assert root.lake_list_jobs(ListJobsRequest(reference(db))).jobs == []
+    assert user.lake_submit_job(reference(db), JobRequest("compaction")).state == "pending"
+    grant(root, f"u_{db}", "CLEAN", db, "t")
+    assert user.lake_submit_job(reference(db), JobRequest("clean")).state == "pending"
+    assert len(user.lake_record_decisions(jobs)) == 3
+
+
+def test_leases_belong_to_their_users(root: ThriftClient, user: ThriftClient, db: str) -> None:
+    """What another user reads is not taken away, nor changed, by callers that may only read."""
+    root.lake_begin_instant(BeginInstantRequest(reference(db), "commit"))
+    grant(root, f"u_{db}", "SELECT", db, "t")
+    of_another = LeaseRequest(reference(db), "theirs", seconds=600)
+    root.lake_lease_snapshot(of_another)
+    with refused(MetaException, InvalidOperationException, message="does not have [CLEAN]"):
+        user.lake_lease_snapshot(of_another.replace(seconds=1))
+    with refused(MetaException, InvalidOperationException, message="does not have [CLEAN]"):
+        user.lake_release_lease(reference(db), "theirs")
+    for seconds in (600, 1):
+        user.lake_lease_snapshot(LeaseRequest(reference(db), "mine", seconds=seconds))
+    user.lake_release_lease(reference(db), "mine")
+    user.lake_release_lease(reference(db), "none")
+    assert [each.id for each in user.lake_list_leases(reference(db))] == ["theirs"]
+    grant(root, f"u_{db}", "CLEAN", db, "t")
+    user.lake_lease_snapshot(of_another)
+    user.lake_release_lease(reference(db), "theirs")
+    assert user.lake_list_leases(reference(db)) == []
+
+
+def test_a_table_that_an_import_adds_belongs_to_the_importer(root: ThriftClient, user: ThriftClient, db: str) -> None:
+    for privilege in ("CREATE", "LOCATION"):
+        grant(root, f"u_{db}", privilege, db)
+    place = f"{root.get_database(db).locationUri}/imported"
+    user.lake_import_hudi(ImportHudiRequest(TableReference(database=db, table="imported"), place, {}, []))
+    assert user.get_table(db, "imported").owner == f"u_{db}"

@@ -101,12 +101,6 @@ def test_what_is_hidden_is_left_out_before_the_limit(method: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def root(guarded: MetastoreServer) -> Iterator[ThriftClient]:
-    with as_user(guarded, "root") as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
 def begin(root: ThriftClient) -> int:
     """The number of the last notification before the tables were made: other tests use this server, too."""
     last: int = root.get_current_notificationEventId().eventId

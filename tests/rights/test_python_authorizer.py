@@ -42,7 +42,7 @@ def test_it_decides(server: MetastoreServer) -> None:
             alice.drop_table("shop", "t", True)
 
 
-@pytest.mark.parametrize("user", ["hang", "fail", "odd"])
+@pytest.mark.parametrize("user", ["hang", "fail", "odd", "unsayable"])
 def test_it_fails_closed(server: MetastoreServer, user: str) -> None:
     with as_user(server, user) as client, as_user(server, "root") as root:
         assert root.get_table("shop", "t").tableName == "t"
@@ -66,3 +66,8 @@ def test_all_decisions_of_a_call_share_its_time() -> None:
     assert not any(each.allowed for each in found)
     assert "did not answer within 0.2 s" in found[0].reason
     assert time.monotonic() - began < 5
+
+
+def test_a_list_without_an_end_shows_nothing() -> None:
+    authorizer = PythonAuthorizer("tests.rights.policies:endless", 5)
+    assert authorizer.visible(Caller("u"), [EVERYTHING] * 2) == [False, False]

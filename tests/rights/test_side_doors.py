@@ -1,8 +1,6 @@
 """Ways around a right: other spellings of a name, fields that are easily forgotten, calls of other protocols."""
 
-import itertools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,35 +35,30 @@ from lake.protocol.lake import (
     ListPartitionsRequest,
     TableReference,
 )
-from tests.rights.conftest import as_user
 from tests.rights.world import grant
 from tests.support import builders
 from tests.support.expect import refused
-from tests.support.server import MetastoreServer
-
-NUMBERS = itertools.count(1)
 
 
-@pytest.fixture(scope="module")
-def root(guarded: MetastoreServer) -> Iterator[ThriftClient]:
-    with as_user(guarded, "root") as client:
-        yield client
-
-
-@pytest.fixture
-def db(root: ThriftClient) -> str:
-    name = f"side{next(NUMBERS)}"
-    root.create_database(builders.database(name, ownerName="somebody"))
-    root.create_table(builders.table(name, keys=("dt",), owner="somebody", parameters={}))
-    root.add_partition(builders.partition(name, "t", "1"))
-    root.add_partition(builders.partition(name, "t", "2", parameters={"commit": "false"}))
-    return name
-
-
-@pytest.fixture
-def user(guarded: MetastoreServer, db: str) -> Iterator[ThriftClient]:
-    with as_user(guarded, f"u_{db}") as client:
-        yield client
+def test_a_partition_names_another_catalog_than_the_call(user: ThriftClient, root: ThriftClient, db: str) -> None:
+    """The right counts where the service looks: otherwise its answer tells which hidden tables there are."""
+    other = f"cat_{db}"
+    root.create_catalog(CreateCatalogRequest(Catalog(other, None, root.get_database(db).locationUri + f"/{other}")))
+    root.create_database(builders.database(f"hidden_{db}"))
+    root.create_table(builders.table(f"hidden_{db}", "there"))
+    root.create_database(builders.database(f"hidden_{db}", catalogName=other))
+    for name in ("there", "missing"):
+        root.create_table(builders.table(f"hidden_{db}", name, catName=other, owner=f"u_{db}"))
+    for privilege in ("SELECT", "INSERT", "UPDATE"):
+        grant(root, f"u_{db}", privilege, db, "t")
+    value = user.get_partition(db, "t", ["1"]).replace(dbName=f"hidden_{db}", catName=other)
+    said = []
+    for name in ("there", "missing"):
+        with pytest.raises(TException) as error:
+            user.alter_partition(db, "t", value.replace(tableName=name))
+        said.append(str(error.value).replace(name, ""))
+    assert said[0] == said[1]
+    assert "not found" in said[0] or "Permission denied" in said[0]
 
 
 class TestDecoratedNamesInReferences:

@@ -1,11 +1,18 @@
 """What strangers learn of a server, and who owns what Hudi's clients make."""
 
 import pytest
-from thrift.Thrift import TApplicationException
+from thrift.Thrift import TApplicationException, TException
 
 from lake.protocol import hudi
 from lake.protocol.connection.thrift_client import ThriftClient
-from lake.protocol.hive import OpenTxnRequest, PrincipalType
+from lake.protocol.hive import (
+    AddPackageRequest,
+    GetPackageRequest,
+    OpenTxnRequest,
+    PrincipalType,
+    StoredProcedure,
+    StoredProcedureRequest,
+)
 from tests.rights.conftest import as_user
 from tests.rights.world import grant
 from tests.support import builders
@@ -51,3 +58,24 @@ def test_who_makes_a_database_by_hudis_protocol_owns_it(guarded: MetastoreServer
         assert root.get_table("hudi_made", "t").owner == "maker"
         root.createDatabase("hudi_of_root")
         assert root.get_database("hudi_of_root").ownerName == "root"
+
+
+def test_procedures_and_packages_belong_to_their_makers(guarded: MetastoreServer) -> None:
+    """Engines run them: another's is replaced only by callers that may alter the database."""
+    with as_user(guarded, "root") as root, as_user(guarded, "coder") as coder:
+        root.create_database(builders.database("coded", ownerName="somebody"))
+        root.create_stored_procedure(StoredProcedure("theirs", "coded", "hive", "root", "good"))
+        root.add_package(AddPackageRequest("hive", "coded", "theirs", "root", "good", "good"))
+        grant(root, "coder", "CREATE", "coded")
+        grant(root, "coder", "SELECT", "coded")
+        for call in (
+            lambda: coder.create_stored_procedure(StoredProcedure("theirs", "coded", "hive", "root", "bad")),
+            lambda: coder.add_package(AddPackageRequest("hive", "coded", "theirs", "root", "bad", "bad")),
+        ):
+            with pytest.raises(TException, match=r"does not have \[ALTER\] privilege on \[coded\]"):
+                call()
+        assert root.get_stored_procedure(StoredProcedureRequest("hive", "coded", "theirs")).source == "good"
+        coder.create_stored_procedure(StoredProcedure("own", "coded", "hive", "root", "text"))
+        coder.add_package(AddPackageRequest("hive", "coded", "own", "root", "text", "text"))
+        assert coder.get_stored_procedure(StoredProcedureRequest("hive", "coded", "own")).ownerName == "coder"
+        assert coder.find_package(GetPackageRequest("hive", "coded", "own")).ownerName == "coder"

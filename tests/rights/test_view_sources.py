@@ -15,12 +15,6 @@ from tests.support.server import MetastoreServer
 NUMBERS = itertools.count(1)
 
 
-@pytest.fixture(scope="module")
-def root(guarded: MetastoreServer) -> Iterator[ThriftClient]:
-    with as_user(guarded, "root") as client:
-        yield client
-
-
 @pytest.fixture
 def number(root: ThriftClient) -> int:
     """Database `vaultN` of a user `carlN` with a hidden table `t`, and `mineN` of a user `bobN` with a table `t`."""

@@ -78,7 +78,7 @@ def alter_database_req(call: Call, request: AlterDatabaseRequest) -> None:
 
 @answers("drop_database")
 def drop_database(call: Call, name: str | None, delete_data: bool | None, cascade: bool | None) -> None:
-    call.metastore.databases.drop(name, delete_data=bool(delete_data), cascade=bool(cascade), shown=call.sees)
+    call.metastore.databases.drop(name, delete_data=bool(delete_data), cascade=bool(cascade), shown=call.shown)
 
 
 @answers("drop_database_req")
@@ -89,5 +89,5 @@ def drop_database_req(call: Call, request: DropDatabaseRequest) -> None:
         cascade=bool(request.cascade),
         if_exists=bool(request.ignoreUnknownDb),
         catalog=request.catalogName,
-        shown=call.sees,
+        shown=call.shown,
     )

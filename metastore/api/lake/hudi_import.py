@@ -6,7 +6,7 @@ from metastore.api.methods import Call, answers
 
 @answers("lake_import_hudi")
 def lake_import_hudi(call: Call, request: ImportHudiRequest) -> ImportHudiResponse:
-    return call.metastore.hudi_import.import_instants(request)
+    return call.metastore.hudi_import.import_instants(request, call.owner)
 
 
 @answers("lake_refresh_hudi")

@@ -21,7 +21,7 @@ from metastore.api.methods import Call, answers
 
 @answers("lake_lease_snapshot")
 def lake_lease_snapshot(call: Call, request: LeaseRequest) -> ReaderLease:
-    return call.metastore.reader_leases.take(request)
+    return call.metastore.reader_leases.take(request, call.owner)
 
 
 @answers("lake_release_lease")

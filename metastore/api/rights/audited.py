@@ -18,7 +18,7 @@ from metastore.services.access.rights import Kind, Securable
 from metastore.services.model import names as given
 
 _LONGEST_TEXT = 200
-_OF_REFERENCE = frozenset({"instant", "hudi_import", "jobs"})
+_OF_REFERENCE = frozenset({"instant", "hudi_import", "jobs", "submitted_jobs", "lease"})
 _OF_TABLE = frozenset({"table_change", "partition_change", "new_partitions", "hudi_instant"})
 _OF_GRANTS = frozenset({"grants", "refreshed_grants"})
 _MOST_OBJECTS = 100

@@ -5,6 +5,7 @@ owner.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from lake.protocol.hive import Database, NoSuchObjectException, PrincipalPrivilegeSet, PrincipalType, StorageDescriptor
@@ -67,6 +68,20 @@ def new_function(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
     yield from asked.location(object, [each.uri for each in value.resourceUris or ()])
 
 
+def new_procedure(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
+    """A procedure replaces one of its name, which is a change of the database."""
+    with suppress(NoSuchObjectException):
+        asked.call.metastore.procedures.get(value.catName, value.dbName, value.name)
+        yield Action.ALTER, database(given.database_name(value.dbName, value.catName))
+
+
+def new_package(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
+    """As `new_procedure`."""
+    with suppress(NoSuchObjectException):
+        asked.call.metastore.procedures.get_package(value.catName, value.dbName, value.packageName)
+        yield Action.ALTER, database(given.database_name(value.dbName, value.catName))
+
+
 def claim(asked: Asked, value: Any) -> None:
     """Makes the caller the owner of a new object, unless it names one of its own roles or groups."""
     of_table = hasattr(value, "owner")
@@ -103,7 +118,16 @@ def _database(asked: Asked, name: str, catalog: str) -> Database | None:
 
 CHECKS: dict[str, Check] = {
     each.__name__: each
-    for each in (new_catalog, catalog_change, new_database, database_change, new_table, new_function)
+    for each in (
+        new_catalog,
+        catalog_change,
+        new_database,
+        database_change,
+        new_table,
+        new_function,
+        new_procedure,
+        new_package,
+    )
 }
-OWNED = frozenset({"new_database", "new_table", "new_function"})
+OWNED = frozenset({"new_database", "new_table", "new_function", "new_procedure", "new_package"})
 """The checks whose value is a new object, which gets the caller as its owner."""

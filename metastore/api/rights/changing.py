@@ -122,9 +122,9 @@ create_function                         CREATE database func.dbName cat=func.cat
 alter_function                          ALTER database dbName; CREATE database newFunc.dbName? cat=newFunc.catName
     | new_function newFunc
 drop_function                           DROP database dbName
-add_package                             CREATE database request.dbName cat=request.catName
+add_package                             CREATE database request.dbName cat=request.catName | new_package request
 drop_package                            DROP database request.dbName cat=request.catName
-create_stored_procedure                 CREATE database proc.dbName cat=proc.catName
+create_stored_procedure                 CREATE database proc.dbName cat=proc.catName | new_procedure proc
 drop_stored_procedure                   DROP database request.dbName cat=request.catName
 create_type                             ADMIN everything
 drop_type                               ADMIN everything
@@ -255,10 +255,11 @@ lake_complete_instants                  instant requests[].table action=requests
 lake_heartbeat_instant                  instant table action=action
 lake_delete_instant                     instant table action=action
 lake_remove_orphans                     CLEAN lake request.table
-lake_lease_snapshot                     SELECT lake request.table
-lake_release_lease                      SELECT lake table
-lake_record_decisions                   TABLE_SERVICE lake request.table
-lake_submit_job                         TABLE_SERVICE lake table
+lake_lease_snapshot                     SELECT lake request.table; lease request.table id=request.id
+lake_release_lease                      SELECT lake table; lease table id=id
+lake_record_decisions                   TABLE_SERVICE lake request.table;
+    submitted_jobs request.table action=request.jobs[].action
+lake_submit_job                         TABLE_SERVICE lake table; submitted_jobs table action=job.action
 lake_take_job                           TABLE_SERVICE everything
 lake_heartbeat_job                      TABLE_SERVICE everything
 lake_claim_plan                         TABLE_SERVICE everything

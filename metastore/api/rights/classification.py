@@ -35,6 +35,8 @@ SPECIAL = frozenset(
         "hudi_import",
         "hudi_refresh",
         "jobs",
+        "submitted_jobs",
+        "lease",
     }
 )
 """The kinds of needs whose action follows from more than the names of objects."""

@@ -4,8 +4,9 @@ Where a method has a limit, hidden items must be left out before it counts. Its 
 shown (`_before_limits`), and the function that answers the method asks it (`Call.shown`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 from lake.protocol.events.types import Event, EventType
@@ -26,8 +27,6 @@ from metastore.services.model import names as given
 from metastore.store.engine.names import DatabaseName, TableName
 
 T = TypeVar("T")
-Names = tuple[str | None, str | None, str | None]
-"""Catalog, database and table of something; None where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +37,8 @@ class View:
     authorizer: Authorizer
     rule: Rule
     arguments: Any
+    ids: Callable[[Collection[TableName]], Mapping[TableName, int]]
+    """The ids of the tables that have some names now."""
 
     def argument(self, index: int = 0) -> Any:
         """The argument that the rule names at that place."""
@@ -274,48 +275,53 @@ def options(view: View, found: dict[str, str]) -> dict[str, str]:
 
 @_before_limits
 def events(view: View, found: Sequence[Event]) -> list[bool]:
-    """Events about objects that the caller may read or subscribe to."""
-    shown = _subscribed(view, [(each.catalog, each.database, each.table) for each in found])
-    return [sees and not _names_another(view, each) for each, sees in zip(found, shown, strict=True)]
+    """Events about objects that the caller may read or subscribe to; all objects, if an event names several."""
+    named = [list(_objects(each)) for each in found]
+    ids = view.ids({each.of_table for objects in named for each, _ in objects if each.kind is Kind.TABLE})
+    objects = [[_decided_by(each, number, ids) for each, number in some] for some in named]
+    distinct = list(dict.fromkeys(chain.from_iterable(objects))) or [_NOTHING]
+    decided = view.authorizer.decide_all(view.caller, [(Action.SUBSCRIBE, each) for each in distinct])
+    allowed = {each for each, made in zip(distinct, decided, strict=True) if made.allowed}
+    return [allowed.issuperset(each) for each in objects]
 
 
-@_before_limits
-def counted_events(view: View, found: Sequence[Names]) -> list[bool]:
-    """Catalogs, databases and tables, whose events are counted."""
-    return _subscribed(view, found)
+def _decided_by(object: Securable, number: int | None, ids: Mapping[TableName, int]) -> Securable:
+    """The object whose rights count for an event of the table with that id.
 
-
-def _subscribed(view: View, names: Sequence[Names]) -> list[bool]:
-    """Whether the caller may read events about each of these."""
-    objects = list(dict.fromkeys(map(_event_object, names)))
-    decided = view.authorizer.decide_all(view.caller, [(Action.SUBSCRIBE, each) for each in objects or [_NOTHING]])
-    allowed = {each for each, made in zip(objects, decided, strict=False) if made.allowed}
-    return [_event_object(each) in allowed for each in names]
-
-
-def _event_object(names: Names) -> Securable:
-    """What an event is about: an event without a database is everybody's who may read all."""
-    catalog, where, name = names
-    if not where:
-        return EVERYTHING
-    return _object(catalog, where, name or None)
+    If another table has the name now, that is the database, as for a dropped table.
+    """
+    if number is not None and ids.get(object.of_table, number) != number:
+        return database(object.of_database)
+    return object
 
 
 _RENAMES = (EventType.ALTER_TABLE, EventType.ALTER_FUNCTION)
 
 
-def _names_another(view: View, event: Event) -> bool:
-    """Whether an event names a table that the caller doesn't see: a rename, or a foreign key, names two.
+def _objects(event: Event) -> Iterator[tuple[Securable, int | None]]:
+    """What an event is about and what else it names, with the id of the table where it is known.
 
-    The earlier name of a table in its own database is not one of another.
+    An event without a database is shown to callers that may read all. A rename and a foreign key name two tables. The
+    earlier name of a table in its own database is not one of another.
     """
-    if event.type not in _RENAMES and event.type is not EventType.ADD_CONSTRAINTS:
-        return False
-    named = _of_payload(event.payload)
+    number = _table_id(event.payload)
+    if not event.database:
+        yield EVERYTHING, None
+    else:
+        yield _object(event.catalog, event.database, event.table or None), number if event.table else None
     if event.type in _RENAMES:
-        named = {(where, name) for where, name in named if where != event.database}
-    objects = [_object(event.catalog, where, name) for where, name in named]
-    return not all(view.authorizer.visible(view.caller, objects, Action.SUBSCRIBE))
+        for where, name in _of_payload(event.payload):
+            if where != event.database:
+                yield _object(event.catalog, where, name), number
+    elif event.type is EventType.ADD_CONSTRAINTS:
+        for where, name in _of_payload(event.payload):
+            yield _object(event.catalog, where, name), None
+
+
+def _table_id(payload: Mapping[str, Any]) -> int | None:
+    structs = (payload.get(each) for each in ("table", "after", "before"))
+    found: int | None = payload.get("tableId") or next((each["id"] for each in structs if each and "id" in each), None)
+    return found
 
 
 def _of_payload(payload: Any) -> set[tuple[str, str]]:

@@ -81,11 +81,10 @@ class Guard:
         if not deciding.by_names(rule, arguments):
             return _empty(method)
         deciding.by_values(rule, arguments)
-        call = replace(call, sees=deciding.sees_table)
         if rule.changes or rule.extra is None:
             with self._control.making(caller):
-                return function(replace(call, owner=caller.user))
-        view = View(caller, self._control.authorizer, rule, arguments)
+                return function(replace(call, owner=caller.user, shown=deciding.sees_tables))
+        view = View(caller, self._control.authorizer, rule, arguments, call.metastore.tables.ids)
         if is_before_limits(rule.extra):
             return function(replace(call, shown=partial(shown_named(rule.extra), view)))
         try:
@@ -194,8 +193,8 @@ class _Deciding:
     def _sees(self, object: Securable) -> bool:
         return self._control.authorizer.decide(self._caller, Action.SEE, object).allowed
 
-    def sees_table(self, name: TableName) -> bool:
-        return self._sees(table(name))
+    def sees_tables(self, names: Sequence[TableName]) -> list[bool]:
+        return [self._sees(table(each)) for each in names]
 
     def _each(self, wanted: Iterable[Requirement]) -> None:
         for requirement in wanted:

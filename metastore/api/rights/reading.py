@@ -139,7 +139,7 @@ find_columns_with_stats                 SEE table cr.dbname cr.tablename
 # -- events ----------------------------------------------------------------------------------------------------------
 get_next_notification                   - | events
 get_current_notificationEventId         -
-get_notification_events_count           - | counted_events
+get_notification_events_count           - | events
 lake_read_events                        - | events
 lake_read_group_events                  GROUPS everything | events
 lake_event_positions                    -

@@ -25,9 +25,11 @@ from metastore.services.access.places import Places
 from metastore.services.access.rights import EVERYTHING, Action, Kind, Securable, table
 from metastore.services.access.rights import database as database_object
 from metastore.services.hudi.importer import chosen_table
+from metastore.services.instant_rules import states
 from metastore.services.model import view_sources as stored_sources
 from metastore.services.model.names import database_name
 from metastore.services.model.visibility import Scope
+from metastore.services.table_services.limits import ORPHANS
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,25 @@ def jobs(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
             yield Action.TABLE_SERVICE, EVERYTHING
         else:
             yield Action.TABLE_SERVICE, table_object(reference.database, reference.table, reference.catalog)
+
+
+def submitted_jobs(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """A service runs a job with its own rights: callers that enqueue one that deletes files need the right to do so."""
+    for row in rows(need, arguments):
+        [reference] = row.values
+        if row.get("action") in (states.CLEAN, ORPHANS):
+            yield Action.CLEAN, table_object(reference.database, reference.table, reference.catalog)
+
+
+def lease(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """A lease keeps cleans off, so callers that renew or end another user's need the right to clean."""
+    for row in rows(need, arguments):
+        [reference] = row.values
+        object = table_object(reference.database, reference.table, reference.catalog)
+        with suppress(NoSuchObjectException, InvalidOperationException):  # the service says what is wrong
+            owner = asked.call.metastore.reader_leases.owner(reference, row.get("id"))
+            if owner is not None and owner != asked.caller.user:
+                yield Action.CLEAN, object
 
 
 def refreshed_grants(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
@@ -336,7 +357,8 @@ def partition_change(asked: Asked, need: Need, arguments: Any) -> Iterator[Requi
             continue
         values = row.get("old") or new.values
         if _renamed(new, row):
-            yield Action.INSERT, table_object(new.dbName, new.tableName, new.catName or object.catalog)
+            # in the call's catalog, whatever the partition says of its own: there the service looks for it
+            yield Action.INSERT, table_object(new.dbName, new.tableName, object.catalog)
         old = _partition(asked, object, values)
         before = None if old is None else _location(old.sd)
         yield from asked.directories(Action.WRITE, object, [before])
@@ -420,6 +442,8 @@ SPECIAL: dict[str, Special] = {
         hudi_import,
         hudi_refresh,
         jobs,
+        submitted_jobs,
+        lease,
         table_change,
         view_sources,
         new_partitions,

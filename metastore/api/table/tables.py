@@ -219,7 +219,7 @@ def _alter(
 
 @answers("drop_table")
 def drop_table(call: Call, database: str | None, table: str | None, delete_data: bool | None) -> None:
-    call.metastore.tables.drop(database, table, delete_data=bool(delete_data), shown=call.sees)
+    call.metastore.tables.drop(database, table, delete_data=bool(delete_data), shown=call.shown)
 
 
 @answers("drop_table_with_environment_context")
@@ -231,7 +231,7 @@ def drop_table_with_environment_context(
     context: EnvironmentContext | None,
 ) -> None:
     """The context may ask to bypass the trash (ifPurge); there is none here."""
-    call.metastore.tables.drop(database, table, delete_data=bool(delete_data), shown=call.sees)
+    call.metastore.tables.drop(database, table, delete_data=bool(delete_data), shown=call.shown)
 
 
 @answers("drop_table_req")
@@ -242,7 +242,7 @@ def drop_table_req(call: Call, request: DropTableRequest) -> None:
         request.tableName,
         delete_data=bool(request.deleteData),
         catalog=request.catalogName,
-        shown=call.sees,
+        shown=call.shown,
     )
 
 

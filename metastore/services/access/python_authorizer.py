@@ -13,6 +13,7 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 import structlog
@@ -67,7 +68,8 @@ class PythonAuthorizer:
         visible = getattr(self._policy, "visible", None)
         if visible is None:
             return [each.allowed for each in self.decide_all(caller, [(action, object) for object in objects])]
-        found = self._limited(lambda: [each is True for each in visible(caller, objects, action)])
+        most = len(objects) + 1  # an answer without an end is a wrong one
+        found = self._limited(lambda: [each is True for each in islice(visible(caller, objects, action), most)])
         return found if isinstance(found, list) and len(found) == len(objects) else [False] * len(objects)
 
     def roles(self, caller: Caller) -> frozenset[str]:
@@ -94,7 +96,11 @@ class PythonAuthorizer:
                 self._slots.release()
                 answered.set()
 
-        threading.Thread(target=call, name=f"authorizer {self._place}", daemon=True).start()
+        try:
+            threading.Thread(target=call, name=f"authorizer {self._place}", daemon=True).start()
+        except RuntimeError as error:  # no more threads
+            self._slots.release()
+            return f"the authorizer {self._place} can't be called: {error}"
         if not answered.wait(max(until - time.monotonic(), 0)):
             return f"the authorizer {self._place} did not answer within {self._seconds:g} s"
         return found[0] if found else f"the authorizer {self._place} failed"
@@ -103,4 +109,6 @@ class PythonAuthorizer:
 def _checked(decision: Any) -> Decision:
     if not isinstance(decision, Decision) or not isinstance(decision.allowed, bool):
         raise TypeError(f"an authorizer returns a Decision, not {decision!r}")
+    if not isinstance(decision.reason, str):  # it goes into the audit log
+        raise TypeError(f"a Decision's reason is a text, not {decision.reason!r}")
     return decision

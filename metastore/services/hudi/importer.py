@@ -75,8 +75,8 @@ class HudiImport:
         self._completion = completion
         self._hudi_tables = hudi_tables
 
-    def import_instants(self, request: ImportHudiRequest) -> ImportHudiResponse:
-        """Imports what a client has read from a table's folder. Adds the table if it doesn't exist.
+    def import_instants(self, request: ImportHudiRequest, owner: str | None = None) -> ImportHudiResponse:
+        """Imports what a client has read from a table's folder. Adds the table if it doesn't exist, for its `owner`.
 
         A table that is named by its id is not added. The first instant that can't be imported ends the call; those
         before it stay. Raises InvalidOperationException with its name, NoSuchObjectException, TableReplaced, and what
@@ -86,7 +86,7 @@ class HudiImport:
         if len(given) > MAX_INSTANTS:
             raise InvalidOperationException(f"import at most {MAX_INSTANTS} instants in one call, not {len(given)}")
         reference = request.table or TableReference()
-        added = self._register(reference, request.location or "", request.properties or {})
+        added = self._register(reference, request.location or "", request.properties or {}, owner)
         with self._database.read() as tx:
             row = lake_table(self._tables, tx, reference)
         reference = reference.replace(id=row.id)  # each step has a transaction of its own
@@ -137,7 +137,7 @@ class HudiImport:
 
     # --- the table --------------------------------------------------------------------------------------------
 
-    def _register(self, table: TableReference, location: str, properties: Mapping[str, str]) -> bool:
+    def _register(self, table: TableReference, location: str, properties: Mapping[str, str], owner: str | None) -> bool:
         """Adds a table that isn't there; whether this call did. Raises NoSuchObjectException if it was dropped."""
         try:
             self._tables.get(table.database, table.table, table.catalog)
@@ -152,6 +152,7 @@ class HudiImport:
             hudi.Table(
                 tableName=table.table,
                 dbName=table.database,
+                owner=owner,
                 location=location,
                 tableType=properties.get(TYPE),
                 partitionKeys=[
@@ -163,7 +164,8 @@ class HudiImport:
                     **{name: properties[name] for name in _KEPT if name in properties},
                     schema_evolution.PROPERTY: schema_evolution.ANY,
                 },
-            )
+            ),
+            owner,
         )
         return True
 

@@ -9,7 +9,7 @@ import structlog
 from eventbus.log import epochs, group_positions, log
 from eventbus.outlets import dead_letters
 from metastore.services.files.deletable import Deletable
-from metastore.services.files.relocator import keep_after_restore
+from metastore.services.maintenance.restore import after_restore, skip_ids
 from metastore.services.timeline.sweeper import TimelineSweeper
 from metastore.store import Database
 from metastore.store.table import descriptors
@@ -93,9 +93,8 @@ class Housekeeping:
         """Begins a new epoch of the event log if the database was restored from a backup."""
         with self._database.write() as tx:
             epoch = epochs.notice(tx)
-            kept = keep_after_restore(tx) if epoch is not None and epoch.lossy else []
-        if kept:
-            logger.warning("files are kept", locations=kept, reason="they were to be deleted when the backup was taken")
+            if epoch is not None:
+                after_restore(tx) if epoch.lossy else skip_ids(tx)
         if epoch is not None:
             logger.warning("the event log begins a new epoch", epoch=epoch.name, after=epoch.after, reason=epoch.reason)
 

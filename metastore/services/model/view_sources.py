@@ -3,7 +3,7 @@
 A view that the caller can't see is no hindrance: it stays, and its source is missing.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from lake.protocol.hive import CreationMetadata, MetaException
 from metastore.services.model import hive_objects
@@ -14,8 +14,8 @@ from metastore.store.engine.names import TableName
 from metastore.store.table import tables
 from metastore.store.transactions import materializations
 
-Shown = Callable[[TableName], bool]
-"""Whether the caller sees a table or view."""
+Shown = Callable[[Sequence[TableName]], list[bool]]
+"""Says for each of several tables and views whether the caller sees it."""
 
 
 def sources(metadata: CreationMetadata | None, catalog: str) -> set[TableName]:
@@ -41,8 +41,8 @@ def hidden_users(store: Database, catalog: str, going: Collection[TableName], sh
     It has a transaction of its own, which has ended before `shown` is called.
     """
     with store.read() as tx:
-        users = {view for view, _ in _users(tx, catalog, going)}
-    return frozenset(each for each in users if not shown(each))
+        users = sorted({view for view, _ in _users(tx, catalog, going)})
+    return frozenset(each for each, sees in zip(users, shown(users), strict=True) if not sees)
 
 
 def check_unused(

@@ -30,10 +30,10 @@ class ReaderLeases:
         self._database = database
         self._tables = tables
 
-    def take(self, request: LeaseRequest) -> ReaderLease:
+    def take(self, request: LeaseRequest, owner: str | None = None) -> ReaderLease:
         """Takes a lease, or renews it: the same call with the same id does. By default it is on the latest snapshot.
 
-        `onwards`: it is on all later snapshots, too.
+        `onwards`: it is on all later snapshots, too. `owner`: the user that it belongs to, if it is new.
 
         Raises NoSuchObjectException, InvalidOperationException, SnapshotGone if the snapshot can't be read any more.
         """
@@ -47,7 +47,7 @@ class ReaderLeases:
             position = self._position(tx, row, name, request.position, onwards=onwards)
             check_is_of(tx, row, request.table, position)
             holder = None if request.holder is None else client_texts.hint(request.holder)
-            return _to_thrift(row, leases.put(tx, row.id, name, position, seconds, holder, onwards=onwards))
+            return _to_thrift(row, leases.put(tx, row.id, name, position, seconds, holder, owner, onwards=onwards))
 
     @staticmethod
     def _position(tx: Transaction, row: TableRow, name: str, wanted: int | None, *, onwards: bool) -> int:
@@ -73,6 +73,15 @@ class ReaderLeases:
         with self._database.write() as tx:
             row = written_lake_table(self._tables, tx, table)
             leases.remove(tx, row.id, _name(name))
+
+    def owner(self, table: TableReference | None, name: str | None) -> str | None:
+        """The user that a lease belongs to; None without a lease, or if it was taken where there were no rights.
+
+        Raises NoSuchObjectException, InvalidOperationException.
+        """
+        with self._database.read() as tx:
+            found = leases.find(tx, lake_table(self._tables, tx, table).id, _name(name))
+            return None if found is None else found.owner
 
     def listing(self, table: TableReference | None) -> list[ReaderLease]:
         """The leases of a table that hold. Raises NoSuchObjectException."""

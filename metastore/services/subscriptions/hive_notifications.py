@@ -140,27 +140,49 @@ class Notifications:
         catalog: str | None,
         database: str | None,
         tables: Sequence[str] | None = None,
-        shown: Callable[[Sequence[tuple[str | None, str | None, str | None]]], list[bool]] | None = None,
+        shown: Callable[[Sequence[Event]], list[bool]] | None = None,
     ) -> int:
         """Counts the notifications about a database (`*`: all), or tables of it, after a number, up to another.
 
-        `shown`: says of catalogs, databases and tables whether the reader may read their events; None if it may read
-        all. Returns at most `limit`. Raises MetaException without a database.
+        `shown`: says of events whether the reader may see them; None if it may see all. Returns at most `limit`. Raises
+        MetaException without a database.
         """
         name = given.database_name(database, catalog)
+        conditions = _Conditions(
+            [],
+            name.catalog,
+            None if name.database == "*" else name.database,
+            [given.normalized(each) for each in tables or ()],
+        )
         self._sequencer.catch_up()
-        with self._database.read() as tx:
-            counts = log.count_notifications(
-                tx,
-                after,
-                upto,
-                catalog=name.catalog,
-                database=None if name.database == "*" else name.database,
-                tables=[given.normalized(each) for each in tables or ()],
-            )
-        seen = shown(list(counts)) if shown is not None else [True] * len(counts)
-        found = sum(count for count, sees in zip(counts.values(), seen, strict=True) if sees)
+        if shown is None:
+            with self._database.read() as tx:
+                found = log.count_notifications(
+                    tx,
+                    after,
+                    upto,
+                    catalog=name.catalog,
+                    database=conditions.database,
+                    tables=conditions.tables,
+                )
+        else:
+            found = self._count_shown(after, upto, conditions, shown)
         return found if limit is None else min(found, max(limit, 0))
+
+    def _count_shown(
+        self, after: int, upto: int | None, conditions: "_Conditions", shown: Callable[[Sequence[Event]], list[bool]]
+    ) -> int:
+        found = 0
+        with contextlib.closing(self._events_after(after, conditions, filtered=False, shown=shown)) as events:
+            for event, sees in events:
+                last = event.first_notification + event.notifications - 1
+                if upto is not None:
+                    last = min(last, upto)
+                if sees:
+                    found += max(last - max(event.first_notification - 1, after), 0)
+                if upto is not None and last >= upto:
+                    break
+        return found
 
     def insert(
         self, database: str | None, table: str | None, inserts: Sequence[InsertEventRequestData], catalog: str | None

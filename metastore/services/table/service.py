@@ -227,6 +227,11 @@ class TableService:
         rows = [replace(found[own], name=each) for each in asked if (own := given.base(each)) in found]
         return [hive_objects.table_of(row) for row in rows]
 
+    def ids(self, names: Collection[TableName]) -> dict[TableName, int]:
+        """The ids of those of the named tables that exist."""
+        with self._database.read() as tx:
+            return tables.ids_of(tx, names)
+
     def matching(
         self, databases_pattern: str | None, pattern: str, wanted: Sequence[str] | None, catalog: str | None = None
     ) -> list[Table]:

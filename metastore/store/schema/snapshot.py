@@ -124,6 +124,7 @@ reader_leases = Table(
     Column("position", BigInteger, nullable=False, comment="whose snapshot cleans keep"),
     Column("expires_at", DateTime(timezone=True), nullable=False),
     Column("holder", Text, comment="for people to read"),
+    Column("owner", Text, comment="the user who took it; NULL: there were no rights"),
     Column(
         "onwards",
         Boolean,

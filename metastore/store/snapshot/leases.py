@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Select, case, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from metastore.store.engine.clock import in_ms
@@ -13,13 +13,17 @@ _LIVE = reader_leases.c.expires_at > func.clock_timestamp()
 
 
 class LeaseRow(NamedTuple):
-    """A lease that holds. `expires_at`: in milliseconds since 1970. `onwards`: on all later snapshots, too."""
+    """A lease that holds. `expires_at`: in milliseconds since 1970. `onwards`: on all later snapshots, too.
+
+    `owner`: the user who took it; None where there were no rights.
+    """
 
     name: str
     position: int
     expires_at: int
     holder: str | None
     onwards: bool
+    owner: str | None
 
 
 _ROW: Select[Any] = select(
@@ -28,6 +32,7 @@ _ROW: Select[Any] = select(
     in_ms(reader_leases.c.expires_at),
     reader_leases.c.holder,
     reader_leases.c.onwards,
+    reader_leases.c.owner,
 )
 
 
@@ -42,17 +47,26 @@ def hold_off_leases(tx: Connection, table_id: int) -> None:
 
 
 def put(
-    tx: Connection, table_id: int, name: str, position: int, seconds: int, holder: str | None, *, onwards: bool
+    tx: Connection,
+    table_id: int,
+    name: str,
+    position: int,
+    seconds: int,
+    holder: str | None,
+    owner: str | None,
+    *,
+    onwards: bool,
 ) -> LeaseRow:
-    """Stores a lease for so many seconds from now on, in place of one of the same name."""
+    """Stores a lease for so many seconds from now on, in place of one of the same name. That keeps its owner."""
     values = {
         "position": position,
         "onwards": onwards,
         "expires_at": func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, seconds),
         "holder": holder,
     }
-    new = insert(reader_leases).values(table_id=table_id, name=name, **values)
-    changed = new.on_conflict_do_update(index_elements=["table_id", "name"], set_=values)
+    new = insert(reader_leases).values(table_id=table_id, name=name, owner=owner, **values)
+    kept = case((_LIVE, reader_leases.c.owner), else_=owner)
+    changed = new.on_conflict_do_update(index_elements=["table_id", "name"], set_={**values, "owner": kept})
     return LeaseRow(*tx.execute(changed.returning(*_ROW.selected_columns)).one())
 
 

@@ -1,6 +1,6 @@
 """SQL for tables."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from sqlalchemy import (
     func,
     insert,
     select,
+    tuple_,
     update,
 )
 
@@ -255,6 +256,16 @@ def find_by_id(tx: Connection, table_id: int, lock: RowLock = RowLock.NOT) -> Ta
         tx.execute(select(tables.c.id).where(tables.c.id == table_id).with_for_update(**for_update(lock), of=tables))
     row = _BY_ID.first(tx, {"table_id": table_id})
     return _row(row) if row else None
+
+
+def ids_of(tx: Connection, names: Collection[TableName]) -> dict[TableName, int]:
+    """The ids of those of the named tables that exist."""
+    mark_uncacheable()
+    name = tuple_(catalogs.c.name, databases.c.name, tables.c.name)
+    joined = tables.join(databases, tables.c.database_id == databases.c.id)
+    joined = joined.join(catalogs, databases.c.catalog_id == catalogs.c.id)
+    query = select(tables.c.id, catalogs.c.name, databases.c.name, tables.c.name).select_from(joined)
+    return {TableName(*row[1:]): row[0] for row in tx.execute(query.where(name.in_(names)))}
 
 
 def find_many(tx: Connection, database: DatabaseName, names: Sequence[str]) -> list[TableRow]:
