@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import NullPool, create_engine, text
+from sqlalchemy import NullPool, create_engine
 
 from eventbus.log import epochs
 from lake.protocol.connection.thrift_client import ThriftClient
@@ -203,35 +203,6 @@ def test_an_operator_declares_an_epoch(postgres_url: str, tmp_path: Path) -> Non
             output("db", "new-epoch", "--nothing-lost", "--database-url", postgres_url)
             make(client, "f", 2)
             assert [each.database for each in take(group, 9)] == [None, "f", "f"]
-
-
-def test_tables_made_after_a_restore_have_new_ids(postgres_url: str, tmp_path: Path) -> None:
-    """Whoever remembers the id of a table from after the backup finds no other table by it."""
-    backup = tmp_path / "backup"
-
-    def id_of(database: str) -> int:
-        with create_engine(postgres_url, poolclass=NullPool).connect() as tx:
-            query = "SELECT max(t.id) FROM tables t JOIN databases d ON d.id = t.database_id WHERE d.name = :name"
-            return int(tx.execute(text(query), {"name": database}).scalar_one())
-
-    server = MetastoreServer(tmp_path / "data", "--workers", "1", "--database-url", postgres_url)
-    with server, ThriftClient(server.host, server.port) as client:
-        make(client, "kept", 2)
-    dump.dump(postgres_url, backup)
-    with server.start(), ThriftClient(server.host, server.port) as client:
-        make(client, "undone", 9)
-        remembered = id_of("undone")
-    dump.restore(postgres_url, backup)
-    with server.start(), ThriftClient(server.host, server.port) as client:
-        wait_until(lambda: EventType.BEGIN_EPOCH in [each.type for each in log_of(client)])
-        make(client, "noticed", 2)
-        assert id_of("noticed") > remembered + 1_000_000
-        output("db", "new-epoch", "--database-url", postgres_url)
-        make(client, "declared", 2)
-        assert id_of("declared") > id_of("noticed") + 1_000_000
-        output("db", "new-epoch", "--nothing-lost", "--database-url", postgres_url)
-        make(client, "moved", 2)
-        assert id_of("moved") < id_of("declared") + 1_000
 
 
 def test_a_copy_that_lost_nothing(postgres_url: str, tmp_path: Path) -> None:
