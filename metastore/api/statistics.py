@@ -3,7 +3,6 @@
 Hive 2.3 and 4 call the same methods for most of this; 4 names an engine in its requests, 2.3 knows none.
 """
 
-from lake.protocol.codec import kept_statistics
 from lake.protocol.hive import (
     AggrStats,
     ColumnStatistics,
@@ -18,6 +17,7 @@ from lake.protocol.hive import (
     TableStatsResult,
 )
 from metastore.api.methods import Call, Encoded, answers
+from metastore.services.statistics import kept_statistics
 from metastore.services.statistics.column_values import as_of_2_3
 from metastore.services.statistics.service import Merging
 

@@ -13,7 +13,6 @@ Inside the server, the arguments of a request and the body of a reply are struct
 import contextlib
 import re
 from collections.abc import Generator, Iterable
-from functools import partial
 from typing import NamedTuple
 
 from lake.protocol.codec import binary, compact, foreign
@@ -25,7 +24,6 @@ from lake.protocol.codec.scanner import (
     Limits,
     Rejected,
     Scanner,
-    WalkedMessage,
     check_memory,
     memory,
     too_large,
@@ -170,14 +168,13 @@ class Inbox:
             self._refuse(self._exceeded, self.protocol, self._scanner)
         if end is None:
             return None
-        noted, self._scanner = self._scanner.walked.noted, None
-        made = partial(WalkedMessage, noted=noted) if len(noted) > 1 else bytes
+        self._scanner = None
         if end == len(buffer):
-            message = made(buffer)
+            message = bytes(buffer)
             self._buffer = bytearray()
         else:
             with memoryview(buffer) as view:
-                message = made(view[:end])
+                message = bytes(view[:end])
             del buffer[:end]
         return message
 

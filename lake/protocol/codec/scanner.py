@@ -1,18 +1,15 @@
 """Finds the end of a binary message while its bytes arrive, and rejects invalid or excessive messages.
 
 An unframed message has no length: its end is found by walking over its fields. The walk is resumable, so that an
-incomplete message occupies no thread. It allocates almost nothing, so that a huge length prefix does no harm: what it
-notes of a message takes half of its bytes at most. A message that passed the walk is safe to decode.
+incomplete message occupies no thread. It allocates almost nothing, so that a huge length prefix does no harm. A message
+that passed the walk is safe to decode.
 """
 
-from array import array
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from struct import Struct as Layout
 from typing import NamedTuple
 
 from thrift.Thrift import TType
-
-from lake.protocol.bounded_dict import BoundedDict
 
 FIXED = {
     TType.BOOL: 1, TType.BYTE: 1, TType.DOUBLE: 8, TType.I16: 2, TType.I32: 4, TType.I64: 8, TType.UUID: 16,
@@ -22,9 +19,6 @@ CALL_KINDS = (1, 4)  # call, oneway: what a client may send
 _CONTAINERS = (TType.LIST, TType.SET, TType.MAP)
 _IN_STRUCT = -1
 _REMEMBERED_BYTES = 1 << 16
-_REMEMBERED_LISTS = 64
-_LONG_LIST = 8  # items from which on it pays to look whether a list came before
-_BEGIN_BYTES = 64
 _FIELD_HEADER = 3
 _length_at = Layout(">i").unpack_from
 
@@ -33,26 +27,10 @@ Walk = Generator[None, None, int]
 
 
 class Walked(NamedTuple):
-    """A struct that was walked over: where it ends, and how many values it holds.
-
-    `noted`: where structs begin within it whose first field is a long list of structs, in their order. Descriptors with
-    their columns are such. Those are missing that are part of a list, or of an ending, that came before.
-    """
+    """A struct that was walked over: where it ends, and how many values it holds."""
 
     end: int
     values: int
-    noted: Sequence[int] = ()
-
-
-class WalkedMessage(bytes):
-    """A message that was walked over, with what `Walked` has noted. A part of it is bytes and no more."""
-
-    noted: Sequence[int]
-
-    def __new__(cls, data: bytes | bytearray | memoryview, noted: Sequence[int]) -> "WalkedMessage":
-        message = super().__new__(cls, data)
-        message.noted = noted
-        return message
 
 
 StructWalk = Generator[None, None, Walked]
@@ -146,20 +124,6 @@ def arrival(data: bytes | bytearray, end: int, limits: Limits) -> Walk:
     return len(data)
 
 
-def _follows(value: bytes, data: bytes | bytearray, start: int, limits: Limits) -> Generator[None, None, bool]:
-    """Whether a whole value is what begins at `start`. Waits for more while that is only the value's beginning.
-
-    There is more to come then: no other value begins so and ends before.
-    """
-    compared, size = start, len(data)
-    while size < start + len(value):
-        if data[compared:size] != value[compared - start : size - start]:
-            return False
-        compared = size
-        size = yield from arrival(data, size + 1, limits)
-    return data.startswith(value, start)
-
-
 def check_string(length: int, limits: Limits) -> None:
     if length < 0:
         raise Rejected("string_size", f"string of {length} bytes")
@@ -229,69 +193,30 @@ def _envelope(data: bytes | bytearray, start: int, limits: Limits) -> Walk:
     return at + 5
 
 
-_known: BoundedDict[tuple[Limits, int, bytes], tuple[bytes, int]] = BoundedDict(_REMEMBERED_LISTS)
-"""Long lists of structs in earlier messages, with the values that each holds. The key has the limits that it kept, how
-deep it lay and its first bytes."""
-
-
 def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
     """Steps over a struct. One flat loop: a large message has hundreds of thousands of fields.
 
     Partitions of one table repeat the table's columns. A list of structs whose bytes equal those of the list
-    that ended last at the same depth is stepped over in one comparison. So are long lists that other messages had:
-    a table is altered again and again. While no more than the beginning of such a list has arrived, the rest is
-    waited for. Behind their columns descriptors have a location, and are the same again from there to their end. So
-    are many partitions from the end of their descriptor to their own.
+    that ended last at the same depth is stepped over in one comparison.
     """
     size = len(data)
     values, most = 0, limits.memory // VALUE_BYTES
-    noted = array("Q")
-    struct_at = at  # where the struct begins that began last
     # What is walked now: a struct, or a container with `left` items. A map of n has 2n, the even ones keys.
     left, even, odd = _IN_STRUCT, 0, 0
     # Where a list of structs began, and how many values came before it.
     begin, before = -1, 0
     stack: list[tuple[int, int, int, int, int]] = []  # the same of all that this is part of
     repeated, repeated_values, repeated_depth = b"", 0, -1
-    # How structs ended, by their depth: what followed on such a list, or on the first string after it, or on a struct
-    # that ended so. And where this begins in those that have not ended. Both with a number of values.
-    endings: dict[int, tuple[bytes, int]] = {}
-    open_endings: dict[int, tuple[int, int]] = {}
-    may_end_as_before, string_due = False, -1  # the depth at which the string comes
     while True:
-        if may_end_as_before:
-            may_end_as_before = False
-            depth = len(stack)
-            ending, ending_values = endings.get(depth, (b"", 0))
-            if ending and data.startswith(ending, at):
-                at += len(ending)
-                values += ending_values
-                open_endings.pop(depth, None)
-                string_due = -1
-                if values > most:
-                    check_values(values, most)
-                if not stack:
-                    return Walked(at, values, noted)
-                left, even, odd, begin, before = stack.pop()
-                may_end_as_before = left == _IN_STRUCT
-                continue
-            open_endings[depth] = at, values
         if left == _IN_STRUCT:
             if at >= size:
                 size = yield from arrival(data, at + 1, limits)
             ttype = data[at]
             if ttype == TType.STOP:
                 at += 1
-                depth = len(stack)
-                ended = open_endings.pop(depth, None)
-                if ended is not None:
-                    if at - ended[0] <= _REMEMBERED_BYTES:
-                        endings[depth] = bytes(data[ended[0] : at]), values - ended[1]
-                    string_due = -1
                 if not stack:
-                    return Walked(at, values, noted)
+                    return Walked(at, values)
                 left, even, odd, begin, before = stack.pop()
-                may_end_as_before = ended is not None and left == _IN_STRUCT
                 continue
             at += _FIELD_HEADER
         elif left:
@@ -301,8 +226,6 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
             if begin >= 0 and at - begin <= _REMEMBERED_BYTES:
                 repeated = bytes(data[begin:at])
                 repeated_values, repeated_depth = values - before, len(stack) - 1
-                if _length_at(repeated, 1)[0] >= _LONG_LIST:
-                    _known.put((limits, repeated_depth, repeated[:_BEGIN_BYTES]), (repeated, repeated_values))
             left, even, odd, begin, before = stack.pop()
             continue
 
@@ -314,14 +237,12 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
                 check_string(length, limits)
             at += 4 + length
             values += 1
-            if string_due == len(stack):
-                may_end_as_before, string_due = True, -1
         elif ttype in FIXED:
             at += FIXED[ttype]
         elif ttype == TType.STRUCT:
             check_depth(len(stack) + 1, limits)
             stack.append((left, even, odd, begin, before))
-            left, begin, struct_at = _IN_STRUCT, -1, at
+            left, begin = _IN_STRUCT, -1
             values += 1
         elif ttype in _CONTAINERS:
             header = 6 if ttype == TType.MAP else 5
@@ -332,29 +253,7 @@ def _struct(data: bytes | bytearray, at: int, limits: Limits) -> StructWalk:
             values += 1
             first, second = data[at], data[at + header - 5]
             start, at = at, at + header
-            if (
-                start == struct_at + _FIELD_HEADER
-                and left == _IN_STRUCT
-                and ttype == TType.LIST
-                and first == TType.STRUCT
-                and count >= _LONG_LIST
-            ):
-                noted.append(struct_at)
-            depth = len(stack)
-            if ttype == TType.LIST and depth == repeated_depth and (yield from _follows(repeated, data, start, limits)):
-                at = start + len(repeated)
-                values += repeated_values
-                if left == _IN_STRUCT:
-                    may_end_as_before, string_due = True, depth
-            elif (
-                count >= _LONG_LIST
-                and first == TType.STRUCT
-                and ttype == TType.LIST
-                and (known := _known.get((limits, depth, bytes(data[start : start + _BEGIN_BYTES]))))
-                and (yield from _follows(known[0], data, start, limits))
-            ):
-                repeated, repeated_values = known
-                repeated_depth = depth
+            if ttype == TType.LIST and len(stack) == repeated_depth and data.startswith(repeated, start):
                 at = start + len(repeated)
                 values += repeated_values
             elif first in FIXED and second in FIXED:

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 from thrift.Thrift import TApplicationException
 
-from lake.protocol.codec.insert_data import understood
 from lake.protocol.hive import (
     CurrentNotificationEventId,
     FireEventRequest,
@@ -23,6 +22,7 @@ from lake.protocol.hive import (
     WriteNotificationLogResponse,
 )
 from metastore.api.methods import Call, answers
+from metastore.api.subscriptions.insert_data import understood
 
 
 @contextmanager

@@ -20,10 +20,8 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, NamedTuple
 
-from lake.protocol.codec import hive_plan
-from lake.protocol.codec.hive_plan import BRIDGE, COLUMN, CONSTANT, FUNCTION, GENERIC
-from lake.protocol.codec.kryo import Instance, Unreadable
 from lake.protocol.formats.partition_names import DEFAULT_PARTITION
+from metastore.services.filters import hive_plan
 from metastore.services.filters.grammar import (
     MIRRORED,
     AllOf,
@@ -35,6 +33,8 @@ from metastore.services.filters.grammar import (
     parse_day,
     parse_timestamp,
 )
+from metastore.services.filters.hive_plan import BRIDGE, COLUMN, CONSTANT, FUNCTION, GENERIC
+from metastore.services.filters.kryo import Instance, Unreadable
 
 MAX_PARTS = 100_000
 """The most parts of an expression. A few bytes may refer to one object many times, so their length bounds nothing."""

@@ -17,10 +17,9 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
 
-from lake.protocol.codec import hive_plan
 from lake.protocol.formats.partition_names import DEFAULT_PARTITION, unescape
 from lake.protocol.hive import FieldSchema, MetaException
-from metastore.services.filters import grammar, kryo_expression
+from metastore.services.filters import grammar, hive_plan, kryo_expression
 from metastore.services.filters.grammar import MAX_LIKES, AllOf, AnyOf, Condition, Expression, Negation
 from metastore.services.model.patterns import check_like, regex_to_like
 from metastore.store.engine.predicates import (

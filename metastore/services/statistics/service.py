@@ -6,7 +6,7 @@ from dataclasses import replace
 from enum import Enum, auto
 
 from lake.protocol.clock import now_seconds
-from lake.protocol.codec import binary, kept_statistics, splice
+from lake.protocol.codec import binary, splice
 from lake.protocol.events.types import EventType
 from lake.protocol.formats import partition_names
 from lake.protocol.hive import (
@@ -24,7 +24,7 @@ from metastore.services.events.recorder import Events
 from metastore.services.model import hive_objects, statistics_state
 from metastore.services.model import names as given
 from metastore.services.model.visibility import Scope, readable
-from metastore.services.statistics import column_values
+from metastore.services.statistics import column_values, kept_statistics
 from metastore.services.statistics.aggregate import ColumnAggregate
 from metastore.store import Database
 from metastore.store.catalog.databases import RowLock

@@ -308,11 +308,6 @@ def count_uncommitted(tx: Connection) -> int:
     return tx.execute(select(func.count()).select_from(partitions).where(~partitions.c.ready)).scalar_one()
 
 
-def tables_with_uncommitted(tx: Connection) -> list[int]:
-    """The ids of the tables that have uncommitted partitions."""
-    return list(tx.execute(select(partitions.c.table_id).where(~partitions.c.ready).distinct()).scalars())
-
-
 def add(tx: Connection, table_id: int, new: Iterable[NewPartition]) -> None:
     """Adds partitions. Raises store.Conflict if a name is taken."""
     bulk.copy_in(

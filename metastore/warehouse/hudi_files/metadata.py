@@ -140,49 +140,9 @@ def restore(content: bytes) -> Undoing:
     return _undoing(fields.texts("instantsToRollback"), fields.items("restoreInstantInfo"))
 
 
-def rollback_plan(content: bytes) -> Undoing:
-    """Metadata of a rollback that is requested. Raises HudiMetadataError."""
-    info = _Fields(decode(content)).map("instantToRollback")
-    return _undoing([], [info] if info else [])
-
-
-def restore_plan(content: bytes) -> Undoing:
-    """Metadata of a restore that is requested. Raises HudiMetadataError."""
-    return _undoing([], _Fields(decode(content)).items("instantsToRollback"))
-
-
-def savepoint(content: bytes) -> Plan:
-    """Metadata of a savepoint: what it protects, as partitions and the names of their files.
-
-    Raises HudiMetadataError.
-    """
-    protected = []
-    for partition, given in _Fields(decode(content)).map("partitionMetadata").items():
-        protected += [(partition, name) for name in _Fields(given).texts("savepointDataFile")]
-    return Plan(protected)
-
-
 def compaction_plan(content: bytes) -> Plan:
     """Metadata of a compaction or log compaction that is requested. Raises HudiMetadataError."""
     return Plan([_group(each) for each in _Fields(decode(content)).items("operations")])
-
-
-def replace_plan(content: bytes) -> Plan:
-    """Metadata of a replacecommit or clustering that is requested: what is clustered. Raises HudiMetadataError."""
-    clustering = _Fields(_Fields(decode(content)).map("clusteringPlan"))
-    slices = (each for group in clustering.items("inputGroups") for each in _Fields(group).items("slices"))
-    return Plan([_group(each) for each in slices])
-
-
-def clean_plan(content: bytes) -> Clean:
-    """Metadata of a clean that is requested. Raises HudiMetadataError."""
-    fields = _Fields(decode(content))
-    deleted = []
-    for partition, infos in fields.map_of_lists("filePathsToBeDeletedPerPartition"):
-        deleted += [_joined(partition, (_Fields(each).text("filePath") or "").rpartition("/")[2]) for each in infos]
-    for partition, names in fields.map_of_lists("filesToBeDeletedPerPartition"):
-        deleted += [_joined(partition, str(name).rpartition("/")[2]) for name in names]
-    return Clean(deleted, fields.texts("partitionsToBeDeleted"))
 
 
 # --- fields -----------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import contextlib
 import struct
 import time
-from unittest import mock
 
 import pytest
 from hypothesis import example, given, settings
@@ -11,12 +10,12 @@ from hypothesis import strategies as st
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TType
 
-from lake.protocol.codec import binary, scanner
+from lake.protocol.codec import binary
 from lake.protocol.codec.scanner import VALUE_BYTES, BinaryScanner, Limits, Rejected
 from lake.protocol.hive import FieldSchema, Partition, SerDeInfo, StorageDescriptor
 from lake.protocol.services import METHODS
 from lake.protocol.struct import Struct
-from tests.lake.protocol.wire_values import Field, Tree, any_struct, encoded_tree, filled, trees
+from tests.lake.protocol.wire_values import Tree, any_struct, encoded_tree, filled, trees
 
 HEADER = binary.message_header("get_table", binary.CALL, 7)
 OLD_HEADER = binary.message_header("get_table", binary.CALL, 7, strict=False)
@@ -283,105 +282,15 @@ AT_ANOTHER_DEPTH = (
 
 
 @settings(max_examples=300, deadline=None)
-@given(repetitions(), st.integers(0, 30), st.sampled_from([1, 8]))
-@example(_SAME, 1, 8)
-@example(b"".join(IN_A_LIST_OF_LISTS), 0, 8)
-@example(b"".join(AT_ANOTHER_DEPTH), 0, 8)
-def test_repetitions_change_nothing(body: bytes, piece: int, long_list: int) -> None:
-    """`long_list`: from how many items on a list is remembered for the messages after it."""
+@given(repetitions(), st.integers(0, 30))
+@example(_SAME, 1)
+@example(b"".join(IN_A_LIST_OF_LISTS), 0)
+@example(b"".join(AT_ANOTHER_DEPTH), 0)
+def test_repetitions_change_nothing(body: bytes, piece: int) -> None:
     message = HEADER + body
     cuts = list(range(piece, len(message), piece)) if piece else []
-    with mock.patch.object(scanner, "_LONG_LIST", long_list):
-        for limits in (LIMITS, LIMITS._replace(depth=8), LIMITS._replace(memory=40 * VALUE_BYTES)) * 2:
-            assert _outcome(message, cuts, limits) == _outcome_without_memory(body, limits)
-
-
-@pytest.mark.parametrize("known", [False, True], ids=["of this message", "of another message"])
-def test_a_list_that_came_before_is_compared_as_it_arrives(known: bool) -> None:
-    """It isn't walked over because its end hasn't arrived yet."""
-    columns = _list_of(TType.STRUCT, *[encoded_tree([Field(1, TType.STRING, b"%03d" % each)]) for each in range(100)])
-    one = b"\x0f\x00\x01" + columns + b"\x00"
-    message = HEADER + b"\x0f\x00\x01" + _list_of(TType.STRUCT, one, one, one) + b"\x00"
-    if known:
-        assert scan(message) == len(message)
-    for cut in range(message.rindex(columns) + 64, len(message), 7):
-        with mock.patch.object(scanner, "check_depth", wraps=scanner.check_depth) as entered:
-            if not known:
-                scanner._known.clear()
-            assert fed(message, [cut]) == len(message)
-        assert entered.call_count < 20 + (not known) * 100
-
-
-@settings(max_examples=300, deadline=None)
-@given(repetitions(), st.integers(0, 30), st.sampled_from([1, 8]))
-@example(b"".join(IN_A_LIST_OF_LISTS), 0, 1)
-@example(b"".join(AT_ANOTHER_DEPTH), 0, 1)
-def test_noted_lists_are_first_fields(body: bytes, piece: int, long_list: int) -> None:
-    message = HEADER + body
-    with mock.patch.object(scanner, "_LONG_LIST", long_list):
-        for _ in range(2):
-            walker, buffer = BinaryScanner(LIMITS), bytearray()
-            for at in range(0, len(message), piece or len(message)):
-                buffer += message[at : at + (piece or len(message))]
-                walker.scan(buffer)
-            assert set(walker.walked.noted) <= set(_structs_with_lists(message, len(HEADER)))
-
-
-def test_what_is_noted_takes_less_than_the_message() -> None:
-    """The lists that are noted are long, each is noted once, and others aren't."""
-    for items, noted in ((8, 500), (7, 0), (0, 0)):
-        one = b"\x0f\x00\x01" + _list_of(TType.STRUCT, *items * [_SAME]) + b"\x00"
-        body = b"\x0f\x00\x02" + _list_of(TType.STRUCT, *500 * [one]) + b"\x00"
-        walker = BinaryScanner(LIMITS)
-        assert walker.scan(HEADER + body) == len(HEADER + body)
-        assert len(walker.walked.noted) == noted + 1  # that around them
-        assert 8 * len(walker.walked.noted) <= len(body) / 2
-
-
-def _structs_with_lists(data: bytes, at: int) -> list[int]:
-    """Where the structs begin whose first field is a list of structs, in a struct, that one included."""
-    found: list[int] = []
-
-    def value(ttype: int, at: int) -> int:
-        if ttype == TType.STRING:
-            return at + 4 + int(struct.unpack_from(">i", data, at)[0])
-        if ttype == TType.STRUCT:
-            return fields(at)
-        if ttype not in (TType.LIST, TType.SET, TType.MAP):
-            return at + scanner.FIXED[ttype]
-        inner = [data[at]] if ttype != TType.MAP else [data[at], data[at + 1]]
-        at += len(inner) + 4
-        for _ in range(struct.unpack_from(">i", data, at - 4)[0]):
-            for each in inner:
-                at = value(each, at)
-        return at
-
-    def fields(at: int) -> int:
-        if data[at] == TType.LIST and data[at + 3] == TType.STRUCT:
-            found.append(at)
-        while data[at] != TType.STOP:
-            at = value(data[at], at + 3)
-        return at + 1
-
-    fields(at)
-    return found
-
-
-def test_what_another_message_was_allowed_is_not_allowed_to_all() -> None:
-    """The limits before a login are smaller than those after it."""
-    message = partitions(1, 20)
-    assert scan(message) == scan(message) == len(message)
-    for smaller in (LIMITS._replace(string_bytes=7), LIMITS._replace(container_items=19), LIMITS._replace(depth=4)):
-        with pytest.raises(Rejected):
-            scan(message, smaller)
-    longer = partitions(1, 20).replace(b"column_19", b"column_2X") + b"after"
-    assert scan(longer) == len(message)
-
-
-def test_few_lists_are_remembered() -> None:
-    for number in range(200):
-        scan(partitions(1, 8).replace(b"column_0", b"c%07d" % number))
-    assert len(scanner._known) <= scanner._REMEMBERED_LISTS
+    for limits in (LIMITS, LIMITS._replace(depth=8), LIMITS._replace(memory=40 * VALUE_BYTES)):
+        assert _outcome(message, cuts, limits) == _outcome_without_memory(body, limits)
 
 
 def _outcome(message: bytes, cuts: list[int], limits: Limits) -> int | str:

@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.protocol.codec import hive_plan, kryo
-from lake.protocol.codec.hive_plan import FUNCTION
 from lake.protocol.formats.partition_names import DEFAULT_PARTITION
 from lake.protocol.hive import FieldSchema, MetaException
-from metastore.services.filters import kryo_expression
+from metastore.services.filters import hive_plan, kryo, kryo_expression
 from metastore.services.filters.grammar import AllOf, AnyOf, Condition, Expression, Literal, Negation
+from metastore.services.filters.hive_plan import FUNCTION
 from metastore.services.filters.kryo_expression import Planned
 from metastore.services.filters.partition_filter import MAX_CONDITIONS, parse_expression_bytes
 from metastore.store.engine.predicates import And, Comparison, Everything, In, KeyType, Like, Not, Op

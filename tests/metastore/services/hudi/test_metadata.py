@@ -21,13 +21,7 @@ READERS = {
     "clean": hudi_metadata.clean,
     "rollback": hudi_metadata.rollback,
     "restore": hudi_metadata.restore,
-    "savepoint": hudi_metadata.savepoint,
     "compaction.requested": hudi_metadata.compaction_plan,
-    "replacecommit.requested": hudi_metadata.replace_plan,
-    "clustering.requested": hudi_metadata.replace_plan,
-    "clean.requested": hudi_metadata.clean_plan,
-    "rollback.requested": hudi_metadata.rollback_plan,
-    "restore.requested": hudi_metadata.restore_plan,
     **dict.fromkeys(COMMITS, hudi_metadata.commit),
 }
 
@@ -98,31 +92,22 @@ def test_what_commits_replace(version: str) -> None:
     assert dropping.operation == "DELETE_PARTITION" and not dropping.written and list(dropping.replaced) == ["b/7"]
 
 
-def test_a_clean_and_its_plan(version: str) -> None:
+def test_a_clean(version: str) -> None:
     recorded = recording(version, "orders")
     (clean,) = found(recorded, "end", "clean")
-    (plan,) = found(recorded, "end", "clean.requested")
-    assert clean.deleted and set(clean.deleted) <= set(plan.deleted)
-    assert not set(clean.deleted) & set(recorded.read_by_hudi("end"))
-    assert set(clean.partitions) <= set(plan.partitions)
+    assert clean.deleted and not set(clean.deleted) & set(recorded.read_by_hudi("end"))
 
 
 def test_what_is_undone(version: str) -> None:
     recorded = recording(version, "orders")
     (rollback,) = found(recorded, "rolled_back", "rollback")
-    (plan,) = found(recorded, "rolled_back", "rollback.requested")
-    assert rollback.instants == plan.instants and rollback.instants[0][1] == "commit"
+    assert rollback.instants[0][1] == "commit"
     recorded = recording(version, "clicks")
     (restore,) = found(recorded, "restored", "restore")
-    (restore_plan,) = found(recorded, "restored", "restore.requested")
-    assert restore.instants == restore_plan.instants and restore.instants[0][1] == "deltacommit"
+    assert restore.instants[0][1] == "deltacommit"
 
 
-def test_a_savepoint_and_plans(version: str) -> None:
-    recorded = recording(version, "orders")
-    (saved,) = found(recorded, "replaced", "savepoint")
-    paths = {f"{partition}/{name}" for partition, name in saved.groups}
-    assert paths == set(recorded.read_by_hudi("written"))
+def test_a_plan(version: str) -> None:
     (compaction,) = found(recording(version, "clicks"), "pending", "compaction.requested")
     assert {partition for partition, _ in compaction.groups} == {"a", "b"}
 

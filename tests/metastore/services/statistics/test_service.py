@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
-from lake.protocol.codec import binary, kept_statistics
+from lake.protocol.codec import binary
 from lake.protocol.hive import (
     BinaryColumnStatsData,
     BooleanColumnStatsData,
@@ -48,6 +48,7 @@ from metastore.api.methods import Call
 from metastore.api.session import Session
 from metastore.services.access.caller import Caller
 from metastore.services.model.visibility import Scope
+from metastore.services.statistics import kept_statistics
 from metastore.services.statistics.column_values import as_of_2_3, kind_of
 from metastore.services.statistics.hyperloglog import HyperLogLog
 from metastore.services.statistics.service import Merging, StatisticsService

@@ -7,8 +7,8 @@ fields to skip them. The fields are those of Hive 2.3, 3.1 and 4.0, with few dif
 
 from typing import Any
 
-from lake.protocol.codec import kryo
-from lake.protocol.codec.kryo import ANY, ENUM, LIST_OF_STRINGS, Fields
+from metastore.services.filters import kryo
+from metastore.services.filters.kryo import ANY, ENUM, LIST_OF_STRINGS, Fields
 
 PLAN = "org.apache.hadoop.hive.ql.plan."
 FUNCTION = PLAN + "ExprNodeGenericFuncDesc"
