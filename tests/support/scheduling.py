@@ -10,13 +10,13 @@ MAX_UNRELIABLE = 3
 are more, the run has failed."""
 
 _LONGEST_FIRST = (
-    *("client_suite", "spark", "spark_extension", "server", "eventbus", "crash", "rights", "capture", "cache"),
-    *("client", "services/timeline", "services/readiness", "visibility", "hive_client", "table_services", "parity"),
-    *("cli", "deploy"),
+    *("client_suite", "spark", "spark_extension", "metastore/server", "eventbus", "crash", "rights", "lake/capture"),
+    *("metastore/cache", "lake/client", "metastore/services/timeline", "metastore/services/readiness", "visibility"),
+    *("hive_client", "lake/maintenance", "parity", "cli", "deploy"),
 )
 """Directories that take minutes. Begun late, one of them would keep one process busy at the end and the others idle."""
 
-_ON_SPARK = ("spark", "spark_io", "layers", "pipeline")
+_ON_SPARK = ("spark", "lake/spark", "lake/layers", "orders_stream")
 """Directories whose tests share the sessions of Spark, and therefore a process."""
 
 
@@ -28,11 +28,12 @@ class ByDirectory(LoadScopeScheduling):
 
 
 def directory(nodeid: str) -> str:
-    """A test's directory below tests/, or package below tests/metastore/services/; those of `_ON_SPARK` count as one."""
-    parts = nodeid.partition("::")[0].split("/")[1:-1]
-    if parts and parts[0] in _ON_SPARK:
-        return "spark"
-    return "/".join(parts[: 2 if parts[:1] == ["services"] else 1]) or nodeid.partition("::")[0]
+    """The directory of a test below tests/; of the two products, the package. Those of `_ON_SPARK` count as one."""
+    file = nodeid.partition("::")[0]
+    parts = file.split("/")[1:-1]
+    depth = 3 if parts[:2] == ["metastore", "services"] else 2 if parts[:1] in (["metastore"], ["lake"]) else 1
+    found = "/".join(parts[:depth]) or file
+    return "spark" if found in _ON_SPARK else found
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
