@@ -31,7 +31,7 @@ lint: setup  ## check style, types and the rules of imports
 	$(PY) -m mypy
 	.venv/bin/lint-imports --no-logo
 
-generate: setup  ## write what is derived: Thrift types, the list of settings, the list of methods
+generate: setup  ## regenerate Thrift types, the list of settings, the list of methods
 	$(PY) -m tools.generate_types
 	$(PY) -m tools.update_readme
 	$(PY) -m tools.update_methods

@@ -271,7 +271,7 @@ class Settings(BaseSettings):
     schema_upgrade: bool = Field(
         default=True,
         description="Whether the server brings an older schema of the database to its own version when it starts; else "
-        "it refuses it, and `metastore db upgrade` is for somebody who may change tables.",
+        "it refuses it, and a role that may change tables runs `metastore db upgrade`.",
     )
     warehouse_dir: DirectoryOrUri = Field(
         default_factory=lambda data: str(data["data_dir"] / "warehouse"),
@@ -350,7 +350,8 @@ class Settings(BaseSettings):
         default=7, description="Days for which events are kept; longer while a group of subscribers has not read them."
     )
     event_retention_count: PositiveInt = Field(
-        default=1_000_000, description="Events that are kept at most, whoever has not read them yet."
+        default=1_000_000,
+        description="Maximum number of events to keep, whether or not subscribers have read them.",
     )
     event_group_days: Annotated[float, Field(gt=0, le=36_500)] = Field(
         default=30,
@@ -366,7 +367,8 @@ class Settings(BaseSettings):
         "one with a table service's plan is requested again.",
     )
     active_instants: PositiveInt = Field(
-        default=1_000, description="Completed instants of a table that are listed; older ones only when asked for."
+        default=1_000,
+        description="Completed instants of a table that are listed by default; older ones on request.",
     )
     archived_instant_days: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
         default=90,
@@ -386,14 +388,14 @@ class Settings(BaseSettings):
     max_partitions_per_request: PositiveInt | None = Field(
         default=None,
         description="Partitions that the answer to one request may hold (Hive's "
-        "`hive.metastore.limit.partition.request`); who asks by name, or for names, is not bound by it.",
+        "`hive.metastore.limit.partition.request`); requests by name, or for names, are not limited by it.",
         json_schema_extra={"default_text": "any number"},
     )
     authentication: Annotated[tuple[LoginMechanism, ...], NoDecode, BeforeValidator(_listed), Field(min_length=1)] = (
         Field(
             default=("none",),
             description="How clients may prove who they are, with commas between: `plain` (password), `kerberos`, "
-            "`certificate`, `jwt`, `header`, `token`; with `none` also who proves nothing may come in.",
+            "`certificate`, `jwt`, `header`, `token`; with `none` callers without a login may come in too.",
         )
     )
     tls_certificate: AbsolutePath | None = Field(
@@ -508,11 +510,11 @@ class Settings(BaseSettings):
     )
     ldap_cache_seconds: Annotated[float, Field(ge=0, le=3_600)] = Field(
         default=60,
-        description="Time for which a right password, and a user's groups, are not asked for again; 0 is never.",
+        description="Time for which a correct password and a user's groups are cached; 0 turns the cache off.",
     )
     credentials_without_tls: bool = Field(
         default=False,
-        description="Whether passwords and bearer tokens are taken over connections that anybody on the way can read.",
+        description="Whether passwords and bearer tokens are accepted over unencrypted connections.",
     )
     kerberos_principal: Annotated[str, AfterValidator(_principal)] | None = Field(
         default=None,
@@ -536,7 +538,7 @@ class Settings(BaseSettings):
     auth_to_local: Annotated[str, BeforeValidator(_joined), AfterValidator(_rules)] = Field(
         default="DEFAULT",
         description="Rules by which principals become users (Hadoop's `hadoop.security.auth_to_local`), with white "
-        "space between. Who fits none is refused.",
+        "space between. A principal that no rule matches is refused.",
     )
     proxy_users: Annotated[
         dict[str, Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_proxied)]],
@@ -591,7 +593,7 @@ class Settings(BaseSettings):
     )
     metrics_anonymous: bool = Field(
         default_factory=lambda data: is_loopback(data["http_host"]),
-        description="Whether `/metrics` is shown to everybody who reaches the HTTP port. Else a request for it has to "
+        description="Whether every caller that reaches the HTTP port sees `/metrics`. Otherwise requests for it must "
         "log in, unless `none` is in `authentication`.",
         json_schema_extra={"default_text": "whether `http_host` is a loopback address"},
     )
@@ -682,14 +684,14 @@ class Settings(BaseSettings):
     )
     authorization: Annotated[str, Field(pattern=r"^(none|sql-standard|storage|policy|python:[\w.]+:[\w.]+)$")] = Field(
         default="none",
-        description="Who decides what callers may do: `none`, everybody may do everything; `sql-standard`, Hive's "
+        description="Decides what callers may do: `none`, every caller may do everything; `sql-standard`, Hive's "
         "grants and roles; `storage`, the permissions of local directories; `policy`, policies of yours in Cedar; "
         "`python:package.module:factory`, an authorizer of yours.",
     )
     policy_file: Annotated[Path, AfterValidator(_absolute_path)] | None = Field(
         default=None,
         description="File with the policies in Cedar, or a directory with several `*.cedar`, for `authorization = "
-        '"policy"`; read anew when it changes. Needs the extra `cedar`.',
+        '"policy"`; read again when it changes. Needs the extra `cedar`.',
         json_schema_extra={"default_text": "none"},
     )
     authorization_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
@@ -726,7 +728,7 @@ class Settings(BaseSettings):
     )
     audit_log: Annotated[Path, AfterValidator(_absolute_path)] | None = Field(
         default=None,
-        description="File of the audit log, one JSON object in a line. It is opened anew when it was moved away.",
+        description="File of the audit log, one JSON object in a line. It is opened again after it was moved away.",
         json_schema_extra={"default_text": "the server's log"},
     )
     audit_url: Annotated[str, AfterValidator(_audit_url)] | None = Field(

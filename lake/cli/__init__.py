@@ -44,7 +44,7 @@ _SUBCOMMANDS = {
     "pipeline": _Subcommand("lake.cli.commands.pipeline:pipeline", "Compute layers of tables from what has changed."),
     "grants": _Subcommand("lake.cli.commands.grants:grants", "Show, give and take privileges."),
     "tokens": _Subcommand("lake.cli.commands.tokens:tokens", "List and cancel delegation tokens."),
-    "roles": _Subcommand("lake.cli.commands.roles:roles", "List, make and drop roles, and say who has them."),
+    "roles": _Subcommand("lake.cli.commands.roles:roles", "List, create and drop roles and their members."),
     "table-services": _Subcommand(
         "lake.cli.commands.table_services:table_services", "Compact, cluster and clean tables; see why and when."
     ),

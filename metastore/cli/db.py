@@ -77,7 +77,7 @@ def new_epoch(config: Path | None, nothing_lost: bool, reason: str | None, as_js
     """Declare that the database was restored from a backup.
 
     Events that were delivered and are no longer in the log are undone. Outlets remove them where they can, and
-    subscribers are notified to read the tables' current state anew. Servers detect most restores by themselves; run
+    subscribers are notified to read the tables' current state again. Servers detect most restores by themselves; run
     this command after a restore that leaves no trace, such as a snapshot of the disk.
 
     \b

@@ -19,7 +19,9 @@ def tls() -> None:
 @tls.command("self-signed")
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--host", "hosts", multiple=True, metavar="NAME", help="A name or address of the server; repeatable.")
-@click.option("--days", type=click.IntRange(1, 3650), default=DAYS, show_default=True, help="How long it is valid.")
+@click.option(
+    "--days", type=click.IntRange(1, 3650), default=DAYS, show_default=True, help="Validity of the certificate."
+)
 def self_signed(directory: Path, hosts: tuple[str, ...], days: int) -> None:
     """Write a certificate and its key into a directory.
 

@@ -32,7 +32,7 @@ def add(file: Path, name: str, groups: tuple[str, ...], password_file: Path | No
 
     Another password ends the user's open connections and delegation tokens.
 
-    The password comes from --password-file, from METASTORE_PASSWORD, or is asked for. It needs 12 characters, 5
+    The password comes from --password-file, from METASTORE_PASSWORD, or from a prompt. It needs 12 characters, 5
     different ones, and more than a common word, the user's name or a row of characters.
 
     \b

@@ -181,7 +181,7 @@ class TestWatermark:
         assert {name: value.strip() for name, value in rows.items()} == {
             "table": table,
             "commit mode": "event-time",
-            "watermark": "nobody has reported yet",
+            "watermark": "no writer has reported yet",
             "delay": "1 h",
             "interval": "1 h",
             "uncommitted": "2, the first is dt=2024-01-31/hr=00",

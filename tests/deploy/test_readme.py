@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from metastore import settings
-from tools.update_readme import with_settings, with_speed
+from tools.update_readme import with_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -16,11 +16,6 @@ def test_the_settings_are_those_of_the_server() -> None:
     assert with_settings(SETTINGS) == SETTINGS, "run `make generate`"
     for name in settings.Settings.model_fields:
         assert f"| `{name}` |" in SETTINGS
-
-
-def test_the_figures_are_those_of_the_kept_benchmark() -> None:
-    assert "## How fast" in README
-    assert with_speed(README) == README, "run `make generate`"
 
 
 def test_variables_named_are_settings() -> None:

@@ -77,7 +77,7 @@ def _slot_of(slot: str | None, into: str) -> str:
 
 @capture.command()
 @click.argument("source")
-@click.option("--publication", metavar="NAME", help="What the source publishes.")
+@click.option("--publication", metavar="NAME", help="Publication of the source.")
 @_into_option
 @uri_option
 @click.option("--slot", metavar="NAME", help="The replication slot. [default: metastore_DATABASE_TABLE]")
@@ -98,7 +98,7 @@ def _slot_of(slot: str | None, into: str) -> str:
 @click.option(
     "--interval", type=click.FloatRange(0.1, 3_600), default=5.0, show_default=True, help="Seconds between two commits."
 )
-@click.option("--new-snapshot", is_flag=True, help="Read everything anew: with a new slot, or from the first message.")
+@click.option("--new-snapshot", is_flag=True, help="Read everything again, with a new slot or from the first message.")
 @click.option(
     "--alarm-bytes",
     type=click.IntRange(1),

@@ -148,7 +148,7 @@ def groups(context: click.Context, uri: str, as_json: bool) -> None:
 def delete_group(name: str, uri: str) -> None:
     """Delete the group, or the outlet, NAME.
 
-    The log keeps no events for it any more. A deleted group that is used again begins anew.
+    The log keeps no events for it any more. A deleted group that is used again starts as a new group.
 
     \b
     Example:

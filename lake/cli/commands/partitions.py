@@ -104,7 +104,9 @@ def list_(
 @_names_argument
 @_filter_option
 @click.option("--all", "everything", is_flag=True, help="All uncommitted partitions.")
-@click.option("--by", metavar="WHO", help="Who commits them: kept with each partition.  [default: your user name]")
+@click.option(
+    "--by", metavar="WHO", help="Name stored with each partition as its committer.  [default: your user name]"
+)
 @uri_option
 @json_option
 def commit(
@@ -162,7 +164,7 @@ def reopen(
 ) -> None:
     """Make partitions uncommitted again, for a back-fill.
 
-    All of those named are reopened, or none. Readers don't see them until somebody commits them; the server doesn't.
+    All of those named are reopened, or none. Readers don't see them until a caller commits them; the server doesn't.
     The command asks before it hides all partitions of a table.
 
     \b

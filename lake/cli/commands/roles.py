@@ -11,7 +11,7 @@ from lake.cli.principals import principal_named, shown_principal
 
 @click.group(cls=Group)
 def roles() -> None:
-    """List, make and drop roles, and say who has them."""
+    """List, create and drop roles and their members."""
 
 
 @roles.command("list")
@@ -39,7 +39,7 @@ def list_roles(uri: str, as_json: bool) -> None:
 @uri_option
 @json_option
 def members(name: str, uri: str, as_json: bool) -> None:
-    """List who has the role NAME itself.
+    """List the members of the role NAME.
 
     \b
     Example:

@@ -19,7 +19,7 @@ def status(uri: str, as_json: bool) -> None:
     """Show the state of a running server.
 
     Prints its version, the revision of the schema, and the numbers of objects and connections. `leader` is the server
-    that runs the leader tasks for all servers on the database. Warnings say if anybody may come in from elsewhere,
+    that runs the leader tasks for all servers on the database. Warnings say if callers from other hosts need no login,
     and if changed policies can't be used.
 
     With an authorization only administrators see all of it, others the version, and how clients log in.

@@ -145,7 +145,7 @@ def explain(table: tuple[str, ...], history: int, defaults: dict[str, str], uri:
 @table_services.command()
 @table_argument
 @click.argument("action", type=click.Choice(ACTIONS))
-@click.option("--instant", metavar="TIMESTAMP", help="Run this plan, which exists.")
+@click.option("--instant", metavar="TIMESTAMP", help="Run an existing plan.")
 @uri_option
 @json_option
 def submit(table: tuple[str, ...], action: str, instant: str | None, uri: str, as_json: bool) -> None:

@@ -72,7 +72,7 @@ def defaults_option(command: Command) -> Command:
     "yarn_urls",
     multiple=True,
     metavar="URL",
-    help="Of the ResourceManager's web services, such as http://host:8088; of each, if there are several.",
+    help="Address of the ResourceManager's web services, such as http://host:8088; repeat it for several.",
 )
 @click.option(
     "--kubernetes-namespace", default="default", show_default=True, metavar="NAME", help="Where pods are made."
@@ -114,7 +114,9 @@ def defaults_option(command: Command) -> Command:
     help="Jobs of a pool at a time, which is what table-services.pool of their tables says.",
 )
 @defaults_option
-@click.option("--spark-option", "spark_options", multiple=True, metavar="TEXT", help="Of spark-submit, one word each.")
+@click.option(
+    "--spark-option", "spark_options", multiple=True, metavar="TEXT", help="Argument of spark-submit, one word each."
+)
 @click.option(
     "--iceberg-jars",
     metavar="FILES",
@@ -131,7 +133,7 @@ def defaults_option(command: Command) -> Command:
     multiple=True,
     metavar=_PAIR,
     callback=_pairs,
-    help="Of Hudi's writer: the lock provider that the tables' writers have, and its settings.",
+    help="Option of Hudi's writer, such as the lock provider of the tables' writers and its settings.",
 )
 @click.option(
     "--lease-seconds",
@@ -139,7 +141,7 @@ def defaults_option(command: Command) -> Command:
     default=60,
     show_default=True,
     metavar="N",
-    help="A job counts as lost after so long without a sign of life.",
+    help="Job lease timeout.",
 )
 @click.option(
     "--nice",
@@ -147,7 +149,7 @@ def defaults_option(command: Command) -> Command:
     default=5,
     show_default=True,
     metavar="N",
-    help="How far the service, and jobs in its processes, give way to what else runs on the machine: 0 is not at all.",
+    help="Niceness of the service and of jobs in its processes; 0 gives no way to other processes.",
 )
 @click.option("--http-host", default="127.0.0.1", show_default=True, help="Where /ready, /metrics and Hudi's hook are.")
 @click.option("--http-port", type=click.IntRange(0, 65_535), metavar="N", help="Their port. [default: none]")
@@ -158,7 +160,7 @@ def defaults_option(command: Command) -> Command:
     "[default: while --http-host is a loopback address, or the service itself doesn't log in]",
 )
 @click.option("--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info", help="Its log.")
-@click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="Of its log.")
+@click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="Log format.")
 def run_services(
     uri: str,
     executor: str,

@@ -17,7 +17,7 @@ _EVERYBODY = click.option("--all", "everybody", is_flag=True, help="Those of all
 def tokens() -> None:
     """List and cancel delegation tokens.
 
-    Your own, or as an administrator anybody's.
+    Your own tokens. Administrators see all tokens.
     """
 
 
@@ -85,7 +85,7 @@ def cancel(ids: tuple[int, ...], owner: str | None, everybody: bool, uri: str) -
 
     Name their ids, or with --owner and without ids all tokens of that user.
 
-    Connections that logged in with them end within seconds. Administrators cancel anybody's.
+    Connections that logged in with them end within seconds. Administrators can cancel all tokens.
 
     \b
     Examples:
@@ -102,7 +102,7 @@ def cancel(ids: tuple[int, ...], owner: str | None, everybody: bool, uri: str) -
         request = CancelTokensRequest(tokens=wanted, owner=owner, everybody=everybody)
         ended = client.call("lake_cancel_tokens", request)
         missing = [each for each in ids if each not in ended]
-        if missing and owner is None and not everybody:  # whose they are only administrators needn't say
+        if missing and owner is None and not everybody:  # only administrators may omit the owner
             ended += client.call("lake_cancel_tokens", CancelTokensRequest(tokens=missing, everybody=True))
             missing = [each for each in ids if each not in ended]
     if ended or not ids:

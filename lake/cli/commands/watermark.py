@@ -50,7 +50,7 @@ def _print(name: str, found: Reply, now: int) -> None:
         {
             "table": name,
             "commit mode": found.commitMode,
-            "watermark": "nobody has reported yet"
+            "watermark": "no writer has reported yet"
             if found.watermark is None
             else f"{shown(found.watermark)} UTC, {compared(found.watermark, now)}",
             "delay": None if found.delay is None else in_words(found.delay),

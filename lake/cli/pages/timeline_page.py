@@ -30,7 +30,7 @@ def timeline_page(
     """The document.
 
     `instants` are in the order of their timestamps, and `now` is in milliseconds. `cut`: there may be earlier ones
-    that were not asked for. `archived`: archived and undone instants are included.
+    that were not requested. `archived`: archived and undone instants are included.
     """
     which = ("The latest " if cut else "") + counted(len(instants), "instant")
     which += "" if archived else ", without archived and undone ones"

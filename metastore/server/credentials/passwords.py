@@ -75,7 +75,7 @@ def _parted(text: str) -> tuple[int, int, int, bytes, bytes]:
         raise BadHash("expected scrypt:N:r:p:salt:key, as `metastore users add` writes it")
     log_n, r, p = (int(each) for each in found.groups()[:3])
     if not (10 <= log_n <= 20 and 1 <= r <= 16 and 1 <= p <= 16 and (128 * r << log_n) * p < _MOST_MEMORY):
-        raise BadHash(f"the parameters of scrypt, {log_n}:{r}:{p}, are weaker or dearer than what is taken")
+        raise BadHash(f"the parameters of scrypt, {log_n}:{r}:{p}, are outside the accepted range")
     try:
         return log_n, r, p, _bytes(found[4]), _bytes(found[5])
     except binascii.Error:

@@ -207,7 +207,7 @@ class InstantCompletion:
         check_attempt(instant, request.attempt)
         check_layout(row, request.layout)
         if instant.state != rules.INFLIGHT:
-            raise InvalidOperationException(f"{describe_instant(instant)}: it must be inflight to be completed")
+            raise InvalidOperationException(f"cannot complete: {describe_instant(instant)}, expected {rules.INFLIGHT}")
         digest = _digest(request)
         directories: Mapping[str, str] = {}
         if decode is not None:

@@ -124,8 +124,8 @@ class OrphanFiles:
         """Raises InvalidOperationException if something else lies in the table's directory, or around it."""
         if (place := self._deletable.overlapping(tx, base, besides=row.id)) is not None:
             raise InvalidOperationException(
-                f"{row.name} shares its directory {place} with another table, partition or database: whose its files"
-                " are can't be said. Give one of them another location"
+                f"{row.name} shares its directory {place} with another table, partition or database:"
+                " cannot tell which one owns the files. Give one of them another location"
             )
         if not instants.has_timeline(tx, row.id):
             raise InvalidOperationException(f"{row.name} has no timeline, so that nothing says which files are orphans")

@@ -309,7 +309,7 @@ def _translate(cause: BaseException | None, error: Exception) -> Exception:
         return Unstorable(f"a name is too long: {str(cause).splitlines()[0]}")
     # Lists of pairs, say, nest as deep as they are long.
     if isinstance(cause, psycopg2.errors.StatementTooComplex):
-        return Unstorable("the request names more at once than the database takes: name less at a time")
+        return Unstorable("request too large; send fewer names")
     if isinstance(cause, psycopg2.DataError):
         return Unstorable(str(cause).splitlines()[0])
     # psycopg2 raises the plain DatabaseError if Postgres crashes before it sends an error code.

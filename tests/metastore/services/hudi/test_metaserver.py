@@ -219,7 +219,7 @@ class TestInstants:
     def test_ways_that_there_aren_t(self, client: ThriftClient, db: str, table: TableReference) -> None:
         one = "20260101000000000"
         client.createNewInstantWithTime(db, "t", instant(one), b"")
-        with refused(MetaserverException, message="must be inflight"):
+        with refused(MetaserverException, message="expected inflight"):
             client.transitionInstantState(db, "t", instant(one), instant(one, COMMIT, COMPLETED), metadata("a", one))
         with refused(MetaserverException, message="keeps its time"):
             client.transitionInstantState(db, "t", instant(one), instant("20260102000000000", COMMIT, INFLIGHT), b"")

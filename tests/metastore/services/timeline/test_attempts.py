@@ -181,7 +181,7 @@ def test_the_plan_of_a_dead_process_is_requested_again(
     assert (details.plan, details.metadata) == ([FileGroup(DAY(1), "a")], {"requested": b"what to do"})
     with pytest.raises(InvalidOperationException, match="nobody runs it"):
         beat(table, plan, 1)
-    with pytest.raises(InvalidOperationException, match="must be inflight"):
+    with pytest.raises(InvalidOperationException, match="expected inflight"):
         table.complete(first, lost, attempt=1)
     with silence(table, monkeypatch):
         pass  # requested plans wait, however long that takes

@@ -140,7 +140,7 @@ def test_who_lost_the_reply_asks_again(table: LakeTable) -> None:
 
 def test_only_what_is_inflight_completes(table: LakeTable) -> None:
     begun = table.begin(state="requested")
-    with pytest.raises(InvalidOperationException, match="must be inflight"):
+    with pytest.raises(InvalidOperationException, match="expected inflight"):
         table.complete(begun)
     with pytest.raises(InvalidOperationException, match="lake_complete_instants"):
         table.metastore.timeline.transition(table.reference, begun.timestamp, "commit", "completed", None)
