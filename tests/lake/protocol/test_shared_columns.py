@@ -170,7 +170,7 @@ def test_what_only_begins_like_columns_is_no_list() -> None:
 
 def test_short_columns_take_no_more_memory_than_the_message() -> None:
     """Each would be replaced by something longer, wherever a text has them."""
-    message = _request([builders.partition("d", "t", "1", sd=StorageDescriptor(cols=[], parameters={"a": ""}))])
+    message = _request([builders.partition("d", "t", "1", sd=builders.storage().replace(cols=[]))])
     partition = message.request.parts[0]  # type: ignore[attr-defined]
     partition.parameters = {"a": "\x0f\x00\x01\x0c\x00\x00\x00\x00" * 100_000}
     encoded = binary.encode(message)
