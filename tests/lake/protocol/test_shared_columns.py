@@ -1,5 +1,6 @@
 """Partitions that come with the columns of their table are read as if each had been read in full."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -165,3 +166,16 @@ def test_what_only_begins_like_columns_is_no_list() -> None:
         arguments = METHODS["alter_partitions"].args()
         arguments.db_name, arguments.new_parts = text.decode(), _partitions()  # type: ignore[attr-defined]
         _read(arguments)
+
+
+def test_short_columns_take_no_more_memory_than_the_message() -> None:
+    """Each would be replaced by something longer, wherever a text has them."""
+    message = _request([builders.partition("d", "t", "1", sd=builders.storage().replace(cols=[]))])
+    partition = message.request.parts[0]  # type: ignore[attr-defined]
+    partition.parameters = {"a": "\x0f\x00\x01\x0c\x00\x00\x00\x00" * 100_000}
+    encoded = binary.encode(message)
+    tracemalloc.start()
+    shared = decode_sharing(type(message), encoded)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert shared == message and peak < 4 * len(encoded)
