@@ -18,7 +18,15 @@ from lake.client.reconnecting import Connect, ReconnectingClient, connect_to
 from lake.client.staging import Directories, FsspecDirectories, clear_earlier
 from lake.protocol.connection.closing import Closing
 from lake.protocol.formats.partition_names import values_in
-from lake.protocol.hive import AddPartitionsRequest, GetTableRequest, Partition, Table
+from lake.protocol.formats.table_identity import EXPECTED_ID
+from lake.protocol.hive import (
+    AddPartitionsRequest,
+    EnvironmentContext,
+    GetTableRequest,
+    MetaException,
+    Partition,
+    Table,
+)
 from lake.protocol.lake import (
     BeginBatchRequest,
     LateRows,
@@ -166,7 +174,10 @@ class BatchWriter(Closing):
         return [Route(name, route.target, route.late, route.action) for name, route in zip(names, routes, strict=True)]
 
     def add_partitions(self, names: Collection[str]) -> None:
-        """Adds the partitions that are missing, stored like the table; uncommitted if the table says so."""
+        """Adds the partitions that are missing, stored like the table; uncommitted if the table says so.
+
+        Raises TableReplaced if the table is another one than that of earlier batches.
+        """
         storage = deepcopy(self.describe().sd)
         assert storage is not None
         storage.location = None  # the default: below the table's
@@ -175,10 +186,21 @@ class BatchWriter(Closing):
             Partition(values=values_in(name), dbName=database, tableName=table, sd=storage, catName=catalog)
             for name in names
         ]
+        context = None if self.table.id is None else EnvironmentContext({EXPECTED_ID: str(self.table.id)})
         request = AddPartitionsRequest(
-            dbName=database, tblName=table, catName=catalog, parts=parts, ifNotExists=True, needResult=False
+            dbName=database,
+            tblName=table,
+            catName=catalog,
+            parts=parts,
+            ifNotExists=True,
+            needResult=False,
+            environmentContext=context,
         )
-        self._client.call(lambda client: client.add_partitions_req(request))
+        try:
+            self._client.call(lambda client: client.add_partitions_req(request))
+        except MetaException:
+            self.describe()  # raises TableReplaced if that is the reason
+            raise
 
     def send_report(self, request: ReportBatchRequest) -> ReportBatchResponse:
         response: ReportBatchResponse = self._client.call(lambda client: client.lake_report_batch(request))

@@ -17,7 +17,7 @@ from lake.capture.errors import CaptureError
 from lake.capture.raw_table import Batch, RawTable, Row
 from lake.capture.results import Result
 from lake.capture.retries import Retries, passes
-from lake.capture.schemas import DescribedColumn, Schema, schema_of
+from lake.capture.schemas import READ_AGAIN, DescribedColumn, Schema, schema_of
 from lake.protocol.clock import now_ms
 from lake.protocol.connection.closing import Closing
 from lake.tables.lake import LakeClient
@@ -112,6 +112,7 @@ class _Session(Closing):
         self._batch_due = 0.0
         self._rows: dict[str, int] = {}
         self._columns: dict[str, tuple[Column, ...]] = {}
+        self._whole: set[str] = set()
         self._has_moved = False
         self._last_commit_time = 0
         try:
@@ -143,11 +144,12 @@ class _Session(Closing):
         return known
 
     def _new_epoch(self, known: DebeziumState) -> DebeziumState:
-        """Writes down that all messages are read anew, and what was read counts no more."""
+        """Writes down that all messages are read again. What the raw table has counts until that is done."""
         state = DebeziumState(self._input.source, known.epoch + 1, known.batch + 1)
         batch = self._raw.batch()
         for ordinal, table in enumerate(sorted(known.tables), 1):
-            batch.add(table, Row("truncate", None, None, None, None, now_ms() * 1000, state.epoch, 0, ordinal))
+            state.tables[table] = TableState(is_read_again=True)
+            batch.add(table, Row("truncate", None, READ_AGAIN, None, None, now_ms() * 1000, state.epoch, 0, ordinal))
         batch.complete(state)
         return state
 
@@ -158,27 +160,46 @@ class _Session(Closing):
             arrived = self._input.read(_WAIT_SECONDS)
             for each in arrived:
                 self._take(each)
+            if self._input.has_caught_up and (whole := self.state.whole()):
+                self._complete(whole)
             is_due = self._has_moved and time.monotonic() >= self._batch_due
             if is_due or (self._batch is not None and self._batch.rows >= self._options.batch_rows):
                 self._commit()
-            if once and self._input.has_caught_up:
+            if once and self._input.has_caught_up and not self.state.whole():
                 break
         self._commit()
 
-    def _take(self, arrived: Arrived) -> None:
+    def _move(self) -> None:
+        """Lets a batch be due soon."""
         if not self._has_moved:
             self._has_moved = True
             self._batch_due = time.monotonic() + self._options.interval
+
+    def _complete(self, whole: set[str]) -> None:
+        """Lets the rows that tables have in this epoch count in place of those before, once all are read."""
+        if whole != self._whole:
+            self._whole = whole
+            self._input.look_again()  # another place may have got rows before the last message that came
+            return
+        self._move()
+        for table in sorted(whole):
+            self._add_row(table, "complete", None, None, None, None, now_ms() * 1000, 2)
+            self.state.tables[table] = dataclasses.replace(self.state.tables[table], is_read_again=False)
+
+    def _take(self, arrived: Arrived) -> None:
+        self._move()
         self.state.offsets[arrived.place] = arrived.next
         event = arrived.event
         if event is None:
             return
         self.state.number += 1
         self._describe(event)
-        self._add(event, event.op, event.before, event.after, 1)
+        is_superseded = event.op == "truncate" and self.state.tables[event.table].is_read_again
+        self._add(event, event.op, event.before, READ_AGAIN if is_superseded else event.after, 1)
         if event.op == "truncate":  # its rows may have any columns from here on
             self.state.tables[event.table] = dataclasses.replace(self.state.tables[event.table], shape="")
             self._columns.pop(event.table, None)
+        self.state.tables[event.table] = self.state.tables[event.table].after(event.sent_at, event.follows)
         self._last_commit_time = event.committed_at
 
     def _describe(self, event: Event) -> None:
@@ -206,17 +227,29 @@ class _Session(Closing):
         self._add(event, "schema", None, schema.text, 0)
 
     def _add(self, event: Event, op: str, before: str | None, after: str | None, ordinal: int) -> None:
+        unchanged = None if op in ("schema", "hold") else event.unchanged
+        self._add_row(event.table, op, before, after, unchanged, event.transaction_id, event.committed_at, ordinal)
+
+    def _add_row(
+        self,
+        table: str,
+        op: str,
+        before: str | None,
+        after: str | None,
+        unchanged: list[str] | None,
+        transaction_id: int | None,
+        committed_at: int,
+        ordinal: int,
+    ) -> None:
+        """Adds a row with a place at the latest message."""
         if self._batch is None:
             self._batch = self._raw.batch()
-        unchanged = None if op in ("schema", "hold") else event.unchanged
         state = self.state
-        row = Row(
-            op, before, after, unchanged, event.transaction_id, event.committed_at, state.epoch, state.number, ordinal
-        )
-        self._batch.add(event.table, row)
-        self._rows[event.table] = self._rows.get(event.table, 0) + 1
-        known = state.tables[event.table]
-        state.tables[event.table] = dataclasses.replace(known, rows=known.rows + 1)
+        row = Row(op, before, after, unchanged, transaction_id, committed_at, state.epoch, state.number, ordinal)
+        self._batch.add(table, row)
+        self._rows[table] = self._rows.get(table, 0) + 1
+        known = state.tables[table]
+        state.tables[table] = dataclasses.replace(known, rows=known.rows + 1)
 
     def _commit(self) -> None:
         """Completes the batch, with the offsets after it."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
+from lake.capture.debezium.state import Follows
 from lake.capture.debezium.values import (
     Field,
     as_text,
@@ -18,6 +19,12 @@ from lake.capture.debezium.values import (
 from lake.capture.errors import CaptureError
 
 _OPS = {"r": "read", "c": "insert", "u": "update", "d": "delete", "t": "truncate"}
+_FOLLOWS = {
+    **dict.fromkeys((True, "true", "first", "first_in_data_collection"), Follows.ROWS),
+    "last_in_data_collection": Follows.TABLES,
+}
+"""By `source.snapshot`. The last row of a whole snapshot has `last`."""
+
 _MESSAGE = "m"  # of pg_logical_emit_message
 _POSTGRES = "postgresql"
 _INTEGERS = 1 << 63
@@ -43,6 +50,8 @@ class Event:
     """A change. `table`: with its schema, or its database where there are no schemas. Rows are JSON texts.
 
     `key`: the columns of the row's key, empty if the message doesn't say. `committed_at`: microseconds since 1970.
+    `sent_at`: when Debezium made the message, in milliseconds since 1970; 0 if it doesn't say. `follows`: what follows
+    in Debezium's output.
     """
 
     table: str
@@ -54,6 +63,8 @@ class Event:
     key: tuple[str, ...]
     transaction_id: int | None
     committed_at: int
+    sent_at: int
+    follows: Follows
 
 
 def event_of(value: Any, key: Any) -> Event | None:
@@ -102,6 +113,8 @@ def event_of(value: Any, key: Any) -> Event | None:
         key_names,
         _transaction(source),
         _time(source, payload),
+        _time(payload) // 1_000,
+        _follows(source.get("snapshot")),
     )
 
 
@@ -210,13 +223,17 @@ def _transaction(source: Mapping[str, Any]) -> int | None:
     return found if isinstance(found, int) and abs(found) < _INTEGERS else None
 
 
-def _time(source: Mapping[str, Any], payload: Mapping[str, Any]) -> int:
-    for sent in (source, payload):
+def _time(*places: Mapping[str, Any]) -> int:
+    for sent in places:
         for name, factor in (("ts_us", 1), ("ts_ms", 1_000)):
             found = sent.get(name)
             if isinstance(found, int) and abs(found * factor) < _INTEGERS:
                 return found * factor
     return 0
+
+
+def _follows(snapshot: Any) -> Follows:
+    return _FOLLOWS.get(snapshot, Follows.CHANGES) if isinstance(snapshot, str | bool) else Follows.CHANGES
 
 
 def message_of(line: bytes) -> Event | None:

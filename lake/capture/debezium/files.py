@@ -81,6 +81,10 @@ class FileInput(Input):
     def has_caught_up(self) -> bool:
         return not self._first_round
 
+    def look_again(self) -> None:
+        self._first_round = True
+        self._list()
+
     def _read_file(self, name: str) -> list[Arrived]:
         """The next lines of a file."""
         path = self._root if self._is_file else f"{self._root}/{name}"

@@ -43,7 +43,11 @@ class Input(Closing):
     @property
     @abstractmethod
     def has_caught_up(self) -> bool:
-        """Whether all has been read that was there at the beginning."""
+        """Whether all has been read that was there at the beginning, or at the last `look_again`."""
+
+    @abstractmethod
+    def look_again(self) -> None:
+        """Lets `has_caught_up` be about all that is there now. Raises OSError."""
 
     @abstractmethod
     def gone(self) -> Sequence[str]:

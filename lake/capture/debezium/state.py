@@ -3,6 +3,8 @@
 import dataclasses
 import json
 from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
 
 from lake.capture.errors import CaptureError
 from lake.capture.postgres.state import METADATA_KEY, sent_state
@@ -21,13 +23,36 @@ class Offset:
     head: int = 0
 
 
+class Follows(IntEnum):
+    """What follows a message in Debezium's output."""
+
+    ROWS = 0
+    """More rows of the table, in a snapshot."""
+    TABLES = 1
+    """Rows of other tables, in a snapshot."""
+    CHANGES = 2
+
+
 @dataclass(frozen=True)
 class TableState:
-    """`key`: the columns of a table's key. `shape`: a fingerprint of the columns that were last written down."""
+    """`key`: the columns of a table's key. `shape`: a fingerprint of the columns that were last written down.
+
+    `is_read_again`: typed tables still show the rows of the epoch before. `sent_at`: when Debezium sent the latest
+    message of this epoch, in milliseconds since 1970; -1 before there is one. `follows`: what follows that.
+    """
 
     key: tuple[str, ...] = ()
     shape: str = ""
     rows: int = 0
+    is_read_again: bool = False
+    sent_at: int = -1
+    follows: Follows = Follows.CHANGES
+
+    def after(self, sent_at: int, follows: Follows) -> "TableState":
+        """The state after a message; messages of several places come in any order."""
+        if sent_at < self.sent_at or (sent_at == self.sent_at and follows < self.follows):
+            return self
+        return dataclasses.replace(self, sent_at=sent_at, follows=follows)
 
 
 @dataclass
@@ -44,6 +69,19 @@ class DebeziumState:
     number: int = 0
     offsets: dict[str, Offset] = field(default_factory=dict)
     tables: dict[str, TableState] = field(default_factory=dict)
+
+    def whole(self) -> set[str]:
+        """The tables that are read again and whose snapshot Debezium has written to its end.
+
+        A table without messages is one if changes have followed Debezium's snapshot of all others.
+        """
+        latest = max(self.tables.values(), key=lambda each: (each.sent_at, each.follows), default=TableState())
+        is_over = latest.sent_at >= 0 and latest.follows is Follows.CHANGES
+        return {
+            name
+            for name, each in self.tables.items()
+            if each.is_read_again and (is_over if each.sent_at < 0 else each.follows is not Follows.ROWS)
+        }
 
     @property
     def stream(self) -> str:
@@ -67,5 +105,10 @@ class DebeziumState:
         if sent.pop("kind", None) != KIND:
             raise CaptureError("the raw table has the changes of another kind of source: give another with --into")
         offsets = {name: Offset(**each) for name, each in sent.pop("offsets").items()}
-        tables = {name: TableState(**{**each, "key": tuple(each["key"])}) for name, each in sent.pop("tables").items()}
+        tables = {name: _table(each) for name, each in sent.pop("tables").items()}
         return cls(**sent, offsets=offsets, tables=tables)
+
+
+def _table(sent: dict[str, Any]) -> TableState:
+    follows = Follows(sent.get("follows", Follows.CHANGES))
+    return TableState(**{**sent, "key": tuple(sent["key"]), "follows": follows})

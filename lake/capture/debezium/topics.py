@@ -50,6 +50,7 @@ class TopicInput(Input):
         self._waiting: set[str] = set()  # places whose end of the beginning hasn't been reached
         self._known: set[tuple[str, int]] = set()
         self._ends: dict[str, int] = {}
+        self._next: dict[str, int] = {}  # where each place is read on
         self._looked = 0.0
 
     def close(self) -> None:
@@ -86,8 +87,12 @@ class TopicInput(Input):
         start = OFFSET_BEGINNING if known is None else known.at
         self._consumer.incremental_assign([TopicPartition(topic, partition, start)])
         self._known.add((topic, partition))
-        self._ends[place] = high
-        if high > (low if known is None else known.at):
+        self._next[place] = low if known is None else known.at
+        self._wait_for(place, high)
+
+    def _wait_for(self, place: str, end: int) -> None:
+        self._ends[place] = end
+        if end > self._next[place]:
             self._waiting.add(place)
 
     def gone(self) -> Sequence[str]:
@@ -96,6 +101,15 @@ class TopicInput(Input):
     @property
     def has_caught_up(self) -> bool:
         return not self._waiting
+
+    def look_again(self) -> None:
+        try:
+            self._find()
+            for topic, partition in self._known:
+                _, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), _ANSWER_SECONDS)
+                self._wait_for(f"{topic}/{partition}", high)
+        except KafkaException as error:
+            raise ConnectionError(f"Kafka: {error.args[0].str()}") from None
 
     def read(self, seconds: float) -> Sequence[Arrived]:
         found = []
@@ -113,8 +127,11 @@ class TopicInput(Input):
         error, place, offset = record.error(), f"{record.topic()}/{record.partition()}", record.offset()
         if error is not None:
             self._fail(error, place)
+            if offset is not None and offset >= 0:
+                self._next[place] = offset
             return None
         assert offset is not None
+        self._next[place] = offset + 1
         if offset + 1 >= self._ends.get(place, 0):
             self._waiting.discard(place)
         try:

@@ -325,14 +325,16 @@ def _print_messages(state: "DebeziumState", *, as_json: bool) -> None:
         "messages": state.number,
         "batches": state.batch,
     }
-    tables = [(name, each.rows) for name, each in sorted(state.tables.items())]
+    tables = [
+        (name, "reading" if each.is_read_again else "done", each.rows) for name, each in sorted(state.tables.items())
+    ]
     offsets = [(name, each.at) for name, each in sorted(state.offsets.items())]
     if as_json:
-        listed = [{"table": name, "rows": rows} for name, rows in tables]
+        listed = [{"table": name, "snapshot": phase, "rows": rows} for name, phase, rows in tables]
         print_json({**found, "tables": listed, "offsets": dict(offsets)})
     else:
         print_record(found)
-        print_list("table", ("table", "rows"), tables)
+        print_list("table", ("table", "snapshot", "rows"), tables)
         print_list("place", ("place", "next offset"), offsets)
 
 

@@ -14,6 +14,7 @@ from lake.layers.errors import first_line
 from lake.layers.runner.engine import Engine
 from lake.layers.runner.records import writes_rows
 from lake.protocol.errors import UserError
+from lake.protocol.formats.table_identity import EXPECTED_ID
 from lake.protocol.hive import EnvironmentContext, MetaException
 from lake.tables.lake import LakeTable
 
@@ -99,7 +100,7 @@ def _record_delivery(lake: LakeTable, before: int, position: int) -> bool:
 
 def _note(lake: LakeTable, position: int, expected: Mapping[str, str]) -> None:
     database, _, name = lake.name.partition(".")
-    altered = lake.describe()
+    altered, table_id = lake.describe(), lake.id
     altered.parameters = {**(altered.parameters or {}), DELIVERED: str(position)}
-    context = EnvironmentContext(dict(expected))
+    context = EnvironmentContext({**expected, **({} if table_id is None else {EXPECTED_ID: str(table_id)})})
     lake.client.call(lambda thrift: thrift.alter_table_with_environment_context(database, name, altered, context))

@@ -158,6 +158,7 @@ class SparkEngine:
         """Adds columns to a table, by their types in Spark's names; its rows have NULL there."""
         database, _, table = lake.name.partition(".")
         listed = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
+        lake.position()  # raises TableReplaced: Spark finds the table by its name
         self._spark.sql(f"ALTER TABLE {quoted(database)}.{quoted(table)} ADD COLUMNS ({listed})")
 
     def bind_state(self, name: str, lake: LakeTable, position: int, part: Within | None = None) -> None:

@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from lake.protocol.codec import binary, splice
 from lake.protocol.codec.shared_list import SharedList
+from lake.protocol.formats.table_identity import EXPECTED_ID
 from lake.protocol.hive import (
     Database,
     EnvironmentContext,
@@ -223,6 +224,15 @@ def is_external(value: Table) -> bool:
 def is_true(text: str | None) -> bool:
     """Java's Boolean.parseBoolean."""
     return text is not None and text.lower() == "true"
+
+
+def check_identity(row: TableRow, context: Mapping[str, str]) -> None:
+    """Raises MetaException if an environment context has the id of another table than this one."""
+    if (expected := context.get(EXPECTED_ID)) is not None and expected != str(row.id):
+        raise MetaException(
+            f"{row.name} is another table (id {row.id}) than the one that was read (id {expected}): that one was"
+            " dropped or renamed. Read the table again"
+        )
 
 
 def properties(context: EnvironmentContext | None) -> Mapping[str, str]:

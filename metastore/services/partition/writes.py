@@ -148,6 +148,7 @@ class PartitionService:
                 row = tables.find(tx, given.table_name(database, table, catalog))
                 if row is None:
                     raise _no_table(database, table, single)
+                hive_objects.check_identity(row, context)
                 owner = hive_objects.table_of(row)
                 if table_columns:
                     new = [_with_columns(partition, owner.sd) for partition in new]

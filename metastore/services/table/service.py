@@ -415,6 +415,7 @@ class TableService:
         `new`: as the client sent it. `value`: the same, normalised. Raises InvalidOperationException, MetaException.
         """
         assert value.parameters is not None
+        hive_objects.check_identity(row, context)
         _check_expected(row, value, context)
         transactional_property.settle_changed(
             row.parameters, value.parameters, external=new.tableType == hive_objects.EXTERNAL

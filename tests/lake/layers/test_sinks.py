@@ -16,8 +16,9 @@ from lake.layers.definitions.projects import read_project
 from lake.layers.runner.runner import RefreshResult, Runner
 from lake.layers.runner.sinks import DELIVERED, SinkFailed, undelivered
 from lake.layers.runner.status import status_of
-from lake.protocol.hive import EnvironmentContext
-from lake.tables.lake import LakeClient
+from lake.protocol.hive import EnvironmentContext, Table
+from lake.protocol.lake import TableReplaced
+from lake.tables.lake import LakeClient, LakeTable
 from tests.lake.layers import duck_lake
 from tests.lake.layers.projects import write_project
 from tests.lake.layers.shop import Shop
@@ -176,6 +177,29 @@ def test_without_a_note_all_is_delivered_again(shop: Shop) -> None:
     sinks.runner().refresh()
     assert rows_got(sinks, "mail") == [[[1, 9]], [[1, 9]], [[2, 9]]]
     assert undelivered(table) == []
+
+
+def test_nothing_is_noted_in_a_table_that_was_made_again_meanwhile(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    sinks = Sinks(shop, "alerts")
+    shop.order((1, 1, 9, "d1"))
+    sinks.runner().refresh()
+    shop.order((2, 1, 9, "d1"))
+    table = sinks.table("alerts")
+    before = table.describe()
+    describe = LakeTable.describe
+
+    def late(read: LakeTable) -> Table:
+        found = describe(read)
+        if read.name == table.name and sum(map(len, rows_got(sinks, "alerts"))) == 2:
+            monkeypatch.setattr(LakeTable, "describe", describe)
+            shop.client.call(lambda opened: opened.drop_table(shop.database, "alerts", True))
+            shop.client.call(lambda opened: opened.create_table(before.replace(id=None)))
+        return found
+
+    monkeypatch.setattr(LakeTable, "describe", late)
+    with pytest.raises(TableReplaced):
+        sinks.runner().refresh()
+    assert sinks.table("alerts").describe().parameters[DELIVERED] == before.parameters[DELIVERED]
 
 
 def set_delivered(client: LakeClient, table: Any, value: str | None) -> None:

@@ -171,6 +171,70 @@ def test_columns_by_which_older_messages_are_not_read(landing: Landing, what: st
     assert [row["id"] for row in typed_rows(landing.client, landing.into, "public.orders", query)] == [3]
 
 
+def snapshot(id: int, flag: str, table: str = "orders", sent_at: int = 2) -> dict[str, Any]:
+    """A row of a snapshot of Debezium's own, with `source.snapshot`."""
+    payload = change("r", None, {"id": id, "note": "new"}, table, snapshot=flag) | {"ts_ms": sent_at}
+    return {"key": {"id": id}, "value": envelope([ID, NOTE], payload)}
+
+
+def shown(landing: Landing, table: str) -> list[Any]:
+    """The keys of the typed rows of a table."""
+    query = query_of(landing.client, landing.into, table)
+    return [row["id"] for row in typed_rows(landing.client, landing.into, table, query)]
+
+
+def test_a_new_snapshot_counts_once_it_is_whole(landing: Landing) -> None:
+    tables = ("public.items", "public.orders")
+    landing.write("old.json", *[snapshot(each, "false", t, 1) for each in (1, 2) for t in ("items", "orders")])
+    landing.capture()
+    (landing.directory / "old.json").unlink()
+    landing.capture(new_snapshot=True)
+    assert [shown(landing, each) for each in tables] == [[1, 2], [1, 2]], "nothing has come yet"
+    landing.write("1.json", snapshot(7, "first"))
+    landing.capture()
+    landing.write("0.json", snapshot(8, "true"))
+    landing.write("1.json", envelope([ID, NOTE], change("t", None, None, snapshot="true") | {"ts_ms": 2}))
+    landing.write("1.json", snapshot(9, "true"))
+    landing.capture()
+    assert [shown(landing, each) for each in tables] == [[1, 2], [1, 2]]
+    landing.write("1.json", snapshot(10, "last_in_data_collection", sent_at=3))
+    landing.capture()
+    assert [shown(landing, each) for each in tables] == [[1, 2], [9, 10]], "items may follow"
+    assert [each.is_read_again for _, each in sorted(landing.state().tables.items())] == [True, False]
+    landing.write("1.json", snapshot(11, "false", sent_at=4))
+    landing.capture()
+    assert [shown(landing, each) for each in tables] == [[], [9, 10, 11]], "the source has no items"
+    landing.write("1.json", snapshot(12, "false", "items", sent_at=5))
+    landing.capture()
+    assert shown(landing, "public.items") == [12]
+
+
+UNAVAILABLE = "__debezium_unavailable_value"
+WITHOUT_VALUE = {
+    "no row before": [order("u", 1, UNAVAILABLE)],
+    "deleted before": [order("c", 1, "old"), order("d", 1), order("c", 1, UNAVAILABLE)],
+    "another key": [order("c", 2, "a"), order("d", 2), order("c", 1, UNAVAILABLE)],
+    "two updates": [order("u", 1, UNAVAILABLE), order("u", 1, UNAVAILABLE)],
+}
+
+
+@pytest.mark.parametrize("what", WITHOUT_VALUE)
+def test_a_large_value_that_no_message_has(landing: Landing, what: str) -> None:
+    landing.write("1.json", *WITHOUT_VALUE[what])
+    landing.capture()
+    query = query_of(landing.client, landing.into, "public.orders")
+    with pytest.raises(duckdb.Error, match=r"public\.orders left out its large value note.*REPLICA IDENTITY FULL"):
+        typed_rows(landing.client, landing.into, "public.orders", query)
+    landing.write("1.json", order("u", 1, "sent again"), order("u", 1, UNAVAILABLE))
+    landing.capture()
+    rows = typed_rows(landing.client, landing.into, "public.orders", query)
+    assert rows == [{"id": 1, "note": "sent again"}]
+    landing.write("1.json", order("d", 1), order("u", 3, UNAVAILABLE), order("d", 3), order("c", 4, None))
+    landing.write("1.json", order("u", 4, UNAVAILABLE))
+    landing.capture()
+    assert typed_rows(landing.client, landing.into, "public.orders", query) == [{"id": 4, "note": None}]
+
+
 @pytest.mark.parametrize(("step", "count"), [("reading", 1), ("before", 1), ("before", 2), ("completed", 1)])
 def test_a_capture_that_is_killed(landing: Landing, metastore_server: MetastoreServer, step: str, count: int) -> None:
     landing.write("1.json", *[order("c", each, "a") for each in range(1_500)])
@@ -215,7 +279,8 @@ def test_the_commands(landing: Landing, metastore_server: MetastoreServer) -> No
     run = ("run", directory, "--debezium", "--once", "--key", "public.orders=id", *uri)
     assert json.loads(invoke(*run, "--json")) == {"batches": 1, "rows": {"public.orders": 2}, "troubles": {}}
     found = json.loads(invoke("status", "--json", *uri))
-    assert (found["messages"], found["tables"]) == (1, [{"table": "public.orders", "rows": 2}])
+    assert found["messages"] == 1
+    assert found["tables"] == [{"table": "public.orders", "snapshot": "done", "rows": 2}]
     assert found["offsets"] == {"1.json": (landing.directory / "1.json").stat().st_size}
     assert "CREATE STREAMING TABLE `orders`" in invoke("definitions", *uri)
     assert "there is no slot" in invoke("drop", "postgresql:///shop", "--yes", *uri, code=1)

@@ -11,11 +11,12 @@ import pytest
 from confluent_kafka import Producer
 
 from lake.capture.debezium.capture import DebeziumCapture, DebeziumOptions
+from lake.capture.debezium.state import DebeziumState
 from lake.capture.debezium.topics import TopicInput
 from lake.capture.errors import CaptureError
 from lake.tables.lake import LakeClient
 from tests.lake.capture.debezium.messages import change, order
-from tests.lake.capture.debezium.test_files import Landing
+from tests.lake.capture.debezium.test_files import Landing, shown, snapshot
 from tests.support.kafka import KafkaServer
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
@@ -68,6 +69,26 @@ def test_messages_that_were_removed(kafka: KafkaServer, landing: Landing) -> Non
         offsets = {name: type(each)(each.at + 1_000) for name, each in landing.state().offsets.items()}
         with pytest.raises(CaptureError, match="--new-snapshot"):
             opened.begin(offsets)
+
+
+def test_rows_that_another_partition_got_before_the_end_of_a_snapshot(kafka: KafkaServer, landing: Landing) -> None:
+    send(kafka, "before", order("c", 1, "a"))
+    landing.capture(source=f"kafka://{kafka.servers}?topic=before")
+    send(kafka, "after", snapshot(2, "last"))
+    options = DebeziumOptions(f"kafka://{kafka.servers}?topic=after", landing.into, batch_rows=1, new_snapshot=True)
+    capture = DebeziumCapture(landing.client, options)
+    seen: list[list[int]] = []
+
+    def look(state: DebeziumState) -> None:
+        if not seen:
+            send(kafka, "after", *[snapshot(each, "true") for each in range(3, 20)])
+        seen.append(shown(landing, "public.orders"))
+
+    capture.on_commit = look
+    capture.run(once=True)
+    assert seen[0] == [1]
+    assert all(each in ([1], [*range(2, 20)]) for each in seen)
+    assert seen[-1] == [*range(2, 20)]
 
 
 def test_what_is_refused(kafka: KafkaServer, landing: Landing) -> None:
