@@ -179,6 +179,7 @@ class _Session(Closing):
         """Lets the rows that tables have in this epoch count in place of those before, once all are read."""
         if whole != self._whole:
             self._whole = whole
+            self._commit()
             self._input.look_again()  # another place may have got rows before the last message that came
             return
         self._move()
