@@ -3,7 +3,7 @@
 A project is a directory with a `spark-pipeline.yml` and definitions in SQL and Python, as `spark-pipelines init` makes
 one. `metastore pipeline run DIR` brings its tables up to date. What can be imported from here is for definitions:
 
-    from metastore import pipeline as dp
+    from lake import layers as dp
 
     @dp.materialized_view
     def revenue():

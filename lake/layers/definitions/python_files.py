@@ -1,6 +1,6 @@
 """Reads definitions from Python files that use the names of `pyspark.pipelines`.
 
-A file gets what it needs in two ways: `from pyspark import pipelines as dp` and `from metastore import pipeline as dp`.
+A file gets what it needs in two ways: `from pyspark import pipelines as dp` and `from lake import layers as dp`.
 Its session is `spark`, or what `SparkSession.active()` returns. Its queries are text: a function returns
 `spark.sql("…")`, `spark.table("…")` or `spark.readStream.table("…")`, and the text is recorded. Nothing is computed
 while a file is read.

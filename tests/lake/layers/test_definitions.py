@@ -78,7 +78,7 @@ def test_a_project(tmp_path: Path) -> None:
 
 def test_our_own_name_and_flows_in_python(tmp_path: Path) -> None:
     text = """
-from metastore import pipeline as dp
+from lake import layers as dp
 
 dp.create_streaming_table("dim", table_properties={"bucket": "3"})
 dp.create_auto_cdc_flow(target="dim", source="raw.c", keys=["ID"], sequence_by="nr", apply_as_deletes="op = 'D'")

@@ -27,7 +27,7 @@ PROJECT = """
 import json
 from pathlib import Path
 
-from metastore import pipeline as dp
+from lake import layers as dp
 
 @dp.foreach_batch_sink(name="{name}")
 def deliver(rows, number):
