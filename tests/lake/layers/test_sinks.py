@@ -197,7 +197,9 @@ def test_nothing_is_noted_in_a_table_that_was_made_again_meanwhile(shop: Shop, m
 
     monkeypatch.setattr(LakeTable, "describe", late)
     sinks.runner().refresh()  # it begins again with the table that has the name now
-    assert sinks.table("mail").describe().parameters[DELIVERED] == before.parameters[DELIVERED]
+    # The position of the lost table's batch, 2, is noted nowhere. The new table's own first one is 3.
+    assert sinks.table("mail").describe().parameters[DELIVERED] == "3"
+    assert rows_got(sinks, "mail")[-1] == [[1, 9], [2, 9]]
 
 
 def set_delivered(client: LakeClient, table: Any, value: str | None) -> None:
