@@ -127,7 +127,7 @@ def test_the_image_runs_the_installed_command_as_an_ordinary_user() -> None:
     assert arguments("USER") == ["metastore"]
     order = [name for name, _ in dockerfile()]
     assert order.index("USER") > max(i for i, name in enumerate(order) if name == "RUN")
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    scripts = tomllib.loads((ROOT / "lake/pyproject.toml").read_text())["project"]["scripts"]
     (entry,), (check,) = arguments("ENTRYPOINT"), arguments("HEALTHCHECK")
     assert json.loads(entry)[0] in scripts
     assert json.loads(check.partition("CMD ")[2])[0] in scripts

@@ -434,7 +434,7 @@ def test_nobody_is_kept_waiting_while_redis_is_away(tmp_path: Path) -> None:
 
 
 def test_a_redis_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventbus.outlets.redis_streams.TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr("lake.protocol.events.streams.TIMEOUT_SECONDS", 1.0)
     monkeypatch.setattr("lake.subscriptions.redis.PATIENCE_SECONDS", 1.0)
     with RedisServer(tmp_path / "redis") as streams:
         outlet = StreamOutlet(streams.url)

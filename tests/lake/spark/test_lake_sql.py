@@ -113,3 +113,4 @@ def test_what_is_no_query_of_one_moment_is_refused(lake: Lake, tables: list[Lake
     ]:
         with pytest.raises(SparkError, match=message):
             query(lake, text, **options)
+    lake.run("spark.catalog.dropTempView('seen')")  # the session is other tests', too

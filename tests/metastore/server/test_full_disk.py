@@ -10,7 +10,7 @@ import pytest
 COUNTING = """
 import os, sys
 from pathlib import Path
-from metastore.server import metrics
+from metastore.server.monitoring import metrics
 
 place = Path(sys.argv[1])
 metrics.start(place / "metrics")

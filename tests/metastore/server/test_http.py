@@ -12,7 +12,7 @@ from tests.support.waiting import wait_until
 PROGRAM = textwrap.dedent(
     """
     import os, signal, socket, threading
-    from metastore.server import http
+    from metastore.server.web import http
     from metastore.settings import Settings
 
     listener = socket.create_server(("127.0.0.1", 0))

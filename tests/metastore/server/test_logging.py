@@ -11,7 +11,7 @@ def logged(style: str, code: str, level: str = "info") -> list[str]:
     """The lines that a process writes."""
     program = f"""
 import logging as standard, structlog, warnings
-from metastore.server import logging
+from lake.protocol import logging
 logging.configure({level!r}, {style!r})
 logging.name_process("worker-3")
 log = structlog.get_logger()
@@ -71,6 +71,6 @@ except ValueError:
 
 
 def test_a_reader_that_left_is_not_missed() -> None:
-    program = "from metastore.server import logging; import structlog, os; logging.configure('info', 'text');"
+    program = "from lake.protocol import logging; import structlog, os; logging.configure('info', 'text');"
     program += "os.close(2); structlog.get_logger().info('x'); print('alive')"
     assert subprocess.check_output([sys.executable, "-c", program]) == b"alive\n"

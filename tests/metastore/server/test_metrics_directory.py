@@ -14,7 +14,7 @@ from metastore.server.monitoring.metrics_directory import MetricsDirectory
 OF_ANOTHER_PROCESS = """
 import sys, time
 from pathlib import Path
-from metastore.server import metrics_directory
+from metastore.server.monitoring import metrics_directory
 metrics_directory._MEMORY = Path(sys.argv[1])
 print(metrics_directory.MetricsDirectory(Path(sys.argv[1]) / "disk").make(), flush=True)
 time.sleep(60)

@@ -30,7 +30,7 @@ def alter(metastore: Metastore, db: str, change: Callable[[Table], None], name: 
     change(value)
     with altered_tables.collecting() as altered:
         metastore.tables.alter(db, name, value, {})
-    return altered.tables
+    return altered
 
 
 def parameter(value: Table) -> None:
@@ -125,7 +125,7 @@ def test_renamed_and_failed_alterations_are_not_recorded(metastore: Metastore, d
     break_it(value)
     with altered_tables.collecting() as altered, pytest.raises(InvalidOperationException):
         metastore.tables.alter(db, "other", value, {})
-    assert altered.tables == []
+    assert altered == []
 
 
 def test_answers_about_one_table_follow_from_its_row(metastore: Metastore, db: str) -> None:

@@ -1,0 +1,1 @@
+"""What tools/generate_types.py makes of thrift_idl."""
