@@ -19,7 +19,7 @@ from thriftpy2.thrift import TType
 
 ROOT = Path(__file__).resolve().parent.parent
 IDL = ROOT / "thrift_idl"
-TARGET = ROOT / "metastore" / "wire" / "generated"
+TARGET = ROOT / "lake" / "protocol" / "generated"
 HEADER = '"""Generated from thrift_idl/{idl} by tools/generate_types.py. Do not edit."""\n'
 
 SCALARS = {

@@ -2,7 +2,15 @@
 
 from lake.protocol.method import Method as m
 from lake.protocol.struct import fields as f
-from lake.protocol.generated.hudi_metaserver_types import (AlreadyExistException, HoodieInstantChangeResult, MetaserverException, MetaserverStorageException, NoSuchObjectException, THoodieInstant, Table)
+from lake.protocol.generated.hudi_metaserver_types import (
+    AlreadyExistException,
+    HoodieInstantChangeResult,
+    MetaserverException,
+    MetaserverStorageException,
+    NoSuchObjectException,
+    THoodieInstant,
+    Table,
+)
 
 METHODS: tuple[m, ...] = (
     m('createDatabase', f(None, (1, 'db', 11, 'UTF8')),

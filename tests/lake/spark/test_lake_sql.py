@@ -97,6 +97,7 @@ def test_names_are_found_wherever_they_are(lake: Lake, tables: list[LakeTable]) 
     lake.spark.sql(f"USE {lake.database}")
     assert query(lake, "SELECT name FROM people WHERE people.id = 1") == [["Ada"]]
     assert not [name for name in lake.spark.column("SHOW VIEWS", 1) if name.startswith("_metastore")]
+    lake.run("spark.catalog.dropTempView('seen')")  # the session is other tests', too
 
 
 def test_what_is_no_query_of_one_moment_is_refused(lake: Lake, tables: list[LakeTable]) -> None:
@@ -113,4 +114,3 @@ def test_what_is_no_query_of_one_moment_is_refused(lake: Lake, tables: list[Lake
     ]:
         with pytest.raises(SparkError, match=message):
             query(lake, text, **options)
-    lake.run("spark.catalog.dropTempView('seen')")  # the session is other tests', too

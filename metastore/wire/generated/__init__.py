@@ -1,1 +1,0 @@
-"""What tools/generate_types.py makes of thrift_idl."""
