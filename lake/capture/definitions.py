@@ -103,7 +103,7 @@ def _changes(lake: LakeTable, table: str, columns: list[CapturedColumn], key: li
     of_table = f"source_table = {_text(table)}"
     typed = ",\n    ".join(f"{_typed(each)} AS {_quoted(each.name)}" for each in columns)
     filled = ",\n  ".join(
-        _filled(table, each, key, left_out) if each.may_be_unchanged and not each.in_key else _quoted(each.name)
+        _filled(each, key, left_out) if each.may_be_unchanged and not each.in_key else _quoted(each.name)
         for each in columns
     )
     moved = " OR ".join(f"images.old.{_quoted(name)} <> images.new.{_quoted(name)}" for name in key)
@@ -205,28 +205,15 @@ def _left_out(columns: Iterable[CapturedColumn]) -> str:
     return next(name for name in (f"left_out{'_' * count}" for count in itertools.count()) if name not in taken)
 
 
-def _filled(table: str, column: CapturedColumn, key: list[str], left_out: str) -> str:
-    """A value that updates may leave out: the latest one there was by then, unless the row was deleted since.
-
-    NULL if there is none and a later change of the row follows; an error if none follows.
-    """
+def _filled(column: CapturedColumn, key: list[str], left_out: str) -> str:
+    """A value that updates may leave out: the latest one there was by then."""
     name = _quoted(column.name)
-    there = f"NOT coalesce(array_contains({left_out}, {_text(column.name)}), false)"
-    window = f"OVER (PARTITION BY {', '.join(map(_quoted, key))} ORDER BY {', '.join(POSITION)})"
-    ranked = f"named_struct({', '.join(f'{_text(each)}, {each}' for each in (*POSITION, 'op'))}, 'value', {name})"
-    known = f"max(CASE WHEN op = 'delete' OR {there} THEN {ranked} END) {window}"
+    there = f"op <> 'delete' AND NOT coalesce(array_contains({left_out}, {_text(column.name)}), false)"
+    by_position = ", ".join(POSITION)
+    ranked = f"named_struct({', '.join(f'{_text(each)}, {each}' for each in POSITION)}, 'value', {name})"
     return (
-        f"CASE WHEN op <> 'delete' AND coalesce({known}['op'], 'delete') = 'delete' AND lead(op) {window} IS NULL"
-        f" THEN CAST(raise_error({_text(_unknown(table, column.name))}) AS {column.type})\n"
-        f"    ELSE {known}['value'] END AS {name}"
-    )
-
-
-def _unknown(table: str, column: str) -> str:
-    return (
-        f"an update of {table} left out its large value {column}, and no earlier row of the raw table has it: give the"
-        " table REPLICA IDENTITY FULL, and let the source send the row again, by an update that changes the value, a"
-        " snapshot of Debezium's, or --new-snapshot"
+        f"max(CASE WHEN {there} THEN {ranked} END)"
+        f" OVER (PARTITION BY {', '.join(map(_quoted, key))} ORDER BY {by_position})['value'] AS {name}"
     )
 
 

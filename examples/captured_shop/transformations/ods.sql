@@ -40,10 +40,8 @@ WITH completions AS (
 )
 SELECT op, epoch, commit_lsn, ordinal,
   `id`,
-  CASE WHEN op <> 'delete' AND coalesce(max(CASE WHEN op = 'delete' OR NOT coalesce(array_contains(left_out, 'name'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'op', op, 'value', `name`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['op'], 'delete') = 'delete' AND lead(op) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal) IS NULL THEN CAST(raise_error('an update of public.customers left out its large value name, and no earlier row of the raw table has it: give the table REPLICA IDENTITY FULL, and let the source send the row again, by an update that changes the value, a snapshot of Debezium\'s, or --new-snapshot') AS string)
-    ELSE max(CASE WHEN op = 'delete' OR NOT coalesce(array_contains(left_out, 'name'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'op', op, 'value', `name`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] END AS `name`,
-  CASE WHEN op <> 'delete' AND coalesce(max(CASE WHEN op = 'delete' OR NOT coalesce(array_contains(left_out, 'city'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'op', op, 'value', `city`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['op'], 'delete') = 'delete' AND lead(op) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal) IS NULL THEN CAST(raise_error('an update of public.customers left out its large value city, and no earlier row of the raw table has it: give the table REPLICA IDENTITY FULL, and let the source send the row again, by an update that changes the value, a snapshot of Debezium\'s, or --new-snapshot') AS string)
-    ELSE max(CASE WHEN op = 'delete' OR NOT coalesce(array_contains(left_out, 'city'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'op', op, 'value', `city`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] END AS `city`
+  max(CASE WHEN op <> 'delete' AND NOT coalesce(array_contains(left_out, 'name'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'value', `name`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] AS `name`,
+  max(CASE WHEN op <> 'delete' AND NOT coalesce(array_contains(left_out, 'city'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'value', `city`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] AS `city`
 FROM changes;
 
 CREATE STREAMING TABLE `customers`;
@@ -95,8 +93,7 @@ WITH completions AS (
 SELECT op, epoch, commit_lsn, ordinal,
   `id`,
   `customer`,
-  CASE WHEN op <> 'delete' AND coalesce(max(CASE WHEN op = 'delete' OR NOT coalesce(array_contains(left_out, 'amount'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'op', op, 'value', `amount`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['op'], 'delete') = 'delete' AND lead(op) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal) IS NULL THEN CAST(raise_error('an update of public.orders left out its large value amount, and no earlier row of the raw table has it: give the table REPLICA IDENTITY FULL, and let the source send the row again, by an update that changes the value, a snapshot of Debezium\'s, or --new-snapshot') AS decimal(10,2))
-    ELSE max(CASE WHEN op = 'delete' OR NOT coalesce(array_contains(left_out, 'amount'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'op', op, 'value', `amount`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] END AS `amount`,
+  max(CASE WHEN op <> 'delete' AND NOT coalesce(array_contains(left_out, 'amount'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'value', `amount`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] AS `amount`,
   `at`
 FROM changes;
 
