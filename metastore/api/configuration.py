@@ -12,7 +12,7 @@ INCLUDE_UNCOMMITTED = "includeUnCommit"
 """What a client sets (in Hive: `set metaconf:includeUnCommit=true`) to see uncommitted partitions on its connection."""
 
 
-@answers("set_ugi")
+@answers("set_ugi", changes="-")
 def set_ugi(call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
     """Who the client says it is. Where that was proven it changes nothing, and the answer is that of Hive's server."""
     check_identity(user_name, group_names or ())
@@ -23,7 +23,7 @@ def set_ugi(call: Call, user_name: str | None, group_names: list[str] | None) ->
     return list(groups)
 
 
-@answers("getMetaConf")
+@answers("getMetaConf", reads="-")
 def get_meta_conf(call: Call, key: str | None) -> str:
     if _is_scope(key):
         return str(call.session.include_uncommitted).lower()
@@ -31,7 +31,7 @@ def get_meta_conf(call: Call, key: str | None) -> str:
     return call.session.metaconf.get(name, default)
 
 
-@answers("setMetaConf")
+@answers("setMetaConf", changes="-")
 def set_meta_conf(call: Call, key: str | None, value: str | None) -> None:
     if _is_scope(key):
         call.session.include_uncommitted = commit_flag.truth(INCLUDE_UNCOMMITTED, value)
@@ -44,82 +44,82 @@ def _is_scope(key: str | None) -> bool:
     return (key or "").lower() == INCLUDE_UNCOMMITTED.lower()
 
 
-@answers("get_config_value")
+@answers("get_config_value", reads="-")
 def get_config_value(call: Call, name: str | None, default_value: str | None) -> str | None:
     return call.metastore.server_info.config_value(name, default_value)
 
 
-@answers("get_metastore_db_uuid")
+@answers("get_metastore_db_uuid", reads="-")
 def get_metastore_db_uuid(call: Call) -> str:
     return call.metastore.server_info.uuid()
 
 
-@answers("flushCache")
+@answers("flushCache", changes="-")
 def flush_cache(call: Call) -> None:
     """Hive empties the cache of its object store; nothing here outlives the transaction that read it."""
 
 
-@answers("getName")
+@answers("getName", reads="-")
 def get_name(call: Call) -> str:
     return call.metastore.server_info.name
 
 
-@answers("getVersion")
+@answers("getVersion", reads="-")
 def get_version(call: Call) -> str:
     return HIVE_VERSION
 
 
-@answers("getStatus")
+@answers("getStatus", reads="-")
 def get_status(call: Call) -> int:
     call.metastore.server_info.check()
     return fb_status.ALIVE
 
 
-@answers("getStatusDetails")
+@answers("getStatusDetails", reads="-")
 def get_status_details(call: Call) -> str:
     return ""
 
 
-@answers("getCounters")
+@answers("getCounters", reads="ADMIN everything")
 def get_counters(call: Call) -> dict[str, int]:
     return call.metastore.server_info.counts()
 
 
-@answers("getCounter")
+@answers("getCounter", reads="ADMIN everything")
 def get_counter(call: Call, key: str | None) -> int:
     return call.metastore.server_info.counts().get(key or "", 0)
 
 
-@answers("getOptions")
+@answers("getOptions", reads="- | options")
 def get_options(call: Call) -> dict[str, str]:
     return call.metastore.server_info.options()
 
 
-@answers("getOption")
+@answers("getOption", reads="- | option key")
 def get_option(call: Call, key: str | None) -> str:
     return call.metastore.server_info.options().get(key or "", "")
 
 
-@answers("setOption")
+@answers("setOption", changes="-")
 def set_option(call: Call, key: str | None, value: str | None) -> None:
     """Accepted and without effect, as in Hive, whose server reads no options."""
 
 
-@answers("getCpuProfile")
+@answers("getCpuProfile", reads="-")
 def get_cpu_profile(call: Call, seconds: int | None) -> str:
     return ""
 
 
-@answers("aliveSince")
+@answers("aliveSince", reads="-")
 def alive_since(call: Call) -> int:
     return call.metastore.server_info.started
 
 
-@answers("reinitialize")
+@answers("reinitialize", changes="-")
 def reinitialize(call: Call) -> None:
     """Without effect, as in Hive."""
 
 
-@answers("shutdown")
+@answers("shutdown", reads="-")
 def shutdown(call: Call) -> None:
     """A client's goodbye: Hive's closes its connection with it. The server goes on."""

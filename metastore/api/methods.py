@@ -1,4 +1,4 @@
-"""The registry of handlers: which function answers which Thrift method."""
+"""The registry of handlers: which function answers which Thrift method, and what is declared of it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from lake.protocol.services import METHODS
 from lake.protocol.struct import Struct
+from metastore.api.rights.classification import Rule
 from metastore.api.session import Session
 from metastore.services.model.visibility import Scope
 from metastore.services.wiring import Metastore
@@ -72,13 +73,15 @@ class Encoded:
 class Handler:
     """`function(call, *arguments)`, the arguments in the IDL's order, None for one that was not sent.
 
-    `stores`: what arrives is kept, so fields that the IDL doesn't know must survive decoding. `required`: the names
-    of the arguments without which the function can't be called. `cached`: its answer follows from the arguments, from
-    what the session shows, and from what it records in `metastore.store.engine.read_set`. `of_table(row, *arguments)`:
-    the same answer, where it follows from the arguments and the stored row of one table; None where it doesn't.
+    `rule`: which rights the method needs, and whether it changes something. `stores`: what arrives is kept, so fields
+    that the IDL doesn't know must survive decoding. `required`: the names of the arguments without which the function
+    can't be called. `cached`: its answer follows from the arguments, from what the session shows, and from what it
+    records in `metastore.store.engine.read_set`. `of_table(row, *arguments)`: the same answer, where it follows from
+    the arguments and the stored row of one table; None where it doesn't.
     """
 
     function: Callable[..., Any]
+    rule: Rule
     stores: bool
     required: tuple[str, ...] = ()
     cached: bool = False
@@ -89,14 +92,36 @@ HANDLERS: dict[str, Handler] = {}
 
 
 def answers(
-    name: str, *, stores: bool = False, cached: bool = False, of_table: Callable[..., Any] | None = None
+    name: str,
+    *,
+    reads: str | None = None,
+    changes: str | None = None,
+    stores: bool = False,
+    cached: bool = False,
+    of_table: Callable[..., Any] | None = None,
 ) -> Callable[[F], F]:
-    """Registers the decorated function for a Thrift method. Raises KeyError for one that the IDL doesn't have.
+    """Declares a Thrift method, which the decorated function answers.
 
-    `stores`, `cached` and `of_table` are the handler's. An argument whose annotation is a struct, and not a struct or
-    None, is required.
+    `reads`, or `changes` for a method that changes something: which rights it needs, in the form of
+    `metastore.api.rights.classification`. `stores`, `cached` and `of_table` are the handler's. An argument whose
+    annotation is a struct, and not a struct or None, is required.
+
+    Raises KeyError for a method that the IDL doesn't have, TypeError for a declaration that is missing, made twice, or
+    in another form.
     """
     method = METHODS[name]
+    text = reads if changes is None else changes
+    if text is None or (reads is not None and changes is not None):
+        raise TypeError(
+            f'{name}: say which rights it needs, by reads="LIST table db_name tbl_name" if it changes nothing,'
+            " else by changes=...; metastore/api/rights/classification.py has the form"
+        )
+    if name in HANDLERS:
+        raise TypeError(f"{name} is declared twice")
+    try:
+        rule = Rule.parse(text, changes=changes is not None)
+    except (LookupError, ValueError) as e:
+        raise TypeError(f"{name}: {text!r} is not in the form of metastore/api/rights/classification.py") from e
 
     def register(function: F) -> F:
         _, *parameters = signature(function).parameters.values()
@@ -105,7 +130,7 @@ def answers(
             for argument, parameter in zip(method.argument_names, parameters, strict=True)
             if isinstance(parameter.annotation, type) and issubclass(parameter.annotation, Struct)
         )
-        HANDLERS[name] = Handler(function, stores, tuple(required), cached, of_table)
+        HANDLERS[name] = Handler(function, rule, stores, tuple(required), cached, of_table)
         return function
 
     return register

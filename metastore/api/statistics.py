@@ -36,13 +36,21 @@ def _answer(call: Call, value: ColumnStatistics | None) -> ColumnStatistics | No
     return value and value.replace(statsObj=_understood(call, value.statsObj, None))
 
 
-@answers("update_table_column_statistics", stores=True)
+@answers(
+    "update_table_column_statistics",
+    changes="WRITE table stats_obj.statsDesc.dbName stats_obj.statsDesc.tableName cat=stats_obj.statsDesc.catName",
+    stores=True,
+)
 def update_table_column_statistics(call: Call, statistics: ColumnStatistics | None) -> bool:
     call.metastore.statistics.update_table(_present(statistics))
     return True
 
 
-@answers("update_partition_column_statistics", stores=True)
+@answers(
+    "update_partition_column_statistics",
+    changes="WRITE table stats_obj.statsDesc.dbName stats_obj.statsDesc.tableName cat=stats_obj.statsDesc.catName",
+    stores=True,
+)
 def update_partition_column_statistics(call: Call, statistics: ColumnStatistics | None) -> bool:
     call.metastore.statistics.update_partitions([_present(statistics)])
     return True
@@ -54,7 +62,14 @@ def _present(statistics: ColumnStatistics | None) -> ColumnStatistics:
     return statistics
 
 
-@answers("update_table_column_statistics_req", stores=True)
+@answers(
+    "update_table_column_statistics_req",
+    changes=(
+        "WRITE table req.colStats[].statsDesc.dbName req.colStats[].statsDesc.tableName"
+        " cat=req.colStats[].statsDesc.catName"
+    ),
+    stores=True,
+)
 def update_table_column_statistics_req(
     call: Call, request: SetPartitionsStatsRequest | None
 ) -> SetPartitionsStatsResponse:
@@ -63,7 +78,14 @@ def update_table_column_statistics_req(
     return SetPartitionsStatsResponse(result=True)
 
 
-@answers("update_partition_column_statistics_req", stores=True)
+@answers(
+    "update_partition_column_statistics_req",
+    changes=(
+        "WRITE table req.colStats[].statsDesc.dbName req.colStats[].statsDesc.tableName"
+        " cat=req.colStats[].statsDesc.catName"
+    ),
+    stores=True,
+)
 def update_partition_column_statistics_req(
     call: Call, request: SetPartitionsStatsRequest | None
 ) -> SetPartitionsStatsResponse:
@@ -82,7 +104,14 @@ def _only(request: SetPartitionsStatsRequest | None) -> tuple[ColumnStatistics, 
     return given[0], request.engine
 
 
-@answers("set_aggr_stats_for", stores=True)
+@answers(
+    "set_aggr_stats_for",
+    changes=(
+        "WRITE table request.colStats[].statsDesc.dbName request.colStats[].statsDesc.tableName"
+        " cat=request.colStats[].statsDesc.catName"
+    ),
+    stores=True,
+)
 def set_aggr_stats_for(call: Call, request: SetPartitionsStatsRequest | None) -> bool:
     if request is None:
         raise InvalidInputException("the request is missing")
@@ -93,7 +122,7 @@ def set_aggr_stats_for(call: Call, request: SetPartitionsStatsRequest | None) ->
     return True
 
 
-@answers("get_table_column_statistics", cached=True)
+@answers("get_table_column_statistics", reads="SELECT table db_name tbl_name col=col_name", cached=True)
 def get_table_column_statistics(
     call: Call, database: str | None, table: str | None, column: str | None
 ) -> ColumnStatistics | None:
@@ -101,7 +130,7 @@ def get_table_column_statistics(
     return _answer(call, call.metastore.statistics.of_table(database, table, columns))
 
 
-@answers("get_partition_column_statistics", cached=True)
+@answers("get_partition_column_statistics", reads="SELECT table db_name tbl_name col=col_name", cached=True)
 def get_partition_column_statistics(
     call: Call, database: str | None, table: str | None, partition: str | None, column: str | None
 ) -> ColumnStatistics | None:
@@ -110,7 +139,11 @@ def get_partition_column_statistics(
     return _answer(call, next(iter(found.values()), None))
 
 
-@answers("get_table_statistics_req", cached=True)
+@answers(
+    "get_table_statistics_req",
+    reads="SELECT table request.dbName request.tblName cat=request.catName cols=request.colNames",
+    cached=True,
+)
 def get_table_statistics_req(call: Call, request: TableStatsRequest) -> TableStatsResult:
     found = call.metastore.statistics.of_table(
         request.dbName, request.tblName, request.colNames, request.engine, request.catName
@@ -118,7 +151,11 @@ def get_table_statistics_req(call: Call, request: TableStatsRequest) -> TableSta
     return TableStatsResult(tableStats=_understood(call, found.statsObj if found else None, request.engine))
 
 
-@answers("get_partitions_statistics_req", cached=True)
+@answers(
+    "get_partitions_statistics_req",
+    reads="SELECT table request.dbName request.tblName cat=request.catName",
+    cached=True,
+)
 def get_partitions_statistics_req(call: Call, request: PartitionsStatsRequest) -> Encoded:
     found = call.metastore.statistics.encoded_of_partitions(
         call.scope,
@@ -133,7 +170,7 @@ def get_partitions_statistics_req(call: Call, request: PartitionsStatsRequest) -
     return Encoded(kept_statistics.of_partitions(found))
 
 
-@answers("get_aggr_stats_for", cached=True)
+@answers("get_aggr_stats_for", reads="SELECT table request.dbName request.tblName cat=request.catName", cached=True)
 def get_aggr_stats_for(call: Call, request: PartitionsStatsRequest) -> AggrStats:
     found = call.metastore.statistics.aggregated(
         call.scope,
@@ -147,7 +184,7 @@ def get_aggr_stats_for(call: Call, request: PartitionsStatsRequest) -> AggrStats
     return found.replace(colStats=_understood(call, found.colStats, request.engine))
 
 
-@answers("delete_table_column_statistics")
+@answers("delete_table_column_statistics", changes="WRITE table db_name tbl_name")
 def delete_table_column_statistics(
     call: Call, database: str | None, table: str | None, column: str | None, engine: str | None
 ) -> bool:
@@ -155,7 +192,7 @@ def delete_table_column_statistics(
     return True
 
 
-@answers("delete_column_statistics_req")
+@answers("delete_column_statistics_req", changes="WRITE table req.db_name req.tbl_name cat=req.cat_name")
 def delete_column_statistics_req(call: Call, request: DeleteColumnStatisticsRequest) -> bool:
     call.metastore.statistics.delete(
         request.db_name,
@@ -169,7 +206,7 @@ def delete_column_statistics_req(call: Call, request: DeleteColumnStatisticsRequ
     return True
 
 
-@answers("delete_partition_column_statistics")
+@answers("delete_partition_column_statistics", changes="WRITE table db_name tbl_name")
 def delete_partition_column_statistics(
     call: Call,
     database: str | None,

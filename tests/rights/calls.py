@@ -10,7 +10,8 @@ from lake.protocol.hive import HiveObjectPrivilege, HiveObjectRef, HiveObjectTyp
 from lake.protocol.lake import TableReference
 from lake.protocol.services import METHODS
 from lake.protocol.struct import Struct
-from metastore.api.rights.classification import Path, Rule, rules
+from metastore.api.methods import HANDLERS
+from metastore.api.rights.classification import Path, Rule
 
 NOT_CALLED = {"shutdown", "set_ugi", "reinitialize"}
 """They end the server or the test's identity."""
@@ -74,13 +75,15 @@ def ways(database: str, table: str) -> dict[str, Name]:
 def named_methods() -> list[str]:
     """The methods whose needs name objects."""
     return sorted(
-        name for name, rule in rules().items() if name not in NOT_CALLED and any(need.paths for need in rule.needs)
+        name
+        for name, handler in HANDLERS.items()
+        if name not in NOT_CALLED and any(need.paths for need in handler.rule.needs)
     )
 
 
 def made(method: str, name: Name) -> Made:
     """A call of a method in which every argument that names an object names this one."""
-    rule = rules()[method]
+    rule = HANDLERS[method].rule
     arguments = METHODS[method].args()
     for entry in METHODS[method].args_spec:
         if entry is not None:

@@ -12,6 +12,7 @@ import pytest
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.errors import UserError
 from lake.protocol.hive import Database, MetaException, NoSuchObjectException
+from metastore.api import load
 from metastore.api.rights.guard import Verdict
 from metastore.server.monitoring.audit import STREAM, About, AuditLog, audit_log, beginning
 from metastore.services.access.caller import Caller
@@ -24,6 +25,8 @@ from tests.support.expect import refused
 from tests.support.redis import RedisServer
 from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
+
+load()
 
 
 def records(path: Path) -> list[dict[str, object]]:

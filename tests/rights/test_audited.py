@@ -27,8 +27,8 @@ from lake.protocol.hive import (
 )
 from lake.protocol.services import METHODS
 from metastore.api import load
+from metastore.api.methods import HANDLERS
 from metastore.api.rights import audited
-from metastore.api.rights.classification import rules
 from metastore.server.credentials import password_file
 from metastore.server.dispatch import described
 from tests.rights.calls import made, named_methods, ways
@@ -50,7 +50,7 @@ def test_every_method_that_names_an_object_is_recorded_with_it(way: str) -> None
     name = ways("the_db", "the_table")[way]
     wrong = {}
     for method in named_methods():
-        kinds = {need.kind for need in rules()[method].needs} - OF_NO_OBJECT
+        kinds = {need.kind for need in HANDLERS[method].rule.needs} - OF_NO_OBJECT
         if not kinds:
             continue
         arguments = made(method, name).arguments

@@ -1,13 +1,13 @@
-"""Every method is classified, by arguments that exist."""
+"""Every method declares the rights that it needs, by arguments that exist."""
 
 import pytest
 from thrift.Thrift import TType
 
 from lake.protocol.services import METHODS
 from metastore.api import load
-from metastore.api.methods import HANDLERS
+from metastore.api.methods import HANDLERS, answers
 from metastore.api.rights import changes, filters, special
-from metastore.api.rights.classification import Path, rules
+from metastore.api.rights.classification import Path
 
 load()
 
@@ -15,12 +15,32 @@ WITHOUT_EFFECT_ON_OTHERS = {"set_ugi", "setMetaConf", "flushCache", "reinitializ
 PURELY_NAMED = {"get_table", "get_table_req", "get_partitions_by_names", "get_database", "lake_get_snapshot"}
 
 
-def test_every_method_is_classified() -> None:
-    assert rules().keys() == METHODS.keys()
+def test_every_method_is_declared() -> None:
+    assert HANDLERS.keys() == METHODS.keys()
 
 
-def test_what_is_classified_exists() -> None:
-    for name, rule in rules().items():
+@pytest.mark.parametrize(
+    ("name", "rights", "expected"),
+    [
+        ("lake_new", {}, r'lake_new: say which rights it needs, by reads="LIST table db_name tbl_name"'),
+        ("lake_new", {"reads": "-", "changes": "-"}, "lake_new: say which rights it needs"),
+        ("lake_new", {"reads": "LOOK table dbname tbl_name"}, "lake_new: 'LOOK table dbname tbl_name' is not in the"),
+        ("lake_new", {"reads": ""}, "lake_new: '' is not in the form"),
+        ("lake_new", {"reads": "LIST"}, "lake_new: 'LIST' is not in the form"),
+        ("get_table", {"reads": "-"}, "get_table is declared twice"),
+    ],
+)
+def test_an_incomplete_declaration_fails_at_import(
+    name: str, rights: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(METHODS, "lake_new", METHODS["get_table"])
+    with pytest.raises(TypeError, match=expected):
+        answers(name, **rights)
+
+
+def test_what_is_declared_exists() -> None:
+    for name, handler in HANDLERS.items():
+        rule = handler.rule
         for need in rule.needs:
             assert need.action is not None or need.kind in special.SPECIAL
             for path in (*need.paths, *need.named.values()):
@@ -57,21 +77,22 @@ def field(cls: type, name: str) -> tuple[int, object]:
 
 
 def test_replies_are_kept_only_where_names_decide() -> None:
-    kept = {name for name, rule in rules().items() if rule.by_names_alone and HANDLERS[name].cached}
+    kept = {name for name, handler in HANDLERS.items() if handler.rule.by_names_alone and handler.cached}
     assert kept >= PURELY_NAMED
     assert not kept & {"get_all_tables", "get_all_databases", "get_tables", "get_table_objects_by_name"}
 
 
 def test_what_only_reads_needs_no_right_to_change() -> None:
     changing = {"INSERT", "UPDATE", "DELETE", "WRITE", "REMOVE_ROWS", "CREATE", "ALTER", "DROP", "COMMIT", "RECORD"}
-    for name, rule in rules().items():
-        needed = {need.action.name for need in rule.needs if need.action is not None}
-        assert rule.changes or not needed & changing, name
+    for name, handler in HANDLERS.items():
+        needed = {need.action.name for need in handler.rule.needs if need.action is not None}
+        assert handler.rule.changes or not needed & changing, name
 
 
 def test_what_changes_needs_more_than_to_see() -> None:
     """But for what changes one's own connection or tokens alone."""
-    for name, rule in rules().items():
+    for name, handler in HANDLERS.items():
+        rule = handler.rule
         if not rule.changes:
             continue
         if name in WITHOUT_EFFECT_ON_OTHERS or name.endswith("_delegation_token"):

@@ -17,8 +17,8 @@ from lake.protocol.hive import (
 from lake.protocol.lake import ReadEventsRequest, ReadGroupEventsRequest
 from lake.protocol.services import METHODS
 from metastore.api import load
+from metastore.api.methods import HANDLERS
 from metastore.api.rights import filters
-from metastore.api.rights.classification import rules
 from tests.rights.conftest import as_user
 from tests.rights.world import grant
 from tests.support import builders
@@ -84,7 +84,7 @@ def limited_methods() -> set[str]:
         specs = [entry for entry in method.args.thrift_spec if entry is not None]
         structs = [each[3][0].thrift_spec for each in specs if isinstance(each[3], list) and each[3]]
         fields = [entry[2] for spec in (specs, *structs) for entry in spec if entry is not None]
-        if not rules()[name].changes and any(each.replace("_", "").lower() in LIMITS for each in fields):
+        if not HANDLERS[name].rule.changes and any(each.replace("_", "").lower() in LIMITS for each in fields):
             found.add(name)
     return found
 
@@ -95,7 +95,7 @@ def test_every_method_with_a_limit_is_known() -> None:
 
 @pytest.mark.parametrize("method", sorted(COUNTS_WHAT_IS_SHOWN))
 def test_what_is_hidden_is_left_out_before_the_limit(method: str) -> None:
-    extra = rules()[method].extra
+    extra = HANDLERS[method].rule.extra
     assert extra is not None
     assert filters.is_before_limits(extra)
 

@@ -8,7 +8,7 @@ import pytest
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.services import METHODS
 from metastore.api import load
-from metastore.api.rights.classification import rules
+from metastore.api.methods import HANDLERS
 from tests.rights import calls
 from tests.rights import world as names
 from tests.rights.conftest import as_user
@@ -121,7 +121,7 @@ def compare(users: Users, root: ThriftClient, role: str, wanted: Iterable[tuple[
     wrong = []
     for method, way in wanted:
         call = calls.made(method, calls.ways(*hidden)[way])
-        if rules()[method].by_names_alone:
+        if HANDLERS[method].rule.by_names_alone:
             users.reply("root", call)
         seen = users.reply(user, call)
         if SECRET.encode() in seen:
@@ -201,7 +201,7 @@ def test_the_calls_find_what_is_hidden(users: Users) -> None:
     """Else the tests above could not fail: an administrator gets the marker from most methods that read."""
     telling = set()
     for method in sorted(METHODS.keys() - calls.NOT_CALLED):
-        if rules()[method].changes:
+        if HANDLERS[method].rule.changes:
             continue
         for name in (calls.Name(HIDDEN, HIDDEN_TABLE), calls.Name(OPEN, HIDDEN_TABLE), calls.Name("*", "*")):
             if SECRET.encode() in users.reply("root", calls.made(method, name)):
@@ -214,7 +214,7 @@ def test_readers_read(users: Users) -> None:
     name = calls.Name(OPEN, names.OPEN_TABLE)
     wrong = []
     for method in NAMED:
-        rule = rules()[method]
+        rule = HANDLERS[method].rule
         actions = {need.action.name for need in rule.needs if need.action is not None}
         gentle = any(need.gentle for need in rule.needs)
         if rule.changes or not actions <= {"SEE", "LIST", "SELECT"} or rule.extra is not None or gentle:
@@ -230,7 +230,7 @@ def test_readers_read(users: Users) -> None:
 def test_readers_change_nothing(users: Users, root: ThriftClient) -> None:
     before = dump(root, OPEN)
     for method in NAMED:
-        if rules()[method].changes:
+        if HANDLERS[method].rule.changes:
             for name in (calls.Name(OPEN, names.OPEN_TABLE), calls.Name(f"@hive#{OPEN}", names.OPEN_TABLE)):
                 users.reply(READER, calls.made(method, name))
     assert dump(root, OPEN) == before

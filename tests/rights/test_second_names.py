@@ -15,7 +15,7 @@ import pytest
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.services import METHODS
 from metastore.api import load
-from metastore.api.rights.classification import rules
+from metastore.api.methods import HANDLERS
 from tests.rights import sweep
 from tests.rights.conftest import as_user
 from tests.rights.sweep import OWN, USER, Case, Target
@@ -135,7 +135,7 @@ def compare(swept: Sweep, cases: list[Case], chosen: random.Random) -> None:
         hidden, missing = chosen.choice(swept.targets)
         if (found := swept.difference(case, hidden, missing)) is not None:
             wrong.append((str(case), hidden.database, found))
-        if rules()[case.method].changes:
+        if HANDLERS[case.method].rule.changes:
             changing.append(f"{case} of {hidden.database}")
         if number % 250 == 0 or number == len(cases):
             now = swept.state()

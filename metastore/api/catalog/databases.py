@@ -13,14 +13,14 @@ from lake.protocol.hive import (
 from metastore.api.methods import Call, answers
 
 
-@answers("create_database", stores=True)
+@answers("create_database", changes="CREATE everything | new_database database", stores=True)
 def create_database(call: Call, database: Database | None) -> None:
     if database is None:
         raise MetaException("the database is missing")
     call.metastore.databases.create(database)
 
 
-@answers("create_database_req", stores=True)
+@answers("create_database_req", changes="CREATE everything | new_database createDatabaseRequest", stores=True)
 def create_database_req(call: Call, request: CreateDatabaseRequest) -> None:
     database = Database(
         name=request.databaseName,
@@ -39,49 +39,51 @@ def create_database_req(call: Call, request: CreateDatabaseRequest) -> None:
     call.metastore.databases.create(database)
 
 
-@answers("get_database", cached=True)
+@answers("get_database", reads="SEE database name", cached=True)
 def get_database(call: Call, name: str | None) -> Database:
     return call.metastore.databases.get(name)
 
 
-@answers("get_database_req", cached=True)
+@answers("get_database_req", reads="SEE database request.name cat=request.catalogName", cached=True)
 def get_database_req(call: Call, request: GetDatabaseRequest) -> Database:
     return call.metastore.databases.get(request.name, request.catalogName)
 
 
-@answers("get_databases", cached=True)
+@answers("get_databases", reads="- | databases pattern", cached=True)
 def get_databases(call: Call, pattern: str | None) -> list[str]:
     return call.metastore.databases.names(pattern)
 
 
-@answers("get_databases_req")
+@answers("get_databases_req", reads="- | database_structs")
 def get_databases_req(call: Call, request: GetDatabaseObjectsRequest) -> GetDatabaseObjectsResponse:
     return GetDatabaseObjectsResponse(call.metastore.databases.matching(request.pattern, request.catalogName))
 
 
-@answers("get_all_databases", cached=True)
+@answers("get_all_databases", reads="- | databases", cached=True)
 def get_all_databases(call: Call) -> list[str]:
     return call.metastore.databases.names()
 
 
-@answers("alter_database", stores=True)
+@answers("alter_database", changes="ALTER database dbname | database_change db", stores=True)
 def alter_database(call: Call, name: str | None, database: Database | None) -> None:
     if database is None:
         raise MetaException("the new database is missing")
     call.metastore.databases.alter(name, database)
 
 
-@answers("alter_database_req", stores=True)
+@answers(
+    "alter_database_req", changes="ALTER database alterDbReq.oldDbName | database_change alterDbReq.newDb", stores=True
+)
 def alter_database_req(call: Call, request: AlterDatabaseRequest) -> None:
     alter_database(call, request.oldDbName, request.newDb)
 
 
-@answers("drop_database")
+@answers("drop_database", changes="DROP database name")
 def drop_database(call: Call, name: str | None, delete_data: bool | None, cascade: bool | None) -> None:
     call.metastore.databases.drop(name, delete_data=bool(delete_data), cascade=bool(cascade), shown=call.shown)
 
 
-@answers("drop_database_req")
+@answers("drop_database_req", changes="DROP database req.name cat=req.catalogName")
 def drop_database_req(call: Call, request: DropDatabaseRequest) -> None:
     call.metastore.databases.drop(
         request.name,

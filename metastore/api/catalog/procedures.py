@@ -14,43 +14,45 @@ from lake.protocol.hive import (
 from metastore.api.methods import Call, answers
 
 
-@answers("create_stored_procedure", stores=True)
+@answers(
+    "create_stored_procedure", changes="CREATE database proc.dbName cat=proc.catName | new_procedure proc", stores=True
+)
 def create_stored_procedure(call: Call, procedure: StoredProcedure | None) -> None:
     if procedure is None:
         raise MetaException("the stored procedure is missing")
     call.metastore.procedures.put(procedure)
 
 
-@answers("get_stored_procedure")
+@answers("get_stored_procedure", reads="SEE database request.dbName cat=request.catName")
 def get_stored_procedure(call: Call, request: StoredProcedureRequest) -> StoredProcedure:
     return call.metastore.procedures.get(request.catName, request.dbName, request.procName)
 
 
-@answers("drop_stored_procedure")
+@answers("drop_stored_procedure", changes="DROP database request.dbName cat=request.catName")
 def drop_stored_procedure(call: Call, request: StoredProcedureRequest) -> None:
     call.metastore.procedures.drop(request.catName, request.dbName, request.procName)
 
 
-@answers("get_all_stored_procedures")
+@answers("get_all_stored_procedures", reads="~SEE database request.dbName cat=request.catName")
 def get_all_stored_procedures(call: Call, request: ListStoredProcedureRequest) -> list[str]:
     return call.metastore.procedures.names(request.catName, request.dbName)
 
 
-@answers("add_package", stores=True)
+@answers("add_package", changes="CREATE database request.dbName cat=request.catName | new_package request", stores=True)
 def add_package(call: Call, request: AddPackageRequest) -> None:
     call.metastore.procedures.put_package(request)
 
 
-@answers("find_package")
+@answers("find_package", reads="SEE database request.dbName cat=request.catName")
 def find_package(call: Call, request: GetPackageRequest) -> Package:
     return call.metastore.procedures.get_package(request.catName, request.dbName, request.packageName)
 
 
-@answers("drop_package")
+@answers("drop_package", changes="DROP database request.dbName cat=request.catName")
 def drop_package(call: Call, request: DropPackageRequest) -> None:
     call.metastore.procedures.drop_package(request.catName, request.dbName, request.packageName)
 
 
-@answers("get_all_packages")
+@answers("get_all_packages", reads="~SEE database request.dbName cat=request.catName")
 def get_all_packages(call: Call, request: ListPackageRequest) -> list[str]:
     return call.metastore.procedures.package_names(request.catName, request.dbName)

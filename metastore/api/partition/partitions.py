@@ -22,12 +22,20 @@ from metastore.api.table.tables import about
 from metastore.services.model import hive_objects, partition_specs
 
 
-@answers("add_partition", stores=True)
+@answers(
+    "add_partition",
+    changes="new_partitions new_part.dbName new_part.tableName cat=new_part.catName new=new_part",
+    stores=True,
+)
 def add_partition(call: Call, new: Partition | None) -> Partition:
     return add_partition_with_environment_context(call, new, None)
 
 
-@answers("add_partition_with_environment_context", stores=True)
+@answers(
+    "add_partition_with_environment_context",
+    changes="new_partitions new_part.dbName new_part.tableName cat=new_part.catName new=new_part",
+    stores=True,
+)
 def add_partition_with_environment_context(
     call: Call, new: Partition | None, context: EnvironmentContext | None
 ) -> Partition:
@@ -40,7 +48,11 @@ def add_partition_with_environment_context(
     return added.partitions[0]
 
 
-@answers("add_partitions", stores=True)
+@answers(
+    "add_partitions",
+    changes="new_partitions new_parts[].dbName new_parts[].tableName cat=new_parts[].catName new=new_parts[]",
+    stores=True,
+)
 def add_partitions(call: Call, new: list[Partition] | None) -> int:
     if new is None:
         raise MetaException("the list of partitions is missing")
@@ -61,7 +73,11 @@ def _keep_statistics(
         call.metastore.statistics.update_partitions(statistics)
 
 
-@answers("add_partitions_pspec", stores=True)
+@answers(
+    "add_partitions_pspec",
+    changes="new_partitions new_parts[].dbName new_parts[].tableName cat=new_parts[].catName new=new_parts[]",
+    stores=True,
+)
 def add_partitions_pspec(call: Call, specs: list[PartitionSpec] | None) -> int:
     if not specs:
         return 0
@@ -70,7 +86,15 @@ def add_partitions_pspec(call: Call, specs: list[PartitionSpec] | None) -> int:
     return len(call.metastore.partitions.add(database, table, new, {}, catalog=specs[0].catName).new)
 
 
-@answers("add_partitions_req", stores=True)
+@answers(
+    "add_partitions_req",
+    changes=(
+        "new_partitions request.dbName request.tblName cat=request.catName;"
+        " new_partitions request.parts[].dbName? request.parts[].tableName? cat=request.catName"
+        " new=request.parts[]"
+    ),
+    stores=True,
+)
 def add_partitions_req(call: Call, request: AddPartitionsRequest) -> AddPartitionsResult:
     if not request.parts:
         return AddPartitionsResult()
@@ -101,12 +125,12 @@ def _without_columns(partitions: list[Partition]) -> list[Partition]:
     ]
 
 
-@answers("append_partition")
+@answers("append_partition", changes="INSERT table db_name tbl_name")
 def append_partition(call: Call, database: str | None, table: str | None, values: list[str] | None) -> Partition:
     return call.metastore.partitions.append(database, table, values, {})
 
 
-@answers("append_partition_with_environment_context")
+@answers("append_partition_with_environment_context", changes="INSERT table db_name tbl_name")
 def append_partition_with_environment_context(
     call: Call,
     database: str | None,
@@ -117,19 +141,22 @@ def append_partition_with_environment_context(
     return call.metastore.partitions.append(database, table, values, hive_objects.properties(context))
 
 
-@answers("append_partition_by_name")
+@answers("append_partition_by_name", changes="INSERT table db_name tbl_name")
 def append_partition_by_name(call: Call, database: str | None, table: str | None, name: str | None) -> Partition:
     return call.metastore.partitions.append(database, table, None, {}, name=name or "")
 
 
-@answers("append_partition_by_name_with_environment_context")
+@answers("append_partition_by_name_with_environment_context", changes="INSERT table db_name tbl_name")
 def append_partition_by_name_with_environment_context(
     call: Call, database: str | None, table: str | None, name: str | None, context: EnvironmentContext | None
 ) -> Partition:
     return call.metastore.partitions.append(database, table, None, hive_objects.properties(context), name=name or "")
 
 
-@answers("append_partition_req")
+@answers(
+    "append_partition_req",
+    changes="INSERT table appendPartitionsReq.dbName appendPartitionsReq.tableName cat=appendPartitionsReq.catalogName",
+)
 def append_partition_req(call: Call, request: AppendPartitionsRequest) -> Partition:
     """By its values, or by its name where there are none."""
     if not request.partVals and not request.name:
@@ -144,12 +171,14 @@ def append_partition_req(call: Call, request: AppendPartitionsRequest) -> Partit
     )
 
 
-@answers("alter_partition", stores=True)
+@answers("alter_partition", changes="partition_change db_name tbl_name new=new_part", stores=True)
 def alter_partition(call: Call, database: str | None, table: str | None, new: Partition | None) -> None:
     call.metastore.partitions.alter(database, table, _given(new), {}, single=True)
 
 
-@answers("alter_partition_with_environment_context", stores=True)
+@answers(
+    "alter_partition_with_environment_context", changes="partition_change db_name tbl_name new=new_part", stores=True
+)
 def alter_partition_with_environment_context(
     call: Call,
     database: str | None,
@@ -160,12 +189,16 @@ def alter_partition_with_environment_context(
     call.metastore.partitions.alter(database, table, _given(new), hive_objects.properties(context), single=True)
 
 
-@answers("alter_partitions", stores=True)
+@answers("alter_partitions", changes="partition_change db_name tbl_name new=new_parts[]", stores=True)
 def alter_partitions(call: Call, database: str | None, table: str | None, new: list[Partition] | None) -> None:
     call.metastore.partitions.alter(database, table, new or [], {})
 
 
-@answers("alter_partitions_with_environment_context", stores=True)
+@answers(
+    "alter_partitions_with_environment_context",
+    changes="partition_change db_name tbl_name new=new_parts[]",
+    stores=True,
+)
 def alter_partitions_with_environment_context(
     call: Call,
     database: str | None,
@@ -176,7 +209,11 @@ def alter_partitions_with_environment_context(
     call.metastore.partitions.alter(database, table, new or [], hive_objects.properties(context))
 
 
-@answers("alter_partitions_req", stores=True)
+@answers(
+    "alter_partitions_req",
+    changes="partition_change req.dbName req.tableName cat=req.catName new=req.partitions[]",
+    stores=True,
+)
 def alter_partitions_req(call: Call, request: AlterPartitionsRequest) -> AlterPartitionsResponse:
     call.metastore.partitions.alter(
         request.dbName,
@@ -189,14 +226,25 @@ def alter_partitions_req(call: Call, request: AlterPartitionsRequest) -> AlterPa
     return AlterPartitionsResponse()
 
 
-@answers("rename_partition", stores=True)
+@answers(
+    "rename_partition",
+    changes="ALTER table db_name tbl_name; partition_change db_name tbl_name new=new_part old=part_vals",
+    stores=True,
+)
 def rename_partition(
     call: Call, database: str | None, table: str | None, values: list[str] | None, new: Partition | None
 ) -> None:
     call.metastore.partitions.rename(database, table, values or [], _given(new)[0], {})
 
 
-@answers("rename_partition_req", stores=True)
+@answers(
+    "rename_partition_req",
+    changes=(
+        "ALTER table req.dbName req.tableName cat=req.catName;"
+        " partition_change req.dbName req.tableName cat=req.catName new=req.newPart old=req.partVals"
+    ),
+    stores=True,
+)
 def rename_partition_req(call: Call, request: RenamePartitionRequest) -> RenamePartitionResponse:
     call.metastore.partitions.rename(
         request.dbName,
@@ -209,7 +257,7 @@ def rename_partition_req(call: Call, request: RenamePartitionRequest) -> RenameP
     return RenamePartitionResponse()
 
 
-@answers("drop_partition")
+@answers("drop_partition", changes="REMOVE_ROWS table db_name tbl_name values=part_vals")
 def drop_partition(
     call: Call, database: str | None, table: str | None, values: list[str] | None, delete_data: bool | None
 ) -> bool:
@@ -217,7 +265,7 @@ def drop_partition(
     return True
 
 
-@answers("drop_partition_with_environment_context")
+@answers("drop_partition_with_environment_context", changes="REMOVE_ROWS table db_name tbl_name values=part_vals")
 def drop_partition_with_environment_context(
     call: Call,
     database: str | None,
@@ -229,7 +277,7 @@ def drop_partition_with_environment_context(
     return drop_partition(call, database, table, values, delete_data)
 
 
-@answers("drop_partition_by_name")
+@answers("drop_partition_by_name", changes="REMOVE_ROWS table db_name tbl_name")
 def drop_partition_by_name(
     call: Call, database: str | None, table: str | None, name: str | None, delete_data: bool | None
 ) -> bool:
@@ -237,7 +285,7 @@ def drop_partition_by_name(
     return True
 
 
-@answers("drop_partition_by_name_with_environment_context")
+@answers("drop_partition_by_name_with_environment_context", changes="REMOVE_ROWS table db_name tbl_name")
 def drop_partition_by_name_with_environment_context(
     call: Call,
     database: str | None,
@@ -249,7 +297,10 @@ def drop_partition_by_name_with_environment_context(
     return drop_partition_by_name(call, database, table, name, delete_data)
 
 
-@answers("drop_partition_req")
+@answers(
+    "drop_partition_req",
+    changes="REMOVE_ROWS table dropPartitionReq.dbName dropPartitionReq.tblName cat=dropPartitionReq.catName",
+)
 def drop_partition_req(call: Call, request: DropPartitionRequest) -> bool:
     """By its values, or by its name where there are none."""
     call.metastore.partitions.drop(
@@ -263,7 +314,7 @@ def drop_partition_req(call: Call, request: DropPartitionRequest) -> bool:
     return True
 
 
-@answers("drop_partitions_req")
+@answers("drop_partitions_req", changes="REMOVE_ROWS table req.dbName req.tblName cat=req.catName")
 def drop_partitions_req(call: Call, request: DropPartitionsRequest) -> DropPartitionsResult:
     parts = request.parts
     delete_data, if_exists = bool(request.deleteData), bool(request.ifExists)
@@ -293,7 +344,9 @@ def drop_partitions_req(call: Call, request: DropPartitionsRequest) -> DropParti
     return DropPartitionsResult(_without_columns(gone) if request.skipColumnSchemaForPartition else gone)
 
 
-@answers("exchange_partition")
+@answers(
+    "exchange_partition", changes="REMOVE_ROWS table source_db source_table_name; INSERT table dest_db dest_table_name"
+)
 def exchange_partition(
     call: Call,
     spec: dict[str, str] | None,
@@ -307,7 +360,9 @@ def exchange_partition(
     return Partition(createTime=0, lastAccessTime=0)
 
 
-@answers("exchange_partitions")
+@answers(
+    "exchange_partitions", changes="REMOVE_ROWS table source_db source_table_name; INSERT table dest_db dest_table_name"
+)
 def exchange_partitions(
     call: Call,
     spec: dict[str, str] | None,
@@ -321,26 +376,26 @@ def exchange_partitions(
     )
 
 
-@answers("markPartitionForEvent")
+@answers("markPartitionForEvent", changes="WRITE table db_name tbl_name")
 def mark_partition_for_event(
     call: Call, database: str | None, table: str | None, spec: dict[str, str] | None, event_type: int | None
 ) -> None:
     call.metastore.partitions.mark(database, table, spec, event_type)
 
 
-@answers("isPartitionMarkedForEvent")
+@answers("isPartitionMarkedForEvent", reads="LIST table db_name tbl_name")
 def is_partition_marked_for_event(
     call: Call, database: str | None, table: str | None, spec: dict[str, str] | None, event_type: int | None
 ) -> bool:
     return call.metastore.partitions.is_marked(call.scope, database, table, spec, event_type)
 
 
-@answers("partition_name_to_vals")
+@answers("partition_name_to_vals", reads="-")
 def partition_name_to_vals(call: Call, name: str | None) -> list[str]:
     return list(_spec_of(name).values())
 
 
-@answers("partition_name_to_spec")
+@answers("partition_name_to_spec", reads="-")
 def partition_name_to_spec(call: Call, name: str | None) -> dict[str, str]:
     return _spec_of(name)
 
@@ -351,7 +406,7 @@ def _spec_of(name: str | None) -> dict[str, str]:
     return partition_names.parse_name(name) if name else {}
 
 
-@answers("partition_name_has_valid_characters")
+@answers("partition_name_has_valid_characters", reads="-")
 def partition_name_has_valid_characters(call: Call, values: list[str] | None, throw_exception: bool | None) -> bool:
     """Hive restricts characters by a setting that is empty by default: then everything is valid."""
     return True

@@ -11,8 +11,9 @@ from lake.protocol.hive import GrantRevokeType, HiveObjectRef, PrincipalType
 from lake.protocol.sasl import delegation_token
 from lake.protocol.sasl.delegation_token import BadToken, Identifier
 from lake.protocol.struct import Struct
+from metastore.api.methods import HANDLERS
 from metastore.api.rights import naming
-from metastore.api.rights.classification import Need, rules
+from metastore.api.rights.classification import Need
 from metastore.api.rights.naming import Row, rows, table_object
 from metastore.services.access.rights import Kind, Securable
 from metastore.services.model import names as given
@@ -61,7 +62,7 @@ def _objects(method: str, arguments: Any) -> Iterator[Securable]:
     elif method == "drop_role":
         yield Securable(Kind.ROLE, database=arguments.role_name)
     seen: set[Any] = set()
-    for need in rules()[method].needs:
+    for need in HANDLERS[method].rule.needs:
         for row in rows(need, arguments):
             key = _key(need, row)
             if key is None or key not in seen:
@@ -106,7 +107,7 @@ def _of_row(need: Need, row: Row) -> Iterator[Securable]:
 
 
 def _details(method: str, arguments: Any, value: Any) -> Iterator[dict[str, Any]]:
-    for need in rules()[method].needs:
+    for need in HANDLERS[method].rule.needs:
         if need.kind == "grants":
             for row in rows(need, arguments):
                 for each in row.values:

@@ -1,45 +1,22 @@
-"""Which rights each method needs: the table of all methods, parsed.
+"""The form in which a handler's declaration says which rights its method needs.
 
-A line is a method's name, its needs with semicolons between, and behind a bar what else is done: in `reading` the
-filter of the answer (`filters`), in `changing` the check of what is new (`changes`).
+    @answers("get_table_req", reads="SEE table req.dbName req.tblName cat=req.catName")
 
-    get_table_req    SEE table req.dbName req.tblName cat=req.catName
+A text holds needs with semicolons between, or `-` for none. Behind a bar is what else is done: for a method that reads
+the filter of its answer (`filters`), for one that changes something the check of what is new (`changes`). Both take
+paths.
 
-A need is an action, a kind of object, and the arguments that name the object, as paths from the method's arguments. A
-path with `[]` goes through a list, and a need with such a path is one for each item. `?`: where this argument is
-missing, the need is none. `~` before an action: where the object is hidden, the answer is an empty one and no error.
-`if=`: the need is one only if this argument is set. A kind without an action decides by more than names: `special`.
-`databases` is a pattern of names, and a need only if it matches one name alone. What is indented continues the line
-before.
+A need is an action, a kind of object, and the arguments that name the object, as paths from the method's arguments in
+the IDL. A path with `[]` goes through a list, and a need with such a path is one for each item. `?`: where this
+argument is missing, the need is none. `~` before an action: where the object is hidden, the answer is an empty one and
+no error. `if=`: the need is one only if this argument is set. A kind without an action, in lower case, decides by more
+than names: `special`. `databases` is a pattern of names, and a need only if it matches one name alone.
 """
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from metastore.api.rights import changing, reading
 from metastore.services.access.rights import Action
-
-SPECIAL = frozenset(
-    {
-        "principal",
-        "table_change",
-        "view_sources",
-        "partition_change",
-        "new_partitions",
-        "grants",
-        "refreshed_grants",
-        "locks",
-        "instant",
-        "hudi_instant",
-        "hudi_import",
-        "hudi_refresh",
-        "jobs",
-        "submitted_jobs",
-        "lease",
-    }
-)
-"""The kinds of needs whose action follows from more than the names of objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +63,14 @@ class Rule:
     extra: str | None
     extra_paths: tuple[Path, ...]
 
+    @classmethod
+    def parse(cls, text: str, *, changes: bool) -> "Rule":
+        """The rule that a text says, in this module's form. Raises ValueError or LookupError for another text."""
+        needs, _, extra = text.partition("|")
+        words = extra.split()
+        parsed = () if needs.strip() == "-" else tuple(_need(each) for each in needs.split(";"))
+        return cls(changes, parsed, words[0] if words else None, tuple(Path.parse(each) for each in words[1:]))
+
     @property
     def by_names_alone(self) -> bool:
         """Whether the needs follow from the arguments, and the answer is for everybody the same who has them."""
@@ -100,7 +85,7 @@ def _need(text: str) -> Need:
     words = text.split()
     action = None
     gentle = words[0].startswith("~")
-    if words[0] not in SPECIAL:
+    if words[0].isupper():
         action = Action[words.pop(0).removeprefix("~")]
     kind, *paths = words
     named = dict(each.split("=", 1) for each in paths if "=" in each)
@@ -111,28 +96,6 @@ def _need(text: str) -> Need:
         {name: Path.parse(path) for name, path in named.items()},
         gentle,
     )
-
-
-def _rules(table: str, *, changes: bool) -> dict[str, Rule]:
-    rules: dict[str, Rule] = {}
-    for line in table.replace("\n    ", " ").splitlines():  # what is indented continues a line
-        if not line.strip() or line.startswith("#"):
-            continue
-        name, rest = line.split(None, 1)
-        needs, _, extra = rest.partition("|")
-        words = extra.split()
-        parsed = () if needs.strip() == "-" else tuple(_need(each) for each in needs.split(";"))
-        if name in rules:
-            raise ValueError(f"{name} is classified twice")
-        word = words[0] if words else None
-        rules[name] = Rule(changes, parsed, word, tuple(Path.parse(each) for each in words[1:]))
-    return rules
-
-
-@cache
-def rules() -> dict[str, Rule]:
-    """The rule of each method of all services."""
-    return _rules(reading.METHODS, changes=False) | _rules(changing.METHODS, changes=True)
 
 
 def value_at(value: Any, names: tuple[str, ...]) -> Any:

@@ -12,9 +12,9 @@ from lake.protocol.hive import UnknownDBException
 from lake.protocol.method import Method
 from lake.protocol.services import METHODS
 from lake.protocol.struct import Struct
-from metastore.api.methods import Call, Encoded
+from metastore.api.methods import HANDLERS, Call, Encoded
 from metastore.api.rights import changes, naming, special
-from metastore.api.rights.classification import Rule, rules, value_at
+from metastore.api.rights.classification import Rule, value_at
 from metastore.api.rights.filters import View, filter_named, is_before_limits, shown_named
 from metastore.api.rights.naming import Requirement
 from metastore.api.rights.special import Asked
@@ -61,7 +61,6 @@ class Guard:
 
     def __init__(self, control: AccessControl) -> None:
         self._control = control
-        self._rules = rules()
         self._needs: dict[tuple[bytes, bytes, bool], tuple[Requirement, ...] | None] = {}
 
     def answer(
@@ -76,7 +75,7 @@ class Guard:
             verdict.reason = _BY_ADMINISTRATOR.reason
             with self._control.making(caller):
                 return function(replace(call, owner=caller.user))
-        rule = self._rules[method.name]
+        rule = HANDLERS[method.name].rule
         deciding = _Deciding(self._control, call, caller, method, verdict)
         if not deciding.by_names(rule, arguments):
             return _empty(method)
@@ -113,7 +112,7 @@ class Guard:
         return needs
 
     def _read_requirements(self, name: str, encoded: bytes, *, uncommitted: bool) -> tuple[Requirement, ...] | None:
-        rule = self._rules[name]
+        rule = HANDLERS[name].rule
         if not rule.by_names_alone:
             return None
         try:

@@ -34,7 +34,7 @@ def _undeclared() -> Iterator[None]:
         raise TApplicationException(TApplicationException.INTERNAL_ERROR, str(error)) from None
 
 
-@answers("get_next_notification")
+@answers("get_next_notification", reads="- | events")
 def get_next_notification(call: Call, request: NotificationEventRequest) -> NotificationEventResponse:
     found = call.metastore.notifications.read(
         request.lastEvent or 0,
@@ -49,12 +49,12 @@ def get_next_notification(call: Call, request: NotificationEventRequest) -> Noti
     return NotificationEventResponse(found)
 
 
-@answers("get_current_notificationEventId")
+@answers("get_current_notificationEventId", reads="-")
 def get_current_notification_event_id(call: Call) -> CurrentNotificationEventId:
     return CurrentNotificationEventId(call.metastore.notifications.last())
 
 
-@answers("get_notification_events_count")
+@answers("get_notification_events_count", reads="- | events")
 @_undeclared()
 def get_notification_events_count(
     call: Call, request: NotificationEventsCountRequest
@@ -72,7 +72,7 @@ def get_notification_events_count(
 
 
 # With its unknown fields: by them the form of Hive 2.3 is recognised.
-@answers("fire_listener_event", stores=True)
+@answers("fire_listener_event", changes="WRITE table rqst.dbName rqst.tableName cat=rqst.catName", stores=True)
 @_undeclared()
 def fire_listener_event(call: Call, request: FireEventRequest) -> FireEventResponse:
     """Inserts are the only events that clients report. One that failed is none."""
@@ -93,14 +93,19 @@ def fire_listener_event(call: Call, request: FireEventRequest) -> FireEventRespo
     )
 
 
-@answers("add_write_notification_log")
+@answers("add_write_notification_log", changes="WRITE table rqst.db rqst.table")
 @_undeclared()
 def add_write_notification_log(call: Call, request: WriteNotificationLogRequest) -> WriteNotificationLogResponse:
     call.metastore.notifications.check_written(request.db, request.table, request.partitionVals)
     return WriteNotificationLogResponse()
 
 
-@answers("add_write_notification_log_in_batch")
+@answers(
+    "add_write_notification_log_in_batch",
+    changes=(
+        "WRITE table rqst.db rqst.table cat=rqst.catalog; WRITE table rqst.requestList[].db? rqst.requestList[].table?"
+    ),
+)
 @_undeclared()
 def add_write_notification_log_in_batch(
     call: Call, request: WriteNotificationLogBatchRequest

@@ -45,7 +45,15 @@ from metastore.api.table.tables import keep_statistics
 from metastore.services.model import hive_objects
 
 
-@answers("create_table_with_constraints", stores=True)
+@answers(
+    "create_table_with_constraints",
+    changes=(
+        "CREATE database tbl.dbName cat=tbl.catName;"
+        " SEE table foreignKeys[].pktable_db? foreignKeys[].pktable_name? cat=foreignKeys[].catName"
+        " | new_table tbl"
+    ),
+    stores=True,
+)
 def create_table_with_constraints(
     call: Call,
     table: Table | None,
@@ -61,7 +69,16 @@ def create_table_with_constraints(
     keep_statistics(call, _given(table))
 
 
-@answers("create_table_req", stores=True)
+@answers(
+    "create_table_req",
+    changes=(
+        "CREATE database request.table.dbName cat=request.table.catName;"
+        " SEE table request.foreignKeys[].pktable_db? request.foreignKeys[].pktable_name?"
+        " cat=request.foreignKeys[].catName"
+        " | new_table request.table"
+    ),
+    stores=True,
+)
 def create_table_req(call: Call, request: CreateTableRequest) -> None:
     wanted = SQLAllTableConstraints(
         request.primaryKeys,
@@ -82,37 +99,80 @@ def _given(table: Table | None) -> Table:
     return table
 
 
-@answers("add_primary_key", stores=True)
+@answers(
+    "add_primary_key",
+    changes=(
+        "ALTER table req.primaryKeyCols[].table_db req.primaryKeyCols[].table_name cat=req.primaryKeyCols[].catName"
+    ),
+    stores=True,
+)
 def add_primary_key(call: Call, request: AddPrimaryKeyRequest) -> None:
     _add(call, SQLAllTableConstraints(primaryKeys=request.primaryKeyCols), "add_primary_key")
 
 
-@answers("add_foreign_key", stores=True)
+@answers(
+    "add_foreign_key",
+    changes=(
+        "ALTER table req.foreignKeyCols[].fktable_db req.foreignKeyCols[].fktable_name"
+        " cat=req.foreignKeyCols[].catName;"
+        " SEE table req.foreignKeyCols[].pktable_db req.foreignKeyCols[].pktable_name"
+        " cat=req.foreignKeyCols[].catName"
+    ),
+    stores=True,
+)
 def add_foreign_key(call: Call, request: AddForeignKeyRequest) -> None:
     _add(call, SQLAllTableConstraints(foreignKeys=request.foreignKeyCols), "add_foreign_key")
 
 
-@answers("add_unique_constraint", stores=True)
+@answers(
+    "add_unique_constraint",
+    changes=(
+        "ALTER table req.uniqueConstraintCols[].table_db req.uniqueConstraintCols[].table_name"
+        " cat=req.uniqueConstraintCols[].catName"
+    ),
+    stores=True,
+)
 def add_unique_constraint(call: Call, request: AddUniqueConstraintRequest) -> None:
     _add(call, SQLAllTableConstraints(uniqueConstraints=request.uniqueConstraintCols), "add_unique_constraint")
 
 
-@answers("add_not_null_constraint", stores=True)
+@answers(
+    "add_not_null_constraint",
+    changes=(
+        "ALTER table req.notNullConstraintCols[].table_db req.notNullConstraintCols[].table_name"
+        " cat=req.notNullConstraintCols[].catName"
+    ),
+    stores=True,
+)
 def add_not_null_constraint(call: Call, request: AddNotNullConstraintRequest) -> None:
     _add(call, SQLAllTableConstraints(notNullConstraints=request.notNullConstraintCols), "add_not_null_constraint")
 
 
-@answers("add_default_constraint", stores=True)
+@answers(
+    "add_default_constraint",
+    changes=(
+        "ALTER table req.defaultConstraintCols[].table_db req.defaultConstraintCols[].table_name"
+        " cat=req.defaultConstraintCols[].catName"
+    ),
+    stores=True,
+)
 def add_default_constraint(call: Call, request: AddDefaultConstraintRequest) -> None:
     _add(call, SQLAllTableConstraints(defaultConstraints=request.defaultConstraintCols), "add_default_constraint")
 
 
-@answers("add_check_constraint", stores=True)
+@answers(
+    "add_check_constraint",
+    changes=(
+        "ALTER table req.checkConstraintCols[].table_db req.checkConstraintCols[].table_name"
+        " cat=req.checkConstraintCols[].catName"
+    ),
+    stores=True,
+)
 def add_check_constraint(call: Call, request: AddCheckConstraintRequest) -> None:
     _add(call, SQLAllTableConstraints(checkConstraints=request.checkConstraintCols), "add_check_constraint")
 
 
-@answers("drop_constraint")
+@answers("drop_constraint", changes="ALTER table req.dbname req.tablename cat=req.catName")
 def drop_constraint(call: Call, request: DropConstraintRequest) -> None:
     with _undeclared("drop_constraint"):
         call.metastore.constraints.drop(request.dbname, request.tablename, request.constraintname, request.catName)
@@ -136,42 +196,48 @@ def _undeclared(method: str) -> Iterator[None]:
         raise TApplicationException(TApplicationException.INTERNAL_ERROR, message) from None
 
 
-@answers("get_primary_keys")
+@answers("get_primary_keys", reads="SEE table request.db_name request.tbl_name cat=request.catName")
 def get_primary_keys(call: Call, request: PrimaryKeysRequest) -> PrimaryKeysResponse:
     return PrimaryKeysResponse(
         call.metastore.constraints.of_table(SQLPrimaryKey, request.db_name, request.tbl_name, request.catName)
     )
 
 
-@answers("get_unique_constraints")
+@answers("get_unique_constraints", reads="SEE table request.db_name request.tbl_name cat=request.catName")
 def get_unique_constraints(call: Call, request: UniqueConstraintsRequest) -> UniqueConstraintsResponse:
     return UniqueConstraintsResponse(
         call.metastore.constraints.of_table(SQLUniqueConstraint, request.db_name, request.tbl_name, request.catName)
     )
 
 
-@answers("get_not_null_constraints")
+@answers("get_not_null_constraints", reads="SEE table request.db_name request.tbl_name cat=request.catName")
 def get_not_null_constraints(call: Call, request: NotNullConstraintsRequest) -> NotNullConstraintsResponse:
     return NotNullConstraintsResponse(
         call.metastore.constraints.of_table(SQLNotNullConstraint, request.db_name, request.tbl_name, request.catName)
     )
 
 
-@answers("get_default_constraints")
+@answers("get_default_constraints", reads="SEE table request.db_name request.tbl_name cat=request.catName")
 def get_default_constraints(call: Call, request: DefaultConstraintsRequest) -> DefaultConstraintsResponse:
     return DefaultConstraintsResponse(
         call.metastore.constraints.of_table(SQLDefaultConstraint, request.db_name, request.tbl_name, request.catName)
     )
 
 
-@answers("get_check_constraints")
+@answers("get_check_constraints", reads="SEE table request.db_name request.tbl_name cat=request.catName")
 def get_check_constraints(call: Call, request: CheckConstraintsRequest) -> CheckConstraintsResponse:
     return CheckConstraintsResponse(
         call.metastore.constraints.of_table(SQLCheckConstraint, request.db_name, request.tbl_name, request.catName)
     )
 
 
-@answers("get_foreign_keys")
+@answers(
+    "get_foreign_keys",
+    reads=(
+        "SEE table request.foreign_db_name? request.foreign_tbl_name? cat=request.catName;"
+        " SEE table request.parent_db_name? request.parent_tbl_name? cat=request.catName | foreign_keys"
+    ),
+)
 def get_foreign_keys(call: Call, request: ForeignKeysRequest) -> ForeignKeysResponse:
     return ForeignKeysResponse(
         call.metastore.constraints.foreign_keys(
@@ -184,6 +250,8 @@ def get_foreign_keys(call: Call, request: ForeignKeysRequest) -> ForeignKeysResp
     )
 
 
-@answers("get_all_table_constraints")
+@answers(
+    "get_all_table_constraints", reads="SEE table request.dbName request.tblName cat=request.catName | foreign_keys"
+)
 def get_all_table_constraints(call: Call, request: AllTableConstraintsRequest) -> AllTableConstraintsResponse:
     return AllTableConstraintsResponse(call.metastore.constraints.all(request.dbName, request.tblName, request.catName))

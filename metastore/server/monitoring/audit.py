@@ -17,7 +17,7 @@ import structlog
 
 from eventbus.outlets.records import Destination, RecordOutlet, StreamDestination, WebhookDestination
 from lake.protocol.errors import UserError
-from metastore.api.rights.classification import rules
+from metastore.api.methods import HANDLERS
 from metastore.api.rights.guard import Verdict
 from metastore.server.monitoring import metrics
 from metastore.services.access.caller import Caller
@@ -53,7 +53,6 @@ class AuditLog:
         self.reads = calls == "all"
         """Whether calls that change nothing are recorded, too."""
         self._outlet = outlet
-        self._changing = frozenset(name for name, rule in rules().items() if rule.changes)
         self._file = None if path is None else _File(path)
         self._later: Callable[[float, Callable[[], None]], object] | None = None
         self._waiting: list[str] = []
@@ -72,7 +71,8 @@ class AuditLog:
 
         A call with many details has several records.
         """
-        if not self.reads and method not in self._changing:
+        handler = HANDLERS.get(method)
+        if not self.reads and (handler is None or not handler.rule.changes):
             return
         allowed, reason = (None, None) if verdict is None else (verdict.allowed, verdict.reason)
         found = about()

@@ -29,6 +29,7 @@ from lake.protocol.hive import (
     Table,
 )
 from metastore.api.methods import Call, Encoded, Handler
+from metastore.api.rights.classification import Rule
 from metastore.server.connection.open_connections import Connections
 from metastore.server.dispatch import Dispatcher
 from metastore.server.supervisor import Supervisor
@@ -156,23 +157,25 @@ def set_ugi(call: Call, user: str, groups: list[str]) -> list[str]:
     return groups
 
 
+_RULE = Rule.parse("-", changes=False)
+
 HANDLERS = {
-    "getVersion": Handler(get_version, stores=False),
-    "get_database": Handler(get_database, stores=False),
-    "get_all_functions": Handler(get_all_functions, stores=False),
-    "get_config_value": Handler(get_config_value, stores=False),
-    "getName": Handler(get_name, stores=False),
-    "getStatusDetails": Handler(get_status_details, stores=False),
-    "getMetaConf": Handler(get_metaconf, stores=False),
-    "shutdown": Handler(shutdown, stores=False),
-    "create_table": Handler(create_table, stores=True),
-    "get_table": Handler(get_table, stores=False),
-    "abort_txns": Handler(abort_txns, stores=False),
-    "add_partitions": Handler(add_partitions, stores=True),
-    "get_partition_names": Handler(get_partition_names, stores=False),
-    "get_catalogs": Handler(get_catalogs, stores=False),
-    "get_partitions": Handler(get_partitions, stores=False),
-    "set_ugi": Handler(set_ugi, stores=False),
+    "getVersion": Handler(get_version, _RULE, stores=False),
+    "get_database": Handler(get_database, _RULE, stores=False),
+    "get_all_functions": Handler(get_all_functions, _RULE, stores=False),
+    "get_config_value": Handler(get_config_value, _RULE, stores=False),
+    "getName": Handler(get_name, _RULE, stores=False),
+    "getStatusDetails": Handler(get_status_details, _RULE, stores=False),
+    "getMetaConf": Handler(get_metaconf, _RULE, stores=False),
+    "shutdown": Handler(shutdown, _RULE, stores=False),
+    "create_table": Handler(create_table, _RULE, stores=True),
+    "get_table": Handler(get_table, _RULE, stores=False),
+    "abort_txns": Handler(abort_txns, _RULE, stores=False),
+    "add_partitions": Handler(add_partitions, _RULE, stores=True),
+    "get_partition_names": Handler(get_partition_names, _RULE, stores=False),
+    "get_catalogs": Handler(get_catalogs, _RULE, stores=False),
+    "get_partitions": Handler(get_partitions, _RULE, stores=False),
+    "set_ugi": Handler(set_ugi, _RULE, stores=False),
 }
 
 
