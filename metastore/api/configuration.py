@@ -12,7 +12,7 @@ INCLUDE_UNCOMMITTED = "includeUnCommit"
 """What a client sets (in Hive: `set metaconf:includeUnCommit=true`) to see uncommitted partitions on its connection."""
 
 
-@answers("set_ugi", changes="-")
+@answers("set_ugi", changes="-", uncommitted="no table")
 def set_ugi(call: Call, user_name: str | None, group_names: list[str] | None) -> list[str]:
     """Who the client says it is. Where that was proven it changes nothing, and the answer is that of Hive's server."""
     check_identity(user_name, group_names or ())
@@ -23,7 +23,7 @@ def set_ugi(call: Call, user_name: str | None, group_names: list[str] | None) ->
     return list(groups)
 
 
-@answers("getMetaConf", reads="-")
+@answers("getMetaConf", reads="-", uncommitted="no table")
 def get_meta_conf(call: Call, key: str | None) -> str:
     if _is_scope(key):
         return str(call.session.include_uncommitted).lower()
@@ -31,7 +31,7 @@ def get_meta_conf(call: Call, key: str | None) -> str:
     return call.session.metaconf.get(name, default)
 
 
-@answers("setMetaConf", changes="-")
+@answers("setMetaConf", changes="-", uncommitted="no table")
 def set_meta_conf(call: Call, key: str | None, value: str | None) -> None:
     if _is_scope(key):
         call.session.include_uncommitted = commit_flag.truth(INCLUDE_UNCOMMITTED, value)
@@ -44,82 +44,82 @@ def _is_scope(key: str | None) -> bool:
     return (key or "").lower() == INCLUDE_UNCOMMITTED.lower()
 
 
-@answers("get_config_value", reads="-")
+@answers("get_config_value", reads="-", uncommitted="no table")
 def get_config_value(call: Call, name: str | None, default_value: str | None) -> str | None:
     return call.metastore.server_info.config_value(name, default_value)
 
 
-@answers("get_metastore_db_uuid", reads="-")
+@answers("get_metastore_db_uuid", reads="-", uncommitted="no table")
 def get_metastore_db_uuid(call: Call) -> str:
     return call.metastore.server_info.uuid()
 
 
-@answers("flushCache", changes="-")
+@answers("flushCache", changes="-", uncommitted="no table")
 def flush_cache(call: Call) -> None:
     """Hive empties the cache of its object store; nothing here outlives the transaction that read it."""
 
 
-@answers("getName", reads="-")
+@answers("getName", reads="-", uncommitted="no table")
 def get_name(call: Call) -> str:
     return call.metastore.server_info.name
 
 
-@answers("getVersion", reads="-")
+@answers("getVersion", reads="-", uncommitted="no table")
 def get_version(call: Call) -> str:
     return HIVE_VERSION
 
 
-@answers("getStatus", reads="-")
+@answers("getStatus", reads="-", uncommitted="no table")
 def get_status(call: Call) -> int:
     call.metastore.server_info.check()
     return fb_status.ALIVE
 
 
-@answers("getStatusDetails", reads="-")
+@answers("getStatusDetails", reads="-", uncommitted="no table")
 def get_status_details(call: Call) -> str:
     return ""
 
 
-@answers("getCounters", reads="ADMIN everything")
+@answers("getCounters", reads="ADMIN everything", uncommitted="counters")
 def get_counters(call: Call) -> dict[str, int]:
     return call.metastore.server_info.counts()
 
 
-@answers("getCounter", reads="ADMIN everything")
+@answers("getCounter", reads="ADMIN everything", uncommitted="counters")
 def get_counter(call: Call, key: str | None) -> int:
     return call.metastore.server_info.counts().get(key or "", 0)
 
 
-@answers("getOptions", reads="- | options")
+@answers("getOptions", reads="- | options", uncommitted="no table")
 def get_options(call: Call) -> dict[str, str]:
     return call.metastore.server_info.options()
 
 
-@answers("getOption", reads="- | option key")
+@answers("getOption", reads="- | option key", uncommitted="no table")
 def get_option(call: Call, key: str | None) -> str:
     return call.metastore.server_info.options().get(key or "", "")
 
 
-@answers("setOption", changes="-")
+@answers("setOption", changes="-", uncommitted="no table")
 def set_option(call: Call, key: str | None, value: str | None) -> None:
     """Accepted and without effect, as in Hive, whose server reads no options."""
 
 
-@answers("getCpuProfile", reads="-")
+@answers("getCpuProfile", reads="-", uncommitted="no table")
 def get_cpu_profile(call: Call, seconds: int | None) -> str:
     return ""
 
 
-@answers("aliveSince", reads="-")
+@answers("aliveSince", reads="-", uncommitted="no table")
 def alive_since(call: Call) -> int:
     return call.metastore.server_info.started
 
 
-@answers("reinitialize", changes="-")
+@answers("reinitialize", changes="-", uncommitted="no table")
 def reinitialize(call: Call) -> None:
     """Without effect, as in Hive."""
 
 
-@answers("shutdown", reads="-")
+@answers("shutdown", reads="-", uncommitted="no table")
 def shutdown(call: Call) -> None:
     """A client's goodbye: Hive's closes its connection with it. The server goes on."""

@@ -9,6 +9,7 @@ from lake.protocol.services import METHODS
 from lake.protocol.struct import Struct
 from metastore.api.rights.classification import Rule
 from metastore.api.session import Session
+from metastore.api.uncommitted import Uncommitted
 from metastore.services.model.visibility import Scope
 from metastore.services.wiring import Metastore
 
@@ -73,15 +74,17 @@ class Encoded:
 class Handler:
     """`function(call, *arguments)`, the arguments in the IDL's order, None for one that was not sent.
 
-    `rule`: which rights the method needs, and whether it changes something. `stores`: what arrives is kept, so fields
-    that the IDL doesn't know must survive decoding. `required`: the names of the arguments without which the function
-    can't be called. `cached`: its answer follows from the arguments, from what the session shows, and from what it
-    records in `metastore.store.engine.read_set`. `of_table(row, *arguments)`: the same answer, where it follows from
-    the arguments and the stored row of one table; None where it doesn't.
+    `rule`: which rights the method needs, and whether it changes something. `uncommitted`: what it tells of uncommitted
+    partitions. `stores`: what arrives is kept, so fields that the IDL doesn't know must survive decoding. `required`:
+    the names of the arguments without which the function can't be called. `cached`: its answer follows from the
+    arguments, from what the session shows, and from what it records in `metastore.store.engine.read_set`.
+    `of_table(row, *arguments)`: the same answer, where it follows from the arguments and the stored row of one table;
+    None where it doesn't.
     """
 
     function: Callable[..., Any]
     rule: Rule
+    uncommitted: Uncommitted
     stores: bool
     required: tuple[str, ...] = ()
     cached: bool = False
@@ -96,6 +99,7 @@ def answers(
     *,
     reads: str | None = None,
     changes: str | None = None,
+    uncommitted: str | None = None,
     stores: bool = False,
     cached: bool = False,
     of_table: Callable[..., Any] | None = None,
@@ -103,8 +107,8 @@ def answers(
     """Declares a Thrift method, which the decorated function answers.
 
     `reads`, or `changes` for a method that changes something: which rights it needs, in the form of
-    `metastore.api.rights.classification`. `stores`, `cached` and `of_table` are the handler's. An argument whose
-    annotation is a struct, and not a struct or None, is required.
+    `metastore.api.rights.classification`. `uncommitted`: a value of `Uncommitted`. `stores`, `cached` and `of_table`
+    are the handler's. An argument whose annotation is a struct, and not a struct or None, is required.
 
     Raises KeyError for a method that the IDL doesn't have, TypeError for a declaration that is missing, made twice, or
     in another form.
@@ -122,6 +126,11 @@ def answers(
         rule = Rule.parse(text, changes=changes is not None)
     except (LookupError, ValueError) as e:
         raise TypeError(f"{name}: {text!r} is not in the form of metastore/api/rights/classification.py") from e
+    if uncommitted not in list(Uncommitted):
+        raise TypeError(
+            f"{name}: say what it tells of uncommitted partitions, by uncommitted= one of {', '.join(Uncommitted)};"
+            " metastore/api/uncommitted.py explains them"
+        )
 
     def register(function: F) -> F:
         _, *parameters = signature(function).parameters.values()
@@ -130,7 +139,7 @@ def answers(
             for argument, parameter in zip(method.argument_names, parameters, strict=True)
             if isinstance(parameter.annotation, type) and issubclass(parameter.annotation, Struct)
         )
-        HANDLERS[name] = Handler(function, rule, stores, tuple(required), cached, of_table)
+        HANDLERS[name] = Handler(function, rule, Uncommitted(uncommitted), stores, tuple(required), cached, of_table)
         return function
 
     return register

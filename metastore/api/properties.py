@@ -4,12 +4,12 @@ from lake.protocol.hive import NoSuchObjectException, PropertyGetRequest, Proper
 from metastore.api.methods import Call, answers
 
 
-@answers("get_properties", reads="ADMIN everything")
+@answers("get_properties", reads="ADMIN everything", uncommitted="no table")
 def get_properties(call: Call, request: PropertyGetRequest) -> PropertyGetResponse:
     raise _undeclared(request.nameSpace)
 
 
-@answers("set_properties", changes="ADMIN everything")
+@answers("set_properties", changes="ADMIN everything", uncommitted="no table")
 def set_properties(call: Call, request: PropertySetRequest) -> bool:
     raise _undeclared(request.nameSpace)
 

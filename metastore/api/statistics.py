@@ -39,6 +39,7 @@ def _answer(call: Call, value: ColumnStatistics | None) -> ColumnStatistics | No
 @answers(
     "update_table_column_statistics",
     changes="WRITE table stats_obj.statsDesc.dbName stats_obj.statsDesc.tableName cat=stats_obj.statsDesc.catName",
+    uncommitted="named",
     stores=True,
 )
 def update_table_column_statistics(call: Call, statistics: ColumnStatistics | None) -> bool:
@@ -49,6 +50,7 @@ def update_table_column_statistics(call: Call, statistics: ColumnStatistics | No
 @answers(
     "update_partition_column_statistics",
     changes="WRITE table stats_obj.statsDesc.dbName stats_obj.statsDesc.tableName cat=stats_obj.statsDesc.catName",
+    uncommitted="named",
     stores=True,
 )
 def update_partition_column_statistics(call: Call, statistics: ColumnStatistics | None) -> bool:
@@ -68,6 +70,7 @@ def _present(statistics: ColumnStatistics | None) -> ColumnStatistics:
         "WRITE table req.colStats[].statsDesc.dbName req.colStats[].statsDesc.tableName"
         " cat=req.colStats[].statsDesc.catName"
     ),
+    uncommitted="named",
     stores=True,
 )
 def update_table_column_statistics_req(
@@ -84,6 +87,7 @@ def update_table_column_statistics_req(
         "WRITE table req.colStats[].statsDesc.dbName req.colStats[].statsDesc.tableName"
         " cat=req.colStats[].statsDesc.catName"
     ),
+    uncommitted="named",
     stores=True,
 )
 def update_partition_column_statistics_req(
@@ -110,6 +114,7 @@ def _only(request: SetPartitionsStatsRequest | None) -> tuple[ColumnStatistics, 
         "WRITE table request.colStats[].statsDesc.dbName request.colStats[].statsDesc.tableName"
         " cat=request.colStats[].statsDesc.catName"
     ),
+    uncommitted="named",
     stores=True,
 )
 def set_aggr_stats_for(call: Call, request: SetPartitionsStatsRequest | None) -> bool:
@@ -122,7 +127,12 @@ def set_aggr_stats_for(call: Call, request: SetPartitionsStatsRequest | None) ->
     return True
 
 
-@answers("get_table_column_statistics", reads="SELECT table db_name tbl_name col=col_name", cached=True)
+@answers(
+    "get_table_column_statistics",
+    reads="SELECT table db_name tbl_name col=col_name",
+    uncommitted="table itself",
+    cached=True,
+)
 def get_table_column_statistics(
     call: Call, database: str | None, table: str | None, column: str | None
 ) -> ColumnStatistics | None:
@@ -130,7 +140,12 @@ def get_table_column_statistics(
     return _answer(call, call.metastore.statistics.of_table(database, table, columns))
 
 
-@answers("get_partition_column_statistics", reads="SELECT table db_name tbl_name col=col_name", cached=True)
+@answers(
+    "get_partition_column_statistics",
+    reads="SELECT table db_name tbl_name col=col_name",
+    uncommitted="hidden",
+    cached=True,
+)
 def get_partition_column_statistics(
     call: Call, database: str | None, table: str | None, partition: str | None, column: str | None
 ) -> ColumnStatistics | None:
@@ -142,6 +157,7 @@ def get_partition_column_statistics(
 @answers(
     "get_table_statistics_req",
     reads="SELECT table request.dbName request.tblName cat=request.catName cols=request.colNames",
+    uncommitted="table itself",
     cached=True,
 )
 def get_table_statistics_req(call: Call, request: TableStatsRequest) -> TableStatsResult:
@@ -154,6 +170,7 @@ def get_table_statistics_req(call: Call, request: TableStatsRequest) -> TableSta
 @answers(
     "get_partitions_statistics_req",
     reads="SELECT table request.dbName request.tblName cat=request.catName",
+    uncommitted="hidden",
     cached=True,
 )
 def get_partitions_statistics_req(call: Call, request: PartitionsStatsRequest) -> Encoded:
@@ -170,7 +187,12 @@ def get_partitions_statistics_req(call: Call, request: PartitionsStatsRequest) -
     return Encoded(kept_statistics.of_partitions(found))
 
 
-@answers("get_aggr_stats_for", reads="SELECT table request.dbName request.tblName cat=request.catName", cached=True)
+@answers(
+    "get_aggr_stats_for",
+    reads="SELECT table request.dbName request.tblName cat=request.catName",
+    uncommitted="hidden",
+    cached=True,
+)
 def get_aggr_stats_for(call: Call, request: PartitionsStatsRequest) -> AggrStats:
     found = call.metastore.statistics.aggregated(
         call.scope,
@@ -184,7 +206,7 @@ def get_aggr_stats_for(call: Call, request: PartitionsStatsRequest) -> AggrStats
     return found.replace(colStats=_understood(call, found.colStats, request.engine))
 
 
-@answers("delete_table_column_statistics", changes="WRITE table db_name tbl_name")
+@answers("delete_table_column_statistics", changes="WRITE table db_name tbl_name", uncommitted="named")
 def delete_table_column_statistics(
     call: Call, database: str | None, table: str | None, column: str | None, engine: str | None
 ) -> bool:
@@ -192,7 +214,9 @@ def delete_table_column_statistics(
     return True
 
 
-@answers("delete_column_statistics_req", changes="WRITE table req.db_name req.tbl_name cat=req.cat_name")
+@answers(
+    "delete_column_statistics_req", changes="WRITE table req.db_name req.tbl_name cat=req.cat_name", uncommitted="named"
+)
 def delete_column_statistics_req(call: Call, request: DeleteColumnStatisticsRequest) -> bool:
     call.metastore.statistics.delete(
         request.db_name,
@@ -206,7 +230,7 @@ def delete_column_statistics_req(call: Call, request: DeleteColumnStatisticsRequ
     return True
 
 
-@answers("delete_partition_column_statistics", changes="WRITE table db_name tbl_name")
+@answers("delete_partition_column_statistics", changes="WRITE table db_name tbl_name", uncommitted="named")
 def delete_partition_column_statistics(
     call: Call,
     database: str | None,

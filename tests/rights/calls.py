@@ -1,4 +1,4 @@
-"""Calls of every method that names objects, made from the classification and the structs of the arguments."""
+"""Calls of every method that names objects, made from the declared rights and the structs of the arguments."""
 
 import copy
 from collections.abc import Iterator

@@ -28,6 +28,12 @@ def test_every_method_is_declared() -> None:
         ("lake_new", {"reads": ""}, "lake_new: '' is not in the form"),
         ("lake_new", {"reads": "LIST"}, "lake_new: 'LIST' is not in the form"),
         ("get_table", {"reads": "-"}, "get_table is declared twice"),
+        (
+            "lake_new",
+            {"reads": "-"},
+            "lake_new: say what it tells of uncommitted partitions, by uncommitted=",
+        ),
+        ("lake_new", {"reads": "-", "uncommitted": "all"}, "lake_new: say what it tells of uncommitted partitions"),
     ],
 )
 def test_an_incomplete_declaration_fails_at_import(

@@ -1,11 +1,9 @@
 """No method tells of an uncommitted partition, unless its caller asked for such.
 
-Every method that the server answers is either in a group of `methods`, with the reason why it can't tell, or has a
-recipe.
+Every method declares what it has to do with such partitions. Those that hide them have a recipe.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -31,9 +29,9 @@ from lake.protocol.lake import ReopenPartitionsRequest, TableReference
 from lake.protocol.services import METHODS
 from metastore.api import load
 from metastore.api.methods import HANDLERS
+from metastore.api.uncommitted import Uncommitted
 from tests.support.builders import partition, table
 from tests.support.expressions import serialised
-from tests.visibility import methods
 from tests.visibility.readers import CONNECTION, LISTENER, NONE, Ports, Reader, Readers, RecordingClient, Scope
 from tests.visibility.recipes import (
     ALL,
@@ -82,20 +80,19 @@ def filled(ports: Ports) -> Iterator[None]:
 # --- every method is thought of -------------------------------------------------------------------------------
 
 
-def test_every_method_is_classified() -> None:
-    """Who adds a method says what it tells: a recipe in `recipes`, or a group in `methods`."""
-    known = Counter({recipe.method for recipe in RECIPES})
-    known.update(methods.WITHOUT_RECIPE)
-    known.update(methods.WRITES_WHAT_IS_SEEN)
-    assert set(HANDLERS) - set(known) == set(), "answered, and nobody has said whether they tell of partitions"
-    assert set(known) - set(HANDLERS) == set(), "not answered any more"
-    assert [name for name, times in known.items() if times > 1] == [], "said twice"
+def declared(*kinds: Uncommitted) -> set[str]:
+    return {name for name, handler in HANDLERS.items() if handler.uncommitted in kinds}
+
+
+def test_every_method_that_hides_partitions_has_a_recipe() -> None:
+    assert {recipe.method for recipe in RECIPES} == declared(Uncommitted.HIDDEN)
 
 
 def test_what_has_no_recipe_returns_no_partitions() -> None:
     """As far as types tell; writers get back what they sent."""
-    telling = {name for name in methods.WITHOUT_RECIPE if _returned(name) & TELL_OF_PARTITIONS}
-    assert telling - {*methods.WRITES, *methods.EVERYBODY, *methods.CLEANERS} == set()
+    telling = {name for name in HANDLERS if _returned(name) & TELL_OF_PARTITIONS}
+    tried = declared(Uncommitted.HIDDEN, Uncommitted.SELECTED)
+    assert telling - tried - declared(Uncommitted.NAMED, Uncommitted.LOAD_PATH, Uncommitted.CLEANERS) == set()
 
 
 def _returned(name: str) -> set[type]:
@@ -284,7 +281,7 @@ CHANGES: dict[str, Callable[[ThriftClient, str], Any]] = {
 
 
 def test_every_such_change_is_tried() -> None:
-    assert sorted(CHANGES) == sorted(methods.WRITES_WHAT_IS_SEEN)
+    assert CHANGES.keys() == declared(Uncommitted.SELECTED)
 
 
 @pytest.mark.parametrize("name", CHANGES)

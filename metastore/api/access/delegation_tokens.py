@@ -8,27 +8,33 @@ from metastore.services.access.issued_tokens import IssuedTokenService
 _NOT_ISSUED = "delegation tokens are issued where `authentication` lists `token`, which it doesn't here"
 
 
-@answers("get_delegation_token", changes="-")
+@answers("get_delegation_token", changes="-", uncommitted="no table")
 def get_delegation_token(call: Call, owner: str | None, renewer: str | None) -> str:
     return _tokens(call).issue(call.session.caller, owner, renewer)
 
 
-@answers("renew_delegation_token", changes="-")
+@answers("renew_delegation_token", changes="-", uncommitted="no table")
 def renew_delegation_token(call: Call, token: str | None) -> int:
     return _tokens(call).renew(call.session.caller, token)
 
 
-@answers("cancel_delegation_token", changes="-")
+@answers("cancel_delegation_token", changes="-", uncommitted="no table")
 def cancel_delegation_token(call: Call, token: str | None) -> None:
     _tokens(call).cancel(call.session.caller, token)
 
 
-@answers("lake_list_tokens", reads="principal request.owner; ADMIN everything if=request.everybody")
+@answers(
+    "lake_list_tokens", reads="principal request.owner; ADMIN everything if=request.everybody", uncommitted="no table"
+)
 def lake_list_tokens(call: Call, request: ListTokensRequest) -> list[DelegationToken]:
     return _tokens(call).find(call.session.caller, request.owner, everybody=bool(request.everybody))
 
 
-@answers("lake_cancel_tokens", changes="principal request.owner; ADMIN everything if=request.everybody")
+@answers(
+    "lake_cancel_tokens",
+    changes="principal request.owner; ADMIN everything if=request.everybody",
+    uncommitted="no table",
+)
 def lake_cancel_tokens(call: Call, request: CancelTokensRequest) -> list[int]:
     everybody = bool(request.everybody)
     return _tokens(call).cancel_all(call.session.caller, request.tokens, request.owner, everybody=everybody)
@@ -40,42 +46,42 @@ def _tokens(call: Call) -> IssuedTokenService:
     return call.metastore.issued_tokens
 
 
-@answers("add_token", changes="ADMIN everything")
+@answers("add_token", changes="ADMIN everything", uncommitted="no table")
 def add_token(call: Call, identifier: str | None, token: str | None) -> bool:
     return call.metastore.delegation_tokens.add(identifier, token)
 
 
-@answers("get_token", reads="ADMIN everything")
+@answers("get_token", reads="ADMIN everything", uncommitted="no table")
 def get_token(call: Call, identifier: str | None) -> str | None:
     """Hive 2.3 answers nothing for an unknown one, Hive 4 the empty text."""
     return call.metastore.delegation_tokens.get(identifier) or ("" if call.session.hive4 else None)
 
 
-@answers("remove_token", changes="ADMIN everything")
+@answers("remove_token", changes="ADMIN everything", uncommitted="no table")
 def remove_token(call: Call, identifier: str | None) -> bool:
     return call.metastore.delegation_tokens.remove(identifier)
 
 
-@answers("get_all_token_identifiers", reads="ADMIN everything")
+@answers("get_all_token_identifiers", reads="ADMIN everything", uncommitted="no table")
 def get_all_token_identifiers(call: Call) -> list[str]:
     return call.metastore.delegation_tokens.identifiers()
 
 
-@answers("add_master_key", changes="ADMIN everything")
+@answers("add_master_key", changes="ADMIN everything", uncommitted="no table")
 def add_master_key(call: Call, key: str | None) -> int:
     return call.metastore.delegation_tokens.add_key(key)
 
 
-@answers("update_master_key", changes="ADMIN everything")
+@answers("update_master_key", changes="ADMIN everything", uncommitted="no table")
 def update_master_key(call: Call, number: int | None, key: str | None) -> None:
     call.metastore.delegation_tokens.update_key(number or 0, key)
 
 
-@answers("remove_master_key", changes="ADMIN everything")
+@answers("remove_master_key", changes="ADMIN everything", uncommitted="no table")
 def remove_master_key(call: Call, number: int | None) -> bool:
     return call.metastore.delegation_tokens.remove_key(number or 0)
 
 
-@answers("get_master_keys", reads="ADMIN everything")
+@answers("get_master_keys", reads="ADMIN everything", uncommitted="no table")
 def get_master_keys(call: Call) -> list[str]:
     return call.metastore.delegation_tokens.keys()

@@ -21,14 +21,14 @@ from metastore.api.methods import Call, answers
 from metastore.services.access.roles import principal_of
 
 
-@answers("get_privilege_set", reads="principal user_name groups=group_names; ~SEE ref hiveObject")
+@answers("get_privilege_set", reads="principal user_name groups=group_names; ~SEE ref hiveObject", uncommitted="hidden")
 def get_privilege_set(
     call: Call, ref: HiveObjectRef | None, user: str | None, groups: list[str] | None
 ) -> PrincipalPrivilegeSet:
     return call.metastore.privileges.of_object(call.scope, _object(ref), user, groups)
 
 
-@answers("list_privileges", reads="~SEE ref hiveObject | privileges")
+@answers("list_privileges", reads="~SEE ref hiveObject | privileges", uncommitted="hidden")
 def list_privileges(
     call: Call, principal_name: str | None, principal_type: int | None, ref: HiveObjectRef | None
 ) -> list[HiveObjectPrivilege]:
@@ -36,19 +36,19 @@ def list_privileges(
     return call.metastore.privileges.find(call.scope, principal, _object(ref))
 
 
-@answers("grant_privileges", changes="grants privileges.privileges[]")
+@answers("grant_privileges", changes="grants privileges.privileges[]", uncommitted="named")
 def grant_privileges(call: Call, bag: PrivilegeBag | None) -> bool:
     call.metastore.privileges.grant(bag or PrivilegeBag())
     return True
 
 
-@answers("revoke_privileges", changes="grants privileges.privileges[]")
+@answers("revoke_privileges", changes="grants privileges.privileges[]", uncommitted="named")
 def revoke_privileges(call: Call, bag: PrivilegeBag | None) -> bool:
     call.metastore.privileges.revoke(bag or PrivilegeBag())
     return True
 
 
-@answers("grant_revoke_privileges", changes="grants request.privileges.privileges[]")
+@answers("grant_revoke_privileges", changes="grants request.privileges.privileges[]", uncommitted="named")
 def grant_revoke_privileges(call: Call, request: GrantRevokePrivilegeRequest | None) -> GrantRevokePrivilegeResponse:
     request = request or GrantRevokePrivilegeRequest()
     bag = request.privileges or PrivilegeBag()
@@ -61,7 +61,11 @@ def grant_revoke_privileges(call: Call, request: GrantRevokePrivilegeRequest | N
     return GrantRevokePrivilegeResponse(True)
 
 
-@answers("refresh_privileges", changes="refreshed_grants objToRefresh grants=grantRequest.privileges.privileges[]")
+@answers(
+    "refresh_privileges",
+    changes="refreshed_grants objToRefresh grants=grantRequest.privileges.privileges[]",
+    uncommitted="named",
+)
 def refresh_privileges(
     call: Call, ref: HiveObjectRef, authorizer: str | None, request: GrantRevokePrivilegeRequest | None
 ) -> GrantRevokePrivilegeResponse:
@@ -70,24 +74,24 @@ def refresh_privileges(
     return GrantRevokePrivilegeResponse(True)
 
 
-@answers("create_role", changes="ADMIN everything")
+@answers("create_role", changes="ADMIN everything", uncommitted="no table")
 def create_role(call: Call, role: Role | None) -> bool:
     call.metastore.roles.create(role or Role())
     return True
 
 
-@answers("drop_role", changes="ADMIN everything")
+@answers("drop_role", changes="ADMIN everything", uncommitted="no table")
 def drop_role(call: Call, name: str | None) -> bool:
     call.metastore.roles.drop(name)
     return True
 
 
-@answers("get_role_names", reads="- | roles")
+@answers("get_role_names", reads="- | roles", uncommitted="no table")
 def get_role_names(call: Call) -> list[str]:
     return call.metastore.roles.names()
 
 
-@answers("grant_role", changes="GRANT role role_name")
+@answers("grant_role", changes="GRANT role role_name", uncommitted="no table")
 def grant_role(
     call: Call,
     name: str | None,
@@ -107,13 +111,13 @@ def grant_role(
     return True
 
 
-@answers("revoke_role", changes="GRANT role role_name")
+@answers("revoke_role", changes="GRANT role role_name", uncommitted="no table")
 def revoke_role(call: Call, name: str | None, principal_name: str | None, principal_type: int | None) -> bool:
     call.metastore.roles.revoke(name, principal_of(principal_name, principal_type))
     return True
 
 
-@answers("grant_revoke_role", changes="GRANT role request.roleName")
+@answers("grant_revoke_role", changes="GRANT role request.roleName", uncommitted="no table")
 def grant_revoke_role(call: Call, request: GrantRevokeRoleRequest | None) -> GrantRevokeRoleResponse:
     request = request or GrantRevokeRoleRequest()
     principal = principal_of(request.principalName, request.principalType)
@@ -133,17 +137,21 @@ def grant_revoke_role(call: Call, request: GrantRevokeRoleRequest | None) -> Gra
     return GrantRevokeRoleResponse(True)
 
 
-@answers("list_roles", reads="principal principal_name principal_type")
+@answers("list_roles", reads="principal principal_name principal_type", uncommitted="no table")
 def list_roles(call: Call, principal_name: str | None, principal_type: int | None) -> list[Role]:
     return call.metastore.roles.of_principal(principal_of(principal_name, principal_type))
 
 
-@answers("get_principals_in_role", reads="SEE role request.roleName")
+@answers("get_principals_in_role", reads="SEE role request.roleName", uncommitted="no table")
 def get_principals_in_role(call: Call, request: GetPrincipalsInRoleRequest) -> GetPrincipalsInRoleResponse:
     return GetPrincipalsInRoleResponse(call.metastore.roles.members(request.roleName))
 
 
-@answers("get_role_grants_for_principal", reads="principal request.principal_name request.principal_type")
+@answers(
+    "get_role_grants_for_principal",
+    reads="principal request.principal_name request.principal_type",
+    uncommitted="no table",
+)
 def get_role_grants_for_principal(
     call: Call, request: GetRoleGrantsForPrincipalRequest
 ) -> GetRoleGrantsForPrincipalResponse:

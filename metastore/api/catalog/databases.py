@@ -13,14 +13,19 @@ from lake.protocol.hive import (
 from metastore.api.methods import Call, answers
 
 
-@answers("create_database", changes="CREATE everything | new_database database", stores=True)
+@answers("create_database", changes="CREATE everything | new_database database", uncommitted="no table", stores=True)
 def create_database(call: Call, database: Database | None) -> None:
     if database is None:
         raise MetaException("the database is missing")
     call.metastore.databases.create(database)
 
 
-@answers("create_database_req", changes="CREATE everything | new_database createDatabaseRequest", stores=True)
+@answers(
+    "create_database_req",
+    changes="CREATE everything | new_database createDatabaseRequest",
+    uncommitted="no table",
+    stores=True,
+)
 def create_database_req(call: Call, request: CreateDatabaseRequest) -> None:
     database = Database(
         name=request.databaseName,
@@ -39,32 +44,34 @@ def create_database_req(call: Call, request: CreateDatabaseRequest) -> None:
     call.metastore.databases.create(database)
 
 
-@answers("get_database", reads="SEE database name", cached=True)
+@answers("get_database", reads="SEE database name", uncommitted="no table", cached=True)
 def get_database(call: Call, name: str | None) -> Database:
     return call.metastore.databases.get(name)
 
 
-@answers("get_database_req", reads="SEE database request.name cat=request.catalogName", cached=True)
+@answers(
+    "get_database_req", reads="SEE database request.name cat=request.catalogName", uncommitted="no table", cached=True
+)
 def get_database_req(call: Call, request: GetDatabaseRequest) -> Database:
     return call.metastore.databases.get(request.name, request.catalogName)
 
 
-@answers("get_databases", reads="- | databases pattern", cached=True)
+@answers("get_databases", reads="- | databases pattern", uncommitted="no table", cached=True)
 def get_databases(call: Call, pattern: str | None) -> list[str]:
     return call.metastore.databases.names(pattern)
 
 
-@answers("get_databases_req", reads="- | database_structs")
+@answers("get_databases_req", reads="- | database_structs", uncommitted="no table")
 def get_databases_req(call: Call, request: GetDatabaseObjectsRequest) -> GetDatabaseObjectsResponse:
     return GetDatabaseObjectsResponse(call.metastore.databases.matching(request.pattern, request.catalogName))
 
 
-@answers("get_all_databases", reads="- | databases", cached=True)
+@answers("get_all_databases", reads="- | databases", uncommitted="no table", cached=True)
 def get_all_databases(call: Call) -> list[str]:
     return call.metastore.databases.names()
 
 
-@answers("alter_database", changes="ALTER database dbname | database_change db", stores=True)
+@answers("alter_database", changes="ALTER database dbname | database_change db", uncommitted="no table", stores=True)
 def alter_database(call: Call, name: str | None, database: Database | None) -> None:
     if database is None:
         raise MetaException("the new database is missing")
@@ -72,18 +79,21 @@ def alter_database(call: Call, name: str | None, database: Database | None) -> N
 
 
 @answers(
-    "alter_database_req", changes="ALTER database alterDbReq.oldDbName | database_change alterDbReq.newDb", stores=True
+    "alter_database_req",
+    changes="ALTER database alterDbReq.oldDbName | database_change alterDbReq.newDb",
+    uncommitted="no table",
+    stores=True,
 )
 def alter_database_req(call: Call, request: AlterDatabaseRequest) -> None:
     alter_database(call, request.oldDbName, request.newDb)
 
 
-@answers("drop_database", changes="DROP database name")
+@answers("drop_database", changes="DROP database name", uncommitted="no table")
 def drop_database(call: Call, name: str | None, delete_data: bool | None, cascade: bool | None) -> None:
     call.metastore.databases.drop(name, delete_data=bool(delete_data), cascade=bool(cascade), shown=call.shown)
 
 
-@answers("drop_database_req", changes="DROP database req.name cat=req.catalogName")
+@answers("drop_database_req", changes="DROP database req.name cat=req.catalogName", uncommitted="no table")
 def drop_database_req(call: Call, request: DropDatabaseRequest) -> None:
     call.metastore.databases.drop(
         request.name,

@@ -19,43 +19,43 @@ _REJECTIONS = (
 )
 
 
-@answers("createDatabase", changes="CREATE everything")
+@answers("createDatabase", changes="CREATE everything", uncommitted="hudi")
 def create_database(call: Call, db: str | None) -> None:
     with _as_hudi_errors():
         call.metastore.hudi_tables.create_database(db, call.owner)
 
 
-@answers("createTable", changes="CREATE database table.dbName | new_table table")
+@answers("createTable", changes="CREATE database table.dbName | new_table table", uncommitted="hudi")
 def create_table(call: Call, table: hudi.Table) -> None:
     with _as_hudi_errors(hudi.MetaserverException):
         call.metastore.hudi_tables.create(table, call.owner)
 
 
-@answers("getTable", reads="SEE table db tb")
+@answers("getTable", reads="SEE table db tb", uncommitted="hudi")
 def get_table(call: Call, db: str | None, tb: str | None) -> hudi.Table:
     with _as_hudi_errors():
         return call.metastore.hudi_tables.get(db, tb)
 
 
-@answers("listInstants", reads="LIST table db tb")
+@answers("listInstants", reads="LIST table db tb", uncommitted="hudi")
 def list_instants(call: Call, db: str | None, tb: str | None, num: int | None) -> list[THoodieInstant]:
     with _as_hudi_errors():
         return call.metastore.hudi_timeline.instants(db, tb, num or 0)
 
 
-@answers("getInstantMetadata", reads="LIST table db tb")
+@answers("getInstantMetadata", reads="LIST table db tb", uncommitted="hudi")
 def get_instant_metadata(call: Call, db: str | None, tb: str | None, instant: THoodieInstant) -> bytes:
     with _as_hudi_errors():
         return call.metastore.hudi_timeline.metadata(db, tb, instant)
 
 
-@answers("createNewInstantTime", changes="RECORD table db tb")
+@answers("createNewInstantTime", changes="RECORD table db tb", uncommitted="hudi")
 def create_new_instant_time(call: Call, db: str | None, tb: str | None) -> str:
     with _as_hudi_errors():
         return call.metastore.hudi_timeline.new_timestamp(db, tb)
 
 
-@answers("createNewInstantWithTime", changes="hudi_instant db tb instant=instant")
+@answers("createNewInstantWithTime", changes="hudi_instant db tb instant=instant", uncommitted="hudi")
 def create_new_instant_with_time(
     call: Call, db: str | None, tb: str | None, instant: THoodieInstant, content: bytes | None
 ) -> HoodieInstantChangeResult:
@@ -63,7 +63,11 @@ def create_new_instant_with_time(
         return call.metastore.hudi_timeline.begin(db, tb, instant, content)
 
 
-@answers("transitionInstantState", changes="hudi_instant db tb instant=fromInstant becomes=toInstant content=metadata")
+@answers(
+    "transitionInstantState",
+    changes="hudi_instant db tb instant=fromInstant becomes=toInstant content=metadata",
+    uncommitted="hudi",
+)
 def transition_instant_state(
     call: Call,
     db: str | None,
@@ -76,7 +80,7 @@ def transition_instant_state(
         return call.metastore.hudi_timeline.transition(db, tb, from_instant, to_instant, metadata)
 
 
-@answers("deleteInstant", changes="hudi_instant db tb instant=instant")
+@answers("deleteInstant", changes="hudi_instant db tb instant=instant", uncommitted="hudi")
 def delete_instant(call: Call, db: str | None, tb: str | None, instant: THoodieInstant) -> HoodieInstantChangeResult:
     with _as_hudi_errors():
         return call.metastore.hudi_timeline.delete(db, tb, instant)

@@ -20,7 +20,9 @@ from metastore.api.methods import Call, answers
 from metastore.services.model.visibility import Scope
 
 
-@answers("lake_list_partitions", reads="LIST lake request.table uncommitted=request.includeUncommitted")
+@answers(
+    "lake_list_partitions", reads="LIST lake request.table uncommitted=request.includeUncommitted", uncommitted="hidden"
+)
 def lake_list_partitions(call: Call, request: ListPartitionsRequest) -> ListPartitionsResponse:
     scope = call.scope
     if request.includeUncommitted is not None:  # narrower than what the connection says
@@ -32,7 +34,7 @@ def lake_list_partitions(call: Call, request: ListPartitionsRequest) -> ListPart
     )
 
 
-@answers("lake_commit_partitions", changes="COMMIT lake request.table")
+@answers("lake_commit_partitions", changes="COMMIT lake request.table", uncommitted="named")
 def lake_commit_partitions(call: Call, request: CommitPartitionsRequest) -> CommitPartitionsResponse:
     return CommitPartitionsResponse(
         *call.metastore.partition_states.commit(
@@ -41,29 +43,29 @@ def lake_commit_partitions(call: Call, request: CommitPartitionsRequest) -> Comm
     )
 
 
-@answers("lake_reopen_partitions", changes="COMMIT lake request.table")
+@answers("lake_reopen_partitions", changes="COMMIT lake request.table", uncommitted="named")
 def lake_reopen_partitions(call: Call, request: ReopenPartitionsRequest) -> ReopenPartitionsResponse:
     return ReopenPartitionsResponse(
         *call.metastore.partition_states.reopen(_named(request.table), request.names, request.filter)
     )
 
 
-@answers("lake_get_watermark", reads="SEE lake table")
+@answers("lake_get_watermark", reads="SEE lake table", uncommitted="streaming")
 def lake_get_watermark(call: Call, table: TableReference) -> Watermark:
     return call.metastore.readiness.watermark(table)
 
 
-@answers("lake_begin_batch", changes="INSERT lake request.table")
+@answers("lake_begin_batch", changes="INSERT lake request.table", uncommitted="streaming")
 def lake_begin_batch(call: Call, request: BeginBatchRequest) -> BeginBatchResponse:
     return call.metastore.batches.begin(_named(request.table), request.writer or "", request.batch or 0)
 
 
-@answers("lake_route_partitions", changes="INSERT lake request.table")
+@answers("lake_route_partitions", changes="INSERT lake request.table", uncommitted="streaming")
 def lake_route_partitions(call: Call, request: RoutePartitionsRequest) -> RoutePartitionsResponse:
     return RoutePartitionsResponse(call.metastore.batches.route(_named(request.table), request.names or []))
 
 
-@answers("lake_report_batch", changes="INSERT lake request.table")
+@answers("lake_report_batch", changes="INSERT lake request.table", uncommitted="named")
 def lake_report_batch(call: Call, request: ReportBatchRequest) -> ReportBatchResponse:
     return call.metastore.batches.report(request)
 

@@ -25,6 +25,7 @@ from metastore.services.model import hive_objects, partition_specs
 @answers(
     "add_partition",
     changes="new_partitions new_part.dbName new_part.tableName cat=new_part.catName new=new_part",
+    uncommitted="named",
     stores=True,
 )
 def add_partition(call: Call, new: Partition | None) -> Partition:
@@ -34,6 +35,7 @@ def add_partition(call: Call, new: Partition | None) -> Partition:
 @answers(
     "add_partition_with_environment_context",
     changes="new_partitions new_part.dbName new_part.tableName cat=new_part.catName new=new_part",
+    uncommitted="named",
     stores=True,
 )
 def add_partition_with_environment_context(
@@ -51,6 +53,7 @@ def add_partition_with_environment_context(
 @answers(
     "add_partitions",
     changes="new_partitions new_parts[].dbName new_parts[].tableName cat=new_parts[].catName new=new_parts[]",
+    uncommitted="named",
     stores=True,
 )
 def add_partitions(call: Call, new: list[Partition] | None) -> int:
@@ -76,6 +79,7 @@ def _keep_statistics(
 @answers(
     "add_partitions_pspec",
     changes="new_partitions new_parts[].dbName new_parts[].tableName cat=new_parts[].catName new=new_parts[]",
+    uncommitted="named",
     stores=True,
 )
 def add_partitions_pspec(call: Call, specs: list[PartitionSpec] | None) -> int:
@@ -93,6 +97,7 @@ def add_partitions_pspec(call: Call, specs: list[PartitionSpec] | None) -> int:
         " new_partitions request.parts[].dbName? request.parts[].tableName? cat=request.catName"
         " new=request.parts[]"
     ),
+    uncommitted="named",
     stores=True,
 )
 def add_partitions_req(call: Call, request: AddPartitionsRequest) -> AddPartitionsResult:
@@ -125,12 +130,12 @@ def _without_columns(partitions: list[Partition]) -> list[Partition]:
     ]
 
 
-@answers("append_partition", changes="INSERT table db_name tbl_name")
+@answers("append_partition", changes="INSERT table db_name tbl_name", uncommitted="named")
 def append_partition(call: Call, database: str | None, table: str | None, values: list[str] | None) -> Partition:
     return call.metastore.partitions.append(database, table, values, {})
 
 
-@answers("append_partition_with_environment_context", changes="INSERT table db_name tbl_name")
+@answers("append_partition_with_environment_context", changes="INSERT table db_name tbl_name", uncommitted="named")
 def append_partition_with_environment_context(
     call: Call,
     database: str | None,
@@ -141,12 +146,14 @@ def append_partition_with_environment_context(
     return call.metastore.partitions.append(database, table, values, hive_objects.properties(context))
 
 
-@answers("append_partition_by_name", changes="INSERT table db_name tbl_name")
+@answers("append_partition_by_name", changes="INSERT table db_name tbl_name", uncommitted="named")
 def append_partition_by_name(call: Call, database: str | None, table: str | None, name: str | None) -> Partition:
     return call.metastore.partitions.append(database, table, None, {}, name=name or "")
 
 
-@answers("append_partition_by_name_with_environment_context", changes="INSERT table db_name tbl_name")
+@answers(
+    "append_partition_by_name_with_environment_context", changes="INSERT table db_name tbl_name", uncommitted="named"
+)
 def append_partition_by_name_with_environment_context(
     call: Call, database: str | None, table: str | None, name: str | None, context: EnvironmentContext | None
 ) -> Partition:
@@ -156,6 +163,7 @@ def append_partition_by_name_with_environment_context(
 @answers(
     "append_partition_req",
     changes="INSERT table appendPartitionsReq.dbName appendPartitionsReq.tableName cat=appendPartitionsReq.catalogName",
+    uncommitted="named",
 )
 def append_partition_req(call: Call, request: AppendPartitionsRequest) -> Partition:
     """By its values, or by its name where there are none."""
@@ -171,13 +179,16 @@ def append_partition_req(call: Call, request: AppendPartitionsRequest) -> Partit
     )
 
 
-@answers("alter_partition", changes="partition_change db_name tbl_name new=new_part", stores=True)
+@answers("alter_partition", changes="partition_change db_name tbl_name new=new_part", uncommitted="named", stores=True)
 def alter_partition(call: Call, database: str | None, table: str | None, new: Partition | None) -> None:
     call.metastore.partitions.alter(database, table, _given(new), {}, single=True)
 
 
 @answers(
-    "alter_partition_with_environment_context", changes="partition_change db_name tbl_name new=new_part", stores=True
+    "alter_partition_with_environment_context",
+    changes="partition_change db_name tbl_name new=new_part",
+    uncommitted="named",
+    stores=True,
 )
 def alter_partition_with_environment_context(
     call: Call,
@@ -189,7 +200,9 @@ def alter_partition_with_environment_context(
     call.metastore.partitions.alter(database, table, _given(new), hive_objects.properties(context), single=True)
 
 
-@answers("alter_partitions", changes="partition_change db_name tbl_name new=new_parts[]", stores=True)
+@answers(
+    "alter_partitions", changes="partition_change db_name tbl_name new=new_parts[]", uncommitted="named", stores=True
+)
 def alter_partitions(call: Call, database: str | None, table: str | None, new: list[Partition] | None) -> None:
     call.metastore.partitions.alter(database, table, new or [], {})
 
@@ -197,6 +210,7 @@ def alter_partitions(call: Call, database: str | None, table: str | None, new: l
 @answers(
     "alter_partitions_with_environment_context",
     changes="partition_change db_name tbl_name new=new_parts[]",
+    uncommitted="named",
     stores=True,
 )
 def alter_partitions_with_environment_context(
@@ -212,6 +226,7 @@ def alter_partitions_with_environment_context(
 @answers(
     "alter_partitions_req",
     changes="partition_change req.dbName req.tableName cat=req.catName new=req.partitions[]",
+    uncommitted="named",
     stores=True,
 )
 def alter_partitions_req(call: Call, request: AlterPartitionsRequest) -> AlterPartitionsResponse:
@@ -229,6 +244,7 @@ def alter_partitions_req(call: Call, request: AlterPartitionsRequest) -> AlterPa
 @answers(
     "rename_partition",
     changes="ALTER table db_name tbl_name; partition_change db_name tbl_name new=new_part old=part_vals",
+    uncommitted="named",
     stores=True,
 )
 def rename_partition(
@@ -243,6 +259,7 @@ def rename_partition(
         "ALTER table req.dbName req.tableName cat=req.catName;"
         " partition_change req.dbName req.tableName cat=req.catName new=req.newPart old=req.partVals"
     ),
+    uncommitted="named",
     stores=True,
 )
 def rename_partition_req(call: Call, request: RenamePartitionRequest) -> RenamePartitionResponse:
@@ -257,7 +274,7 @@ def rename_partition_req(call: Call, request: RenamePartitionRequest) -> RenameP
     return RenamePartitionResponse()
 
 
-@answers("drop_partition", changes="REMOVE_ROWS table db_name tbl_name values=part_vals")
+@answers("drop_partition", changes="REMOVE_ROWS table db_name tbl_name values=part_vals", uncommitted="named")
 def drop_partition(
     call: Call, database: str | None, table: str | None, values: list[str] | None, delete_data: bool | None
 ) -> bool:
@@ -265,7 +282,11 @@ def drop_partition(
     return True
 
 
-@answers("drop_partition_with_environment_context", changes="REMOVE_ROWS table db_name tbl_name values=part_vals")
+@answers(
+    "drop_partition_with_environment_context",
+    changes="REMOVE_ROWS table db_name tbl_name values=part_vals",
+    uncommitted="named",
+)
 def drop_partition_with_environment_context(
     call: Call,
     database: str | None,
@@ -277,7 +298,7 @@ def drop_partition_with_environment_context(
     return drop_partition(call, database, table, values, delete_data)
 
 
-@answers("drop_partition_by_name", changes="REMOVE_ROWS table db_name tbl_name")
+@answers("drop_partition_by_name", changes="REMOVE_ROWS table db_name tbl_name", uncommitted="named")
 def drop_partition_by_name(
     call: Call, database: str | None, table: str | None, name: str | None, delete_data: bool | None
 ) -> bool:
@@ -285,7 +306,9 @@ def drop_partition_by_name(
     return True
 
 
-@answers("drop_partition_by_name_with_environment_context", changes="REMOVE_ROWS table db_name tbl_name")
+@answers(
+    "drop_partition_by_name_with_environment_context", changes="REMOVE_ROWS table db_name tbl_name", uncommitted="named"
+)
 def drop_partition_by_name_with_environment_context(
     call: Call,
     database: str | None,
@@ -300,6 +323,7 @@ def drop_partition_by_name_with_environment_context(
 @answers(
     "drop_partition_req",
     changes="REMOVE_ROWS table dropPartitionReq.dbName dropPartitionReq.tblName cat=dropPartitionReq.catName",
+    uncommitted="named",
 )
 def drop_partition_req(call: Call, request: DropPartitionRequest) -> bool:
     """By its values, or by its name where there are none."""
@@ -314,7 +338,9 @@ def drop_partition_req(call: Call, request: DropPartitionRequest) -> bool:
     return True
 
 
-@answers("drop_partitions_req", changes="REMOVE_ROWS table req.dbName req.tblName cat=req.catName")
+@answers(
+    "drop_partitions_req", changes="REMOVE_ROWS table req.dbName req.tblName cat=req.catName", uncommitted="selected"
+)
 def drop_partitions_req(call: Call, request: DropPartitionsRequest) -> DropPartitionsResult:
     parts = request.parts
     delete_data, if_exists = bool(request.deleteData), bool(request.ifExists)
@@ -345,7 +371,9 @@ def drop_partitions_req(call: Call, request: DropPartitionsRequest) -> DropParti
 
 
 @answers(
-    "exchange_partition", changes="REMOVE_ROWS table source_db source_table_name; INSERT table dest_db dest_table_name"
+    "exchange_partition",
+    changes="REMOVE_ROWS table source_db source_table_name; INSERT table dest_db dest_table_name",
+    uncommitted="selected",
 )
 def exchange_partition(
     call: Call,
@@ -361,7 +389,9 @@ def exchange_partition(
 
 
 @answers(
-    "exchange_partitions", changes="REMOVE_ROWS table source_db source_table_name; INSERT table dest_db dest_table_name"
+    "exchange_partitions",
+    changes="REMOVE_ROWS table source_db source_table_name; INSERT table dest_db dest_table_name",
+    uncommitted="selected",
 )
 def exchange_partitions(
     call: Call,
@@ -376,26 +406,26 @@ def exchange_partitions(
     )
 
 
-@answers("markPartitionForEvent", changes="WRITE table db_name tbl_name")
+@answers("markPartitionForEvent", changes="WRITE table db_name tbl_name", uncommitted="named")
 def mark_partition_for_event(
     call: Call, database: str | None, table: str | None, spec: dict[str, str] | None, event_type: int | None
 ) -> None:
     call.metastore.partitions.mark(database, table, spec, event_type)
 
 
-@answers("isPartitionMarkedForEvent", reads="LIST table db_name tbl_name")
+@answers("isPartitionMarkedForEvent", reads="LIST table db_name tbl_name", uncommitted="hidden")
 def is_partition_marked_for_event(
     call: Call, database: str | None, table: str | None, spec: dict[str, str] | None, event_type: int | None
 ) -> bool:
     return call.metastore.partitions.is_marked(call.scope, database, table, spec, event_type)
 
 
-@answers("partition_name_to_vals", reads="-")
+@answers("partition_name_to_vals", reads="-", uncommitted="no table")
 def partition_name_to_vals(call: Call, name: str | None) -> list[str]:
     return list(_spec_of(name).values())
 
 
-@answers("partition_name_to_spec", reads="-")
+@answers("partition_name_to_spec", reads="-", uncommitted="no table")
 def partition_name_to_spec(call: Call, name: str | None) -> dict[str, str]:
     return _spec_of(name)
 
@@ -406,7 +436,7 @@ def _spec_of(name: str | None) -> dict[str, str]:
     return partition_names.parse_name(name) if name else {}
 
 
-@answers("partition_name_has_valid_characters", reads="-")
+@answers("partition_name_has_valid_characters", reads="-", uncommitted="no table")
 def partition_name_has_valid_characters(call: Call, values: list[str] | None, throw_exception: bool | None) -> bool:
     """Hive restricts characters by a setting that is empty by default: then everything is valid."""
     return True

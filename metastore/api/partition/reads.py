@@ -77,12 +77,17 @@ def _requester(user: str | None, groups: list[str] | None) -> Requester | None:
     return None if user is None or groups is None else Requester(user, groups)
 
 
-@answers("get_partition", reads="LIST table db_name tbl_name values=part_vals", cached=True)
+@answers("get_partition", reads="LIST table db_name tbl_name values=part_vals", uncommitted="hidden", cached=True)
 def get_partition(call: Call, database: str | None, table: str | None, values: list[str] | None) -> Partition:
     return call.metastore.partition_reads.get(call.scope, database, table, values)
 
 
-@answers("get_partition_with_auth", reads="LIST table db_name tbl_name values=part_vals", cached=True)
+@answers(
+    "get_partition_with_auth",
+    reads="LIST table db_name tbl_name values=part_vals",
+    uncommitted="load path",
+    cached=True,
+)
 def get_partition_with_auth(
     call: Call,
     database: str | None,
@@ -98,7 +103,10 @@ def get_partition_with_auth(
 
 
 @answers(
-    "get_partition_req", reads="LIST table req.dbName req.tblName cat=req.catName values=req.partVals", cached=True
+    "get_partition_req",
+    reads="LIST table req.dbName req.tblName cat=req.catName values=req.partVals",
+    uncommitted="hidden",
+    cached=True,
 )
 def get_partition_req(call: Call, request: GetPartitionRequest) -> GetPartitionResponse:
     return GetPartitionResponse(
@@ -108,17 +116,17 @@ def get_partition_req(call: Call, request: GetPartitionRequest) -> GetPartitionR
     )
 
 
-@answers("get_partition_by_name", reads="LIST table db_name tbl_name", cached=True)
+@answers("get_partition_by_name", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
 def get_partition_by_name(call: Call, database: str | None, table: str | None, name: str | None) -> Partition:
     return call.metastore.partition_reads.get_by_name(call.scope, database, table, name)
 
 
-@answers("get_partitions", reads="LIST table db_name tbl_name", cached=True)
+@answers("get_partitions", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
 def get_partitions(call: Call, database: str | None, table: str | None, limit: int | None) -> Encoded:
     return Encoded(_list(call, database, table, PartitionQuery(limit=limit)))
 
 
-@answers("get_partitions_with_auth", reads="LIST table db_name tbl_name", cached=True)
+@answers("get_partitions_with_auth", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
 def get_partitions_with_auth(
     call: Call,
     database: str | None,
@@ -134,21 +142,23 @@ def get_partitions_with_auth(
         return Encoded(iter([splice.list_of_structs(0)]))
 
 
-@answers("get_partitions_req", reads="LIST table req.dbName req.tblName cat=req.catName", cached=True)
+@answers(
+    "get_partitions_req", reads="LIST table req.dbName req.tblName cat=req.catName", uncommitted="hidden", cached=True
+)
 def get_partitions_req(call: Call, request: PartitionsRequest) -> Encoded:
     wanted = PartitionQuery(limit=request.maxParts)
     pieces = _list(call, request.dbName, request.tblName, wanted, request.catName, shown=_shown(request))
     return Encoded(splice.in_struct(1, pieces))
 
 
-@answers("get_partitions_ps", reads="LIST table db_name tbl_name", cached=True)
+@answers("get_partitions_ps", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
 def get_partitions_ps(
     call: Call, database: str | None, table: str | None, values: list[str] | None, limit: int | None
 ) -> Encoded:
     return Encoded(_list(call, database, table, PartitionQuery(values=values or [], limit=limit)))
 
 
-@answers("get_partitions_ps_with_auth", reads="LIST table db_name tbl_name", cached=True)
+@answers("get_partitions_ps_with_auth", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
 def get_partitions_ps_with_auth(
     call: Call,
     database: str | None,
@@ -162,7 +172,12 @@ def get_partitions_ps_with_auth(
     return Encoded(_list(call, database, table, wanted, requester=_requester(user, groups)))
 
 
-@answers("get_partitions_ps_with_auth_req", reads="LIST table req.dbName req.tblName cat=req.catName", cached=True)
+@answers(
+    "get_partitions_ps_with_auth_req",
+    reads="LIST table req.dbName req.tblName cat=req.catName",
+    uncommitted="hidden",
+    cached=True,
+)
 def get_partitions_ps_with_auth_req(call: Call, request: GetPartitionsPsWithAuthRequest) -> Encoded:
     """By values, by names, or all: Hive 4 has one call for what 2.3 has three for."""
     if request.partNames is None:
@@ -174,20 +189,25 @@ def get_partitions_ps_with_auth_req(call: Call, request: GetPartitionsPsWithAuth
     return Encoded(splice.in_struct(1, pieces))
 
 
-@answers("get_partitions_by_filter", reads="LIST table db_name tbl_name", cached=True)
+@answers("get_partitions_by_filter", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
 def get_partitions_by_filter(
     call: Call, database: str | None, table: str | None, text: str | None, limit: int | None
 ) -> Encoded:
     return Encoded(_list(call, database, table, PartitionQuery(filter=text, limit=limit)))
 
 
-@answers("get_partitions_by_filter_req", reads="LIST table req.dbName req.tblName cat=req.catName", cached=True)
+@answers(
+    "get_partitions_by_filter_req",
+    reads="LIST table req.dbName req.tblName cat=req.catName",
+    uncommitted="hidden",
+    cached=True,
+)
 def get_partitions_by_filter_req(call: Call, request: GetPartitionsByFilterRequest) -> Encoded:
     wanted = PartitionQuery(filter=request.filter, limit=request.maxParts)
     return Encoded(_list(call, request.dbName, request.tblName, wanted, request.catName, shown=_shown(request)))
 
 
-@answers("get_partitions_by_names", reads="LIST table db_name tbl_name", cached=True)
+@answers("get_partitions_by_names", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
 def get_partitions_by_names(call: Call, database: str | None, table: str | None, names: list[str] | None) -> Encoded:
     return Encoded(_list(call, database, table, _named(call, database, table, names)))
 
@@ -195,6 +215,7 @@ def get_partitions_by_names(call: Call, database: str | None, table: str | None,
 @answers(
     "get_partitions_by_names_req",
     reads="LIST table req.db_name req.tbl_name; SELECT table req.db_name req.tbl_name if=req.get_col_stats",
+    uncommitted="hidden",
     cached=True,
 )
 def get_partitions_by_names_req(
@@ -239,14 +260,24 @@ def _with_statistics(call: Call, request: GetPartitionsByNamesRequest, wanted: P
     return found if change is None else [change(partition) for partition in found]
 
 
-@answers("get_partitions_by_expr", reads="LIST table req.dbName req.tblName cat=req.catName", cached=True)
+@answers(
+    "get_partitions_by_expr",
+    reads="LIST table req.dbName req.tblName cat=req.catName",
+    uncommitted="hidden",
+    cached=True,
+)
 def get_partitions_by_expr(call: Call, request: PartitionsByExprRequest) -> Encoded:
     wanted, unclear = _by_expression(call, request)
     pieces = _list(call, request.dbName, request.tblName, wanted, request.catName, shown=_shown(request))
     return Encoded(splice.in_struct(1, pieces, _UNKNOWN_PARTITIONS[unclear is not None]))
 
 
-@answers("get_partitions_spec_by_expr", reads="LIST table req.dbName req.tblName cat=req.catName", cached=True)
+@answers(
+    "get_partitions_spec_by_expr",
+    reads="LIST table req.dbName req.tblName cat=req.catName",
+    uncommitted="hidden",
+    cached=True,
+)
 def get_partitions_spec_by_expr(call: Call, request: PartitionsByExprRequest) -> Encoded:
     wanted, unclear = _by_expression(call, request)
     pieces = call.metastore.partition_reads.spec_listing(
@@ -255,7 +286,12 @@ def get_partitions_spec_by_expr(call: Call, request: PartitionsByExprRequest) ->
     return Encoded(splice.in_struct(1, pieces, _UNKNOWN_PARTITIONS[unclear is not None]))
 
 
-@answers("get_partition_names_req", reads="LIST table req.dbName req.tblName cat=req.catName", cached=True)
+@answers(
+    "get_partition_names_req",
+    reads="LIST table req.dbName req.tblName cat=req.catName",
+    uncommitted="hidden",
+    cached=True,
+)
 def get_partition_names_req(call: Call, request: PartitionsByExprRequest) -> list[str]:
     wanted, unclear = _by_expression(call, request)
     if unclear is not None:
@@ -263,14 +299,14 @@ def get_partition_names_req(call: Call, request: PartitionsByExprRequest) -> lis
     return call.metastore.partition_reads.names(call.scope, request.dbName, request.tblName, wanted, request.catName)
 
 
-@answers("get_partitions_pspec", reads="LIST table db_name tbl_name", cached=True)
+@answers("get_partitions_pspec", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
 def get_partitions_pspec(
     call: Call, database: str | None, table: str | None, limit: int | None
 ) -> Encoded | list[PartitionSpec]:
     return _specs(call, database, table, PartitionQuery(limit=limit))
 
 
-@answers("get_part_specs_by_filter", reads="LIST table db_name tbl_name", cached=True)
+@answers("get_part_specs_by_filter", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
 def get_part_specs_by_filter(
     call: Call, database: str | None, table: str | None, text: str | None, limit: int | None
 ) -> Encoded | list[PartitionSpec]:
@@ -289,7 +325,10 @@ def _specs(
 
 
 @answers(
-    "get_partitions_with_specs", reads="LIST table request.dbName request.tblName cat=request.catName", cached=True
+    "get_partitions_with_specs",
+    reads="LIST table request.dbName request.tblName cat=request.catName",
+    uncommitted="hidden",
+    cached=True,
 )
 def get_partitions_with_specs(call: Call, request: GetPartitionsRequest) -> GetPartitionsResponse:
     projection = partition_projection.Projection(request.projectionSpec)
@@ -301,12 +340,12 @@ def get_partitions_with_specs(call: Call, request: GetPartitionsRequest) -> GetP
     return GetPartitionsResponse(partition_projection.grouped(row.name, row.location, projected))
 
 
-@answers("get_num_partitions_by_filter", reads="LIST table db_name tbl_name", cached=True)
+@answers("get_num_partitions_by_filter", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
 def get_num_partitions_by_filter(call: Call, database: str | None, table: str | None, text: str | None) -> int:
     return call.metastore.partition_reads.count(call.scope, database, table, PartitionQuery(filter=text))
 
 
-@answers("get_partition_names", reads="LIST table db_name tbl_name", cached=True)
+@answers("get_partition_names", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
 def get_partition_names(call: Call, database: str | None, table: str | None, limit: int | None) -> Encoded:
     return Encoded(
         call.metastore.partition_reads.names_listing(call.scope, database, table, PartitionQuery(limit=limit))
@@ -316,6 +355,7 @@ def get_partition_names(call: Call, database: str | None, table: str | None, lim
 @answers(
     "fetch_partition_names_req",
     reads="LIST table partitionReq.dbName partitionReq.tblName cat=partitionReq.catName",
+    uncommitted="hidden",
     cached=True,
 )
 def fetch_partition_names_req(call: Call, request: PartitionsRequest) -> Encoded:
@@ -330,7 +370,7 @@ def fetch_partition_names_req(call: Call, request: PartitionsRequest) -> Encoded
         return Encoded(iter([splice.list_of_strings(0)]))
 
 
-@answers("get_partition_names_ps", reads="LIST table db_name tbl_name", cached=True)
+@answers("get_partition_names_ps", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
 def get_partition_names_ps(
     call: Call, database: str | None, table: str | None, values: list[str] | None, limit: int | None
 ) -> Encoded:
@@ -338,7 +378,12 @@ def get_partition_names_ps(
     return Encoded(call.metastore.partition_reads.names_listing(call.scope, database, table, wanted))
 
 
-@answers("get_partition_names_ps_req", reads="LIST table req.dbName req.tblName cat=req.catName", cached=True)
+@answers(
+    "get_partition_names_ps_req",
+    reads="LIST table req.dbName req.tblName cat=req.catName",
+    uncommitted="hidden",
+    cached=True,
+)
 def get_partition_names_ps_req(call: Call, request: GetPartitionNamesPsRequest) -> GetPartitionNamesPsResponse:
     wanted = PartitionQuery(values=request.partValues or [], limit=request.maxParts)
     return GetPartitionNamesPsResponse(
@@ -346,7 +391,12 @@ def get_partition_names_ps_req(call: Call, request: GetPartitionNamesPsRequest) 
     )
 
 
-@answers("get_partition_values", reads="LIST table request.dbName request.tblName cat=request.catName", cached=True)
+@answers(
+    "get_partition_values",
+    reads="LIST table request.dbName request.tblName cat=request.catName",
+    uncommitted="hidden",
+    cached=True,
+)
 def get_partition_values(call: Call, request: PartitionValuesRequest) -> PartitionValuesResponse:
     """Whatever is wrong, a missing table too, is a MetaException, as in Hive."""
     try:

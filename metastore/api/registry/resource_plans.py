@@ -44,7 +44,7 @@ from metastore.api.methods import Call, answers
 from metastore.services.registry import resource_plan_rules as rules
 
 
-@answers("create_resource_plan", changes="ADMIN everything", stores=True)
+@answers("create_resource_plan", changes="ADMIN everything", uncommitted="no table", stores=True)
 def create_resource_plan(call: Call, request: WMCreateResourcePlanRequest) -> WMCreateResourcePlanResponse:
     if request.resourcePlan is None:
         raise MetaException("the resource plan is missing")
@@ -52,22 +52,22 @@ def create_resource_plan(call: Call, request: WMCreateResourcePlanRequest) -> WM
     return WMCreateResourcePlanResponse()
 
 
-@answers("get_resource_plan", reads="ADMIN everything")
+@answers("get_resource_plan", reads="ADMIN everything", uncommitted="no table")
 def get_resource_plan(call: Call, request: WMGetResourcePlanRequest) -> WMGetResourcePlanResponse:
     return WMGetResourcePlanResponse(call.metastore.resource_plans.get(request.resourcePlanName, request.ns))
 
 
-@answers("get_active_resource_plan", reads="ADMIN everything")
+@answers("get_active_resource_plan", reads="ADMIN everything", uncommitted="no table")
 def get_active_resource_plan(call: Call, request: WMGetActiveResourcePlanRequest) -> WMGetActiveResourcePlanResponse:
     return WMGetActiveResourcePlanResponse(call.metastore.resource_plans.active(request.ns))
 
 
-@answers("get_all_resource_plans", reads="ADMIN everything")
+@answers("get_all_resource_plans", reads="ADMIN everything", uncommitted="no table")
 def get_all_resource_plans(call: Call, request: WMGetAllResourcePlanRequest) -> WMGetAllResourcePlanResponse:
     return WMGetAllResourcePlanResponse(call.metastore.resource_plans.all(request.ns))
 
 
-@answers("alter_resource_plan", changes="ADMIN everything")
+@answers("alter_resource_plan", changes="ADMIN everything", uncommitted="no table")
 def alter_resource_plan(call: Call, request: WMAlterResourcePlanRequest) -> WMAlterResourcePlanResponse:
     return WMAlterResourcePlanResponse(
         call.metastore.resource_plans.alter(
@@ -81,18 +81,18 @@ def alter_resource_plan(call: Call, request: WMAlterResourcePlanRequest) -> WMAl
     )
 
 
-@answers("validate_resource_plan", reads="ADMIN everything")
+@answers("validate_resource_plan", reads="ADMIN everything", uncommitted="no table")
 def validate_resource_plan(call: Call, request: WMValidateResourcePlanRequest) -> WMValidateResourcePlanResponse:
     return call.metastore.resource_plans.validate(request.resourcePlanName, request.ns)
 
 
-@answers("drop_resource_plan", changes="ADMIN everything")
+@answers("drop_resource_plan", changes="ADMIN everything", uncommitted="no table")
 def drop_resource_plan(call: Call, request: WMDropResourcePlanRequest) -> WMDropResourcePlanResponse:
     call.metastore.resource_plans.drop(request.resourcePlanName, request.ns)
     return WMDropResourcePlanResponse()
 
 
-@answers("create_wm_pool", changes="ADMIN everything", stores=True)
+@answers("create_wm_pool", changes="ADMIN everything", uncommitted="no table", stores=True)
 def create_wm_pool(call: Call, request: WMCreatePoolRequest) -> WMCreatePoolResponse:
     if request.pool is None:
         raise MetaException("the pool is missing")
@@ -101,7 +101,7 @@ def create_wm_pool(call: Call, request: WMCreatePoolRequest) -> WMCreatePoolResp
     return WMCreatePoolResponse()
 
 
-@answers("alter_wm_pool", changes="ADMIN everything")
+@answers("alter_wm_pool", changes="ADMIN everything", uncommitted="no table")
 def alter_wm_pool(call: Call, request: WMAlterPoolRequest) -> WMAlterPoolResponse:
     if request.pool is None:
         raise MetaException("the pool is missing")
@@ -110,14 +110,14 @@ def alter_wm_pool(call: Call, request: WMAlterPoolRequest) -> WMAlterPoolRespons
     return WMAlterPoolResponse()
 
 
-@answers("drop_wm_pool", changes="ADMIN everything")
+@answers("drop_wm_pool", changes="ADMIN everything", uncommitted="no table")
 def drop_wm_pool(call: Call, request: WMDropPoolRequest) -> WMDropPoolResponse:
     with call.metastore.resource_plans.edited(request.resourcePlanName, request.ns) as plan:
         rules.drop_pool(plan, request.poolPath)
     return WMDropPoolResponse()
 
 
-@answers("create_wm_trigger", changes="ADMIN everything", stores=True)
+@answers("create_wm_trigger", changes="ADMIN everything", uncommitted="no table", stores=True)
 def create_wm_trigger(call: Call, request: WMCreateTriggerRequest) -> WMCreateTriggerResponse:
     trigger = _trigger(request.trigger)
     with call.metastore.resource_plans.edited(trigger.resourcePlanName, trigger.ns) as plan:
@@ -125,7 +125,7 @@ def create_wm_trigger(call: Call, request: WMCreateTriggerRequest) -> WMCreateTr
     return WMCreateTriggerResponse()
 
 
-@answers("alter_wm_trigger", changes="ADMIN everything")
+@answers("alter_wm_trigger", changes="ADMIN everything", uncommitted="no table")
 def alter_wm_trigger(call: Call, request: WMAlterTriggerRequest) -> WMAlterTriggerResponse:
     trigger = _trigger(request.trigger)
     with call.metastore.resource_plans.edited(trigger.resourcePlanName, trigger.ns) as plan:
@@ -133,14 +133,14 @@ def alter_wm_trigger(call: Call, request: WMAlterTriggerRequest) -> WMAlterTrigg
     return WMAlterTriggerResponse()
 
 
-@answers("drop_wm_trigger", changes="ADMIN everything")
+@answers("drop_wm_trigger", changes="ADMIN everything", uncommitted="no table")
 def drop_wm_trigger(call: Call, request: WMDropTriggerRequest) -> WMDropTriggerResponse:
     with call.metastore.resource_plans.edited(request.resourcePlanName, request.ns) as plan:
         rules.drop_trigger(plan, request.triggerName)
     return WMDropTriggerResponse()
 
 
-@answers("get_triggers_for_resourceplan", reads="ADMIN everything")
+@answers("get_triggers_for_resourceplan", reads="ADMIN everything", uncommitted="no table")
 def get_triggers_for_resourceplan(
     call: Call, request: WMGetTriggersForResourePlanRequest
 ) -> WMGetTriggersForResourePlanResponse:
@@ -149,7 +149,7 @@ def get_triggers_for_resourceplan(
     )
 
 
-@answers("create_or_drop_wm_trigger_to_pool_mapping", changes="ADMIN everything")
+@answers("create_or_drop_wm_trigger_to_pool_mapping", changes="ADMIN everything", uncommitted="no table")
 def create_or_drop_wm_trigger_to_pool_mapping(
     call: Call, request: WMCreateOrDropTriggerToPoolMappingRequest
 ) -> WMCreateOrDropTriggerToPoolMappingResponse:
@@ -158,7 +158,7 @@ def create_or_drop_wm_trigger_to_pool_mapping(
     return WMCreateOrDropTriggerToPoolMappingResponse()
 
 
-@answers("create_or_update_wm_mapping", changes="ADMIN everything", stores=True)
+@answers("create_or_update_wm_mapping", changes="ADMIN everything", uncommitted="no table", stores=True)
 def create_or_update_wm_mapping(call: Call, request: WMCreateOrUpdateMappingRequest) -> WMCreateOrUpdateMappingResponse:
     mapping = _mapping(request.mapping)
     with call.metastore.resource_plans.edited(mapping.resourcePlanName, mapping.ns) as plan:
@@ -166,7 +166,7 @@ def create_or_update_wm_mapping(call: Call, request: WMCreateOrUpdateMappingRequ
     return WMCreateOrUpdateMappingResponse()
 
 
-@answers("drop_wm_mapping", changes="ADMIN everything")
+@answers("drop_wm_mapping", changes="ADMIN everything", uncommitted="no table")
 def drop_wm_mapping(call: Call, request: WMDropMappingRequest) -> WMDropMappingResponse:
     mapping = _mapping(request.mapping)
     with call.metastore.resource_plans.edited(mapping.resourcePlanName, mapping.ns) as plan:

@@ -13,7 +13,7 @@ from lake.protocol.hive import (
 from metastore.api.methods import Call, answers
 
 
-@answers("scheduled_query_maintenance", changes="ADMIN everything", stores=True)
+@answers("scheduled_query_maintenance", changes="ADMIN everything", uncommitted="no table", stores=True)
 def scheduled_query_maintenance(call: Call, request: ScheduledQueryMaintenanceRequest) -> None:
     query = request.scheduledQuery or ScheduledQuery()
     if request.type == ScheduledQueryMaintenanceRequestType.CREATE:
@@ -26,16 +26,16 @@ def scheduled_query_maintenance(call: Call, request: ScheduledQueryMaintenanceRe
         raise MetaException("invalid request")
 
 
-@answers("scheduled_query_poll", changes="ADMIN everything")
+@answers("scheduled_query_poll", changes="ADMIN everything", uncommitted="no table")
 def scheduled_query_poll(call: Call, request: ScheduledQueryPollRequest) -> ScheduledQueryPollResponse:
     return call.metastore.scheduled_queries.poll(request.clusterNamespace or "")
 
 
-@answers("scheduled_query_progress", changes="ADMIN everything")
+@answers("scheduled_query_progress", changes="ADMIN everything", uncommitted="no table")
 def scheduled_query_progress(call: Call, info: ScheduledQueryProgressInfo) -> None:
     call.metastore.scheduled_queries.progress(info)
 
 
-@answers("get_scheduled_query", reads="ADMIN everything")
+@answers("get_scheduled_query", reads="ADMIN everything", uncommitted="no table")
 def get_scheduled_query(call: Call, key: ScheduledQueryKey) -> ScheduledQuery:
     return call.metastore.scheduled_queries.get(key)

@@ -26,7 +26,7 @@ LONGEST_WAIT = 60.0
 """The longest time that a poll waits for an event, in seconds. A subscriber then polls again."""
 
 
-@answers("lake_read_events", reads="- | events")
+@answers("lake_read_events", reads="- | events", uncommitted="event log")
 def lake_read_events(call: Call, request: ReadEventsRequest) -> ReadEventsResponse:
     """A long poll: without an event it waits for one."""
     page, history = call.metastore.event_reads.read(
@@ -38,7 +38,7 @@ def lake_read_events(call: Call, request: ReadEventsRequest) -> ReadEventsRespon
     return ReadEventsResponse([_record(event) for event in page.events], page.position, page.last, history)
 
 
-@answers("lake_read_group_events", reads="GROUPS everything | events")
+@answers("lake_read_group_events", reads="GROUPS everything | events", uncommitted="event log")
 def lake_read_group_events(call: Call, request: ReadGroupEventsRequest) -> ReadGroupEventsResponse:
     """A long poll, but one that ends when the member's share changes."""
     wait = _wait(request.maxWait)
@@ -54,51 +54,51 @@ def lake_read_group_events(call: Call, request: ReadGroupEventsRequest) -> ReadG
     return ReadGroupEventsResponse(records, _positions(page.held), page.members, page.last, page.history)
 
 
-@answers("lake_acknowledge_shards", changes="GROUPS everything")
+@answers("lake_acknowledge_shards", changes="GROUPS everything", uncommitted="event log")
 def lake_acknowledge_shards(
     call: Call, group: str | None, member: str | None, shards: list[ShardPosition] | None, history: str | None = None
 ) -> list[ShardPosition]:
     return _positions(call.metastore.event_members.acknowledge(group, member, shards, history))
 
 
-@answers("lake_leave_group", changes="GROUPS everything")
+@answers("lake_leave_group", changes="GROUPS everything", uncommitted="event log")
 def lake_leave_group(
     call: Call, group: str | None, member: str | None, shards: list[ShardPosition] | None, history: str | None = None
 ) -> None:
     call.metastore.event_members.leave(group, member, shards, history)
 
 
-@answers("lake_event_positions", reads="-")
+@answers("lake_event_positions", reads="-", uncommitted="event log")
 def lake_event_positions(call: Call, group: str | None, since: int | None) -> EventPositions:
     return call.metastore.event_reads.positions(group, since)
 
 
-@answers("lake_event_groups", reads="GROUPS everything")
+@answers("lake_event_groups", reads="GROUPS everything", uncommitted="event log")
 def lake_event_groups(call: Call) -> list[EventGroup]:
     return call.metastore.event_reads.groups()
 
 
-@answers("lake_acknowledge_events", changes="GROUPS everything")
+@answers("lake_acknowledge_events", changes="GROUPS everything", uncommitted="event log")
 def lake_acknowledge_events(call: Call, group: str | None, position: int | None, reset: bool | None) -> None:
     call.metastore.event_reads.acknowledge(group, position, back=bool(reset))
 
 
-@answers("lake_delete_event_group", changes="ADMIN everything")
+@answers("lake_delete_event_group", changes="ADMIN everything", uncommitted="event log")
 def lake_delete_event_group(call: Call, name: str | None) -> None:
     call.metastore.event_reads.delete_group(name)
 
 
-@answers("lake_dead_events", reads="ADMIN everything")
+@answers("lake_dead_events", reads="ADMIN everything", uncommitted="event log")
 def lake_dead_events(call: Call, outlet: str | None) -> list[DeadEvent]:
     return call.metastore.event_reads.dead(outlet)
 
 
-@answers("lake_resend_events", changes="ADMIN everything")
+@answers("lake_resend_events", changes="ADMIN everything", uncommitted="event log")
 def lake_resend_events(call: Call, outlet: str | None, numbers: list[int] | None) -> list[int]:
     return call.metastore.event_reads.resend(outlet, numbers)
 
 
-@answers("lake_discard_events", changes="ADMIN everything")
+@answers("lake_discard_events", changes="ADMIN everything", uncommitted="event log")
 def lake_discard_events(call: Call, outlet: str | None, numbers: list[int] | None) -> list[int]:
     return call.metastore.event_reads.discard(outlet, numbers)
 

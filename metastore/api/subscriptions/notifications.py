@@ -34,7 +34,7 @@ def _undeclared() -> Iterator[None]:
         raise TApplicationException(TApplicationException.INTERNAL_ERROR, str(error)) from None
 
 
-@answers("get_next_notification", reads="- | events")
+@answers("get_next_notification", reads="- | events", uncommitted="notifications")
 def get_next_notification(call: Call, request: NotificationEventRequest) -> NotificationEventResponse:
     found = call.metastore.notifications.read(
         request.lastEvent or 0,
@@ -49,12 +49,12 @@ def get_next_notification(call: Call, request: NotificationEventRequest) -> Noti
     return NotificationEventResponse(found)
 
 
-@answers("get_current_notificationEventId", reads="-")
+@answers("get_current_notificationEventId", reads="-", uncommitted="notifications")
 def get_current_notification_event_id(call: Call) -> CurrentNotificationEventId:
     return CurrentNotificationEventId(call.metastore.notifications.last())
 
 
-@answers("get_notification_events_count", reads="- | events")
+@answers("get_notification_events_count", reads="- | events", uncommitted="notifications")
 @_undeclared()
 def get_notification_events_count(
     call: Call, request: NotificationEventsCountRequest
@@ -72,7 +72,12 @@ def get_notification_events_count(
 
 
 # With its unknown fields: by them the form of Hive 2.3 is recognised.
-@answers("fire_listener_event", changes="WRITE table rqst.dbName rqst.tableName cat=rqst.catName", stores=True)
+@answers(
+    "fire_listener_event",
+    changes="WRITE table rqst.dbName rqst.tableName cat=rqst.catName",
+    uncommitted="named",
+    stores=True,
+)
 @_undeclared()
 def fire_listener_event(call: Call, request: FireEventRequest) -> FireEventResponse:
     """Inserts are the only events that clients report. One that failed is none."""
@@ -93,7 +98,7 @@ def fire_listener_event(call: Call, request: FireEventRequest) -> FireEventRespo
     )
 
 
-@answers("add_write_notification_log", changes="WRITE table rqst.db rqst.table")
+@answers("add_write_notification_log", changes="WRITE table rqst.db rqst.table", uncommitted="named")
 @_undeclared()
 def add_write_notification_log(call: Call, request: WriteNotificationLogRequest) -> WriteNotificationLogResponse:
     call.metastore.notifications.check_written(request.db, request.table, request.partitionVals)
@@ -105,6 +110,7 @@ def add_write_notification_log(call: Call, request: WriteNotificationLogRequest)
     changes=(
         "WRITE table rqst.db rqst.table cat=rqst.catalog; WRITE table rqst.requestList[].db? rqst.requestList[].table?"
     ),
+    uncommitted="named",
 )
 @_undeclared()
 def add_write_notification_log_in_batch(

@@ -52,6 +52,7 @@ from metastore.services.model import hive_objects
         " SEE table foreignKeys[].pktable_db? foreignKeys[].pktable_name? cat=foreignKeys[].catName"
         " | new_table tbl"
     ),
+    uncommitted="named",
     stores=True,
 )
 def create_table_with_constraints(
@@ -77,6 +78,7 @@ def create_table_with_constraints(
         " cat=request.foreignKeys[].catName"
         " | new_table request.table"
     ),
+    uncommitted="named",
     stores=True,
 )
 def create_table_req(call: Call, request: CreateTableRequest) -> None:
@@ -104,6 +106,7 @@ def _given(table: Table | None) -> Table:
     changes=(
         "ALTER table req.primaryKeyCols[].table_db req.primaryKeyCols[].table_name cat=req.primaryKeyCols[].catName"
     ),
+    uncommitted="named",
     stores=True,
 )
 def add_primary_key(call: Call, request: AddPrimaryKeyRequest) -> None:
@@ -118,6 +121,7 @@ def add_primary_key(call: Call, request: AddPrimaryKeyRequest) -> None:
         " SEE table req.foreignKeyCols[].pktable_db req.foreignKeyCols[].pktable_name"
         " cat=req.foreignKeyCols[].catName"
     ),
+    uncommitted="named",
     stores=True,
 )
 def add_foreign_key(call: Call, request: AddForeignKeyRequest) -> None:
@@ -130,6 +134,7 @@ def add_foreign_key(call: Call, request: AddForeignKeyRequest) -> None:
         "ALTER table req.uniqueConstraintCols[].table_db req.uniqueConstraintCols[].table_name"
         " cat=req.uniqueConstraintCols[].catName"
     ),
+    uncommitted="named",
     stores=True,
 )
 def add_unique_constraint(call: Call, request: AddUniqueConstraintRequest) -> None:
@@ -142,6 +147,7 @@ def add_unique_constraint(call: Call, request: AddUniqueConstraintRequest) -> No
         "ALTER table req.notNullConstraintCols[].table_db req.notNullConstraintCols[].table_name"
         " cat=req.notNullConstraintCols[].catName"
     ),
+    uncommitted="named",
     stores=True,
 )
 def add_not_null_constraint(call: Call, request: AddNotNullConstraintRequest) -> None:
@@ -154,6 +160,7 @@ def add_not_null_constraint(call: Call, request: AddNotNullConstraintRequest) ->
         "ALTER table req.defaultConstraintCols[].table_db req.defaultConstraintCols[].table_name"
         " cat=req.defaultConstraintCols[].catName"
     ),
+    uncommitted="named",
     stores=True,
 )
 def add_default_constraint(call: Call, request: AddDefaultConstraintRequest) -> None:
@@ -166,13 +173,14 @@ def add_default_constraint(call: Call, request: AddDefaultConstraintRequest) -> 
         "ALTER table req.checkConstraintCols[].table_db req.checkConstraintCols[].table_name"
         " cat=req.checkConstraintCols[].catName"
     ),
+    uncommitted="named",
     stores=True,
 )
 def add_check_constraint(call: Call, request: AddCheckConstraintRequest) -> None:
     _add(call, SQLAllTableConstraints(checkConstraints=request.checkConstraintCols), "add_check_constraint")
 
 
-@answers("drop_constraint", changes="ALTER table req.dbname req.tablename cat=req.catName")
+@answers("drop_constraint", changes="ALTER table req.dbname req.tablename cat=req.catName", uncommitted="named")
 def drop_constraint(call: Call, request: DropConstraintRequest) -> None:
     with _undeclared("drop_constraint"):
         call.metastore.constraints.drop(request.dbname, request.tablename, request.constraintname, request.catName)
@@ -196,35 +204,55 @@ def _undeclared(method: str) -> Iterator[None]:
         raise TApplicationException(TApplicationException.INTERNAL_ERROR, message) from None
 
 
-@answers("get_primary_keys", reads="SEE table request.db_name request.tbl_name cat=request.catName")
+@answers(
+    "get_primary_keys",
+    reads="SEE table request.db_name request.tbl_name cat=request.catName",
+    uncommitted="table itself",
+)
 def get_primary_keys(call: Call, request: PrimaryKeysRequest) -> PrimaryKeysResponse:
     return PrimaryKeysResponse(
         call.metastore.constraints.of_table(SQLPrimaryKey, request.db_name, request.tbl_name, request.catName)
     )
 
 
-@answers("get_unique_constraints", reads="SEE table request.db_name request.tbl_name cat=request.catName")
+@answers(
+    "get_unique_constraints",
+    reads="SEE table request.db_name request.tbl_name cat=request.catName",
+    uncommitted="table itself",
+)
 def get_unique_constraints(call: Call, request: UniqueConstraintsRequest) -> UniqueConstraintsResponse:
     return UniqueConstraintsResponse(
         call.metastore.constraints.of_table(SQLUniqueConstraint, request.db_name, request.tbl_name, request.catName)
     )
 
 
-@answers("get_not_null_constraints", reads="SEE table request.db_name request.tbl_name cat=request.catName")
+@answers(
+    "get_not_null_constraints",
+    reads="SEE table request.db_name request.tbl_name cat=request.catName",
+    uncommitted="table itself",
+)
 def get_not_null_constraints(call: Call, request: NotNullConstraintsRequest) -> NotNullConstraintsResponse:
     return NotNullConstraintsResponse(
         call.metastore.constraints.of_table(SQLNotNullConstraint, request.db_name, request.tbl_name, request.catName)
     )
 
 
-@answers("get_default_constraints", reads="SEE table request.db_name request.tbl_name cat=request.catName")
+@answers(
+    "get_default_constraints",
+    reads="SEE table request.db_name request.tbl_name cat=request.catName",
+    uncommitted="table itself",
+)
 def get_default_constraints(call: Call, request: DefaultConstraintsRequest) -> DefaultConstraintsResponse:
     return DefaultConstraintsResponse(
         call.metastore.constraints.of_table(SQLDefaultConstraint, request.db_name, request.tbl_name, request.catName)
     )
 
 
-@answers("get_check_constraints", reads="SEE table request.db_name request.tbl_name cat=request.catName")
+@answers(
+    "get_check_constraints",
+    reads="SEE table request.db_name request.tbl_name cat=request.catName",
+    uncommitted="table itself",
+)
 def get_check_constraints(call: Call, request: CheckConstraintsRequest) -> CheckConstraintsResponse:
     return CheckConstraintsResponse(
         call.metastore.constraints.of_table(SQLCheckConstraint, request.db_name, request.tbl_name, request.catName)
@@ -237,6 +265,7 @@ def get_check_constraints(call: Call, request: CheckConstraintsRequest) -> Check
         "SEE table request.foreign_db_name? request.foreign_tbl_name? cat=request.catName;"
         " SEE table request.parent_db_name? request.parent_tbl_name? cat=request.catName | foreign_keys"
     ),
+    uncommitted="table itself",
 )
 def get_foreign_keys(call: Call, request: ForeignKeysRequest) -> ForeignKeysResponse:
     return ForeignKeysResponse(
@@ -251,7 +280,9 @@ def get_foreign_keys(call: Call, request: ForeignKeysRequest) -> ForeignKeysResp
 
 
 @answers(
-    "get_all_table_constraints", reads="SEE table request.dbName request.tblName cat=request.catName | foreign_keys"
+    "get_all_table_constraints",
+    reads="SEE table request.dbName request.tblName cat=request.catName | foreign_keys",
+    uncommitted="table itself",
 )
 def get_all_table_constraints(call: Call, request: AllTableConstraintsRequest) -> AllTableConstraintsResponse:
     return AllTableConstraintsResponse(call.metastore.constraints.all(request.dbName, request.tblName, request.catName))

@@ -40,7 +40,12 @@ _MATERIALIZED_VIEW = "MATERIALIZED_VIEW"
 _TABLE_TYPES = (hive_objects.MANAGED, hive_objects.EXTERNAL, hive_objects.VIEW, _MATERIALIZED_VIEW, "INDEX_TABLE")
 
 
-@answers("create_table", changes="CREATE database tbl.dbName cat=tbl.catName | new_table tbl", stores=True)
+@answers(
+    "create_table",
+    changes="CREATE database tbl.dbName cat=tbl.catName | new_table tbl",
+    uncommitted="named",
+    stores=True,
+)
 def create_table(call: Call, table: Table | None) -> None:
     create_table_with_environment_context(call, table, None)
 
@@ -48,6 +53,7 @@ def create_table(call: Call, table: Table | None) -> None:
 @answers(
     "create_table_with_environment_context",
     changes="CREATE database tbl.dbName cat=tbl.catName | new_table tbl",
+    uncommitted="named",
     stores=True,
 )
 def create_table_with_environment_context(call: Call, table: Table | None, context: EnvironmentContext | None) -> None:
@@ -73,7 +79,12 @@ def about(
     return statistics.replace(statsDesc=described.replace(dbName=database, tableName=table, catName=catalog))
 
 
-@answers("translate_table_dryrun", reads="SEE database request.table.dbName cat=request.table.catName", stores=True)
+@answers(
+    "translate_table_dryrun",
+    reads="SEE database request.table.dbName cat=request.table.catName",
+    uncommitted="no table",
+    stores=True,
+)
 def translate_table_dryrun(call: Call, request: CreateTableRequest) -> Table:
     """What a table would be made of: the table that was sent, since nothing is translated here."""
     if request.table is None:
@@ -87,7 +98,13 @@ def _result_of_table(row: TableRow, request: GetTableRequest) -> GetTableResult 
     return GetTableResult(TableService.as_asked(row, request.dbName, request.tblName, request.catName))
 
 
-@answers("get_table", reads="SEE table dbname tbl_name", cached=True, of_table=TableService.as_asked)
+@answers(
+    "get_table",
+    reads="SEE table dbname tbl_name",
+    uncommitted="table itself",
+    cached=True,
+    of_table=TableService.as_asked,
+)
 def get_table(call: Call, database: str | None, table: str | None) -> Table:
     return call.metastore.tables.get(database, table)
 
@@ -98,6 +115,7 @@ def get_table(call: Call, database: str | None, table: str | None) -> Table:
         "SEE table req.dbName req.tblName cat=req.catName;"
         " SELECT table req.dbName req.tblName cat=req.catName if=req.getColumnStats"
     ),
+    uncommitted="table itself",
     cached=True,
     of_table=_result_of_table,
 )
@@ -111,7 +129,12 @@ def get_table_req(call: Call, request: GetTableRequest) -> GetTableResult:
     return GetTableResult(value)
 
 
-@answers("get_table_objects_by_name", reads="~SEE database dbname | named_tables dbname tbl_names", cached=True)
+@answers(
+    "get_table_objects_by_name",
+    reads="~SEE database dbname | named_tables dbname tbl_names",
+    uncommitted="table itself",
+    cached=True,
+)
 def get_table_objects_by_name(call: Call, database: str | None, names: list[str] | None) -> list[Table]:
     return call.metastore.tables.get_many(database, names)
 
@@ -119,6 +142,7 @@ def get_table_objects_by_name(call: Call, database: str | None, names: list[str]
 @answers(
     "get_table_objects_by_name_req",
     reads="~SEE databases req.dbName cat=req.catName | requested_tables req",
+    uncommitted="table itself",
     cached=True,
 )
 def get_table_objects_by_name_req(call: Call, request: GetTablesRequest) -> GetTablesResult:
@@ -132,37 +156,43 @@ def get_table_objects_by_name_req(call: Call, request: GetTablesRequest) -> GetT
     return GetTablesResult(list(map(projection.table, found)))
 
 
-@answers("get_tables", reads="~SEE database db_name | tables db_name", cached=True)
+@answers("get_tables", reads="~SEE database db_name | tables db_name", uncommitted="table itself", cached=True)
 def get_tables(call: Call, database: str | None, pattern: str | None) -> list[str]:
     return call.metastore.tables.names(database, pattern)
 
 
-@answers("get_all_tables", reads="~SEE database db_name | tables db_name", cached=True)
+@answers("get_all_tables", reads="~SEE database db_name | tables db_name", uncommitted="table itself", cached=True)
 def get_all_tables(call: Call, database: str | None) -> list[str]:
     return call.metastore.tables.names(database, None)
 
 
-@answers("get_tables_by_type", reads="~SEE database db_name | tables db_name", cached=True)
+@answers("get_tables_by_type", reads="~SEE database db_name | tables db_name", uncommitted="table itself", cached=True)
 def get_tables_by_type(call: Call, database: str | None, pattern: str | None, table_type: str | None) -> list[str]:
     if table_type is not None and table_type not in _TABLE_TYPES:
         raise MetaException(f"{table_type} is no table type; they are {', '.join(_TABLE_TYPES)}")
     return call.metastore.tables.names(database, pattern, table_type)
 
 
-@answers("get_materialized_views_for_rewriting", reads="~SEE database db_name | tables db_name")
+@answers(
+    "get_materialized_views_for_rewriting", reads="~SEE database db_name | tables db_name", uncommitted="table itself"
+)
 def get_materialized_views_for_rewriting(call: Call, database: str | None) -> list[str]:
     names = call.metastore.tables.names(database, None, _MATERIALIZED_VIEW)
     return [t.tableName or "" for t in call.metastore.tables.get_many(database, names) if t.rewriteEnabled]
 
 
-@answers("get_table_meta", reads="- | table_structs")
+@answers("get_table_meta", reads="- | table_structs", uncommitted="table itself")
 def get_table_meta(
     call: Call, database_patterns: str | None, table_patterns: str | None, types: list[str] | None
 ) -> list[TableMeta]:
     return call.metastore.tables.summaries(database_patterns, table_patterns, types)
 
 
-@answers("get_tables_ext", reads="~SEE database req.database cat=req.catalog | limited_tables req.database req.catalog")
+@answers(
+    "get_tables_ext",
+    reads="~SEE database req.database cat=req.catalog | limited_tables req.database req.catalog",
+    uncommitted="table itself",
+)
 def get_tables_ext(call: Call, request: GetTablesExtRequest) -> list[ExtendedTableInfo]:
     names = call.metastore.tables.names(f"@{request.catalog}#{request.database}", None)
     found = call.visible(list(filter(matcher(request.tableNamePattern), names)))
@@ -174,7 +204,7 @@ def get_tables_ext(call: Call, request: GetTablesExtRequest) -> list[ExtendedTab
     ]
 
 
-@answers("get_table_names_by_filter", reads="~SEE database dbname | limited_tables dbname")
+@answers("get_table_names_by_filter", reads="~SEE database dbname | limited_tables dbname", uncommitted="table itself")
 def get_table_names_by_filter(call: Call, database: str | None, text: str | None, limit: int | None) -> list[str]:
     most = None if limit is None or limit < 0 else limit
     if call.shown is None:
@@ -182,26 +212,38 @@ def get_table_names_by_filter(call: Call, database: str | None, text: str | None
     return call.visible(call.metastore.tables.names_by_filter(database, text, None))[:most]
 
 
-@answers("alter_table", changes="table_change dbname tbl_name new=new_tbl", stores=True)
+@answers("alter_table", changes="table_change dbname tbl_name new=new_tbl", uncommitted="named", stores=True)
 def alter_table(call: Call, database: str | None, table: str | None, new: Table | None) -> None:
     _alter(call, database, table, new, {})
 
 
-@answers("alter_table_with_environment_context", changes="table_change dbname tbl_name new=new_tbl", stores=True)
+@answers(
+    "alter_table_with_environment_context",
+    changes="table_change dbname tbl_name new=new_tbl",
+    uncommitted="named",
+    stores=True,
+)
 def alter_table_with_environment_context(
     call: Call, database: str | None, table: str | None, new: Table | None, context: EnvironmentContext | None
 ) -> None:
     _alter(call, database, table, new, hive_objects.properties(context))
 
 
-@answers("alter_table_with_cascade", changes="table_change dbname tbl_name new=new_tbl", stores=True)
+@answers(
+    "alter_table_with_cascade", changes="table_change dbname tbl_name new=new_tbl", uncommitted="named", stores=True
+)
 def alter_table_with_cascade(
     call: Call, database: str | None, table: str | None, new: Table | None, cascade: bool | None
 ) -> None:
     _alter(call, database, table, new, {}, cascade=bool(cascade))
 
 
-@answers("alter_table_req", changes="table_change req.dbName req.tableName cat=req.catName new=req.table", stores=True)
+@answers(
+    "alter_table_req",
+    changes="table_change req.dbName req.tableName cat=req.catName new=req.table",
+    uncommitted="named",
+    stores=True,
+)
 def alter_table_req(call: Call, request: AlterTableRequest) -> AlterTableResponse:
     context = dict(hive_objects.properties(request.environmentContext))
     if request.expectedParameterKey is not None:
@@ -233,12 +275,12 @@ def _alter(
     )
 
 
-@answers("drop_table", changes="DROP table dbname name")
+@answers("drop_table", changes="DROP table dbname name", uncommitted="named")
 def drop_table(call: Call, database: str | None, table: str | None, delete_data: bool | None) -> None:
     call.metastore.tables.drop(database, table, delete_data=bool(delete_data), shown=call.shown)
 
 
-@answers("drop_table_with_environment_context", changes="DROP table dbname name")
+@answers("drop_table_with_environment_context", changes="DROP table dbname name", uncommitted="named")
 def drop_table_with_environment_context(
     call: Call,
     database: str | None,
@@ -250,7 +292,11 @@ def drop_table_with_environment_context(
     call.metastore.tables.drop(database, table, delete_data=bool(delete_data), shown=call.shown)
 
 
-@answers("drop_table_req", changes="DROP table dropTableReq.dbName dropTableReq.tableName cat=dropTableReq.catalogName")
+@answers(
+    "drop_table_req",
+    changes="DROP table dropTableReq.dbName dropTableReq.tableName cat=dropTableReq.catalogName",
+    uncommitted="named",
+)
 def drop_table_req(call: Call, request: DropTableRequest) -> None:
     """The partitions go with the table, in whatever order Hive would drop them."""
     call.metastore.tables.drop(
@@ -262,46 +308,66 @@ def drop_table_req(call: Call, request: DropTableRequest) -> None:
     )
 
 
-@answers("truncate_table", changes="REMOVE_ROWS table dbName tableName")
+@answers("truncate_table", changes="REMOVE_ROWS table dbName tableName", uncommitted="named")
 def truncate_table(call: Call, database: str | None, table: str | None, partitions: list[str] | None) -> None:
     call.metastore.tables.truncate(database, table, partitions)
 
 
-@answers("truncate_table_req", changes="REMOVE_ROWS table req.dbName req.tableName")
+@answers("truncate_table_req", changes="REMOVE_ROWS table req.dbName req.tableName", uncommitted="named")
 def truncate_table_req(call: Call, request: TruncateTableRequest) -> TruncateTableResponse:
     call.metastore.tables.truncate(request.dbName, request.tableName, request.partNames)
     return TruncateTableResponse()
 
 
-@answers("get_fields", reads="SEE described db_name table_name", cached=True)
+@answers("get_fields", reads="SEE described db_name table_name", uncommitted="table itself", cached=True)
 def get_fields(call: Call, database: str | None, table: str | None) -> list[FieldSchema]:
     return call.metastore.tables.fields(database, table)
 
 
-@answers("get_fields_with_environment_context", reads="SEE described db_name table_name", cached=True)
+@answers(
+    "get_fields_with_environment_context",
+    reads="SEE described db_name table_name",
+    uncommitted="table itself",
+    cached=True,
+)
 def get_fields_with_environment_context(
     call: Call, database: str | None, table: str | None, context: EnvironmentContext | None
 ) -> list[FieldSchema]:
     return call.metastore.tables.fields(database, table)
 
 
-@answers("get_fields_req", reads="SEE described req.dbName req.tblName cat=req.catName", cached=True)
+@answers(
+    "get_fields_req",
+    reads="SEE described req.dbName req.tblName cat=req.catName",
+    uncommitted="table itself",
+    cached=True,
+)
 def get_fields_req(call: Call, request: GetFieldsRequest) -> GetFieldsResponse:
     return GetFieldsResponse(call.metastore.tables.fields(request.dbName, request.tblName, request.catName))
 
 
-@answers("get_schema", reads="SEE described db_name table_name", cached=True)
+@answers("get_schema", reads="SEE described db_name table_name", uncommitted="table itself", cached=True)
 def get_schema(call: Call, database: str | None, table: str | None) -> list[FieldSchema]:
     return call.metastore.tables.schema(database, table)
 
 
-@answers("get_schema_with_environment_context", reads="SEE described db_name table_name", cached=True)
+@answers(
+    "get_schema_with_environment_context",
+    reads="SEE described db_name table_name",
+    uncommitted="table itself",
+    cached=True,
+)
 def get_schema_with_environment_context(
     call: Call, database: str | None, table: str | None, context: EnvironmentContext | None
 ) -> list[FieldSchema]:
     return call.metastore.tables.schema(database, table)
 
 
-@answers("get_schema_req", reads="SEE described req.dbName req.tblName cat=req.catName", cached=True)
+@answers(
+    "get_schema_req",
+    reads="SEE described req.dbName req.tblName cat=req.catName",
+    uncommitted="table itself",
+    cached=True,
+)
 def get_schema_req(call: Call, request: GetSchemaRequest) -> GetSchemaResponse:
     return GetSchemaResponse(call.metastore.tables.schema(request.dbName, request.tblName, request.catName))

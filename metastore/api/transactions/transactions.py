@@ -65,12 +65,12 @@ class AddDynamicPartitionsOf23(Struct):
         self.operationType: int | None = None
 
 
-@answers("open_txns", changes="TAKE_PART everything; ADMIN everything if=rqst.replPolicy")
+@answers("open_txns", changes="TAKE_PART everything; ADMIN everything if=rqst.replPolicy", uncommitted="transactions")
 def open_txns(call: Call, request: OpenTxnRequest) -> OpenTxnsResponse:
     return OpenTxnsResponse(call.metastore.transactions.open(request))
 
 
-@answers("get_open_txns", reads="-")
+@answers("get_open_txns", reads="-", uncommitted="transactions")
 def get_open_txns(call: Call) -> Encoded | GetOpenTxnsResponse:
     response = call.metastore.transactions.shown()
     if call.session.hive4:
@@ -80,12 +80,12 @@ def get_open_txns(call: Call) -> Encoded | GetOpenTxnsResponse:
     return Encoded([older, binary.encode(response)])
 
 
-@answers("get_open_txns_req", reads="-")
+@answers("get_open_txns_req", reads="-", uncommitted="transactions")
 def get_open_txns_req(call: Call, request: GetOpenTxnsRequest) -> GetOpenTxnsResponse:
     return call.metastore.transactions.shown(request.excludeTxnTypes or ())
 
 
-@answers("get_open_txns_info", reads="TAKE_PART everything | open_transactions")
+@answers("get_open_txns_info", reads="TAKE_PART everything | open_transactions", uncommitted="transactions")
 def get_open_txns_info(call: Call) -> GetOpenTxnsInfoResponse:
     return call.metastore.transactions.details()
 
@@ -99,27 +99,30 @@ def get_open_txns_info(call: Call) -> GetOpenTxnsInfoResponse:
         " WRITE table rqst.writeEventInfos[].database? rqst.writeEventInfos[].table?;"
         " ALTER table rqst.replLastIdInfo.database? rqst.replLastIdInfo.table? cat=rqst.replLastIdInfo.catalog"
     ),
+    uncommitted="transactions",
 )
 def commit_txn(call: Call, request: CommitTxnRequest) -> None:
     call.metastore.transactions.commit(request, hive4=call.session.hive4 or request.exclWriteEnabled is not None)
 
 
-@answers("abort_txn", changes="TAKE_PART everything; ADMIN everything if=rqst.replPolicy")
+@answers("abort_txn", changes="TAKE_PART everything; ADMIN everything if=rqst.replPolicy", uncommitted="transactions")
 def abort_txn(call: Call, request: AbortTxnRequest) -> None:
     call.metastore.transactions.abort(request)
 
 
-@answers("abort_txns", changes="TAKE_PART everything")
+@answers("abort_txns", changes="TAKE_PART everything", uncommitted="transactions")
 def abort_txns(call: Call, request: AbortTxnsRequest) -> None:
     call.metastore.transactions.abort_many(request.txn_ids or ())
 
 
-@answers("seed_txn_id", changes="ADMIN everything")
+@answers("seed_txn_id", changes="ADMIN everything", uncommitted="transactions")
 def seed_txn_id(call: Call, request: SeedTxnIdRequest) -> None:
     call.metastore.transactions.seed(request.seedTxnId or 0)
 
 
-@answers("add_dynamic_partitions", changes="WRITE table rqst.dbname rqst.tablename", stores=True)
+@answers(
+    "add_dynamic_partitions", changes="WRITE table rqst.dbname rqst.tablename", uncommitted="transactions", stores=True
+)
 def add_dynamic_partitions(call: Call, request: AddDynamicPartitions) -> None:
     if request.writeid is None and hasattr(request, "unknown"):
         # What Hive 2.3 sends: the fields that have other types than here are among the unknown, one fits by chance.
@@ -144,18 +147,18 @@ def add_dynamic_partitions(call: Call, request: AddDynamicPartitions) -> None:
     )
 
 
-@answers("get_latest_txnid_in_conflict", reads="TAKE_PART everything")
+@answers("get_latest_txnid_in_conflict", reads="TAKE_PART everything", uncommitted="transactions")
 def get_latest_txnid_in_conflict(call: Call, transaction_id: int | None) -> int:
     return call.metastore.transactions.latest_conflict(transaction_id or 0)
 
 
-@answers("get_replayed_txns_for_policy", reads="ADMIN everything")
+@answers("get_replayed_txns_for_policy", reads="ADMIN everything", uncommitted="transactions")
 def get_replayed_txns_for_policy(call: Call, policy: str | None) -> ReplayedTxnsForPolicyResult:
     found = call.metastore.transactions.replayed(policy)
     return ReplayedTxnsForPolicyResult({str(source): str(target) for source, target in found.items()})
 
 
-@answers("get_all_write_event_info", reads="ADMIN everything")
+@answers("get_all_write_event_info", reads="ADMIN everything", uncommitted="transactions")
 def get_all_write_event_info(call: Call, request: GetAllWriteEventInfoRequest) -> list[WriteEventInfo]:
     """What transactions have reported to have written is not kept, see add_write_notification_log."""
     return []
@@ -165,35 +168,37 @@ def get_all_write_event_info(call: Call, request: GetAllWriteEventInfoRequest) -
 
 
 @answers(
-    "allocate_table_write_ids", changes="WRITE table rqst.dbName rqst.tableName; ADMIN everything if=rqst.replPolicy"
+    "allocate_table_write_ids",
+    changes="WRITE table rqst.dbName rqst.tableName; ADMIN everything if=rqst.replPolicy",
+    uncommitted="transactions",
 )
 def allocate_table_write_ids(call: Call, request: AllocateTableWriteIdsRequest) -> AllocateTableWriteIdsResponse:
     return AllocateTableWriteIdsResponse(call.metastore.write_ids.allocate(request))
 
 
-@answers("get_valid_write_ids", reads="SEE full rqst.fullTableNames[]")
+@answers("get_valid_write_ids", reads="SEE full rqst.fullTableNames[]", uncommitted="transactions")
 def get_valid_write_ids(call: Call, request: GetValidWriteIdsRequest) -> GetValidWriteIdsResponse:
     return GetValidWriteIdsResponse(call.metastore.write_ids.valid(request))
 
 
-@answers("get_max_allocated_table_write_id", reads="SEE table rqst.dbName rqst.tableName")
+@answers("get_max_allocated_table_write_id", reads="SEE table rqst.dbName rqst.tableName", uncommitted="transactions")
 def get_max_allocated_table_write_id(
     call: Call, request: MaxAllocatedTableWriteIdRequest
 ) -> MaxAllocatedTableWriteIdResponse:
     return MaxAllocatedTableWriteIdResponse(call.metastore.write_ids.highest(request.dbName, request.tableName))
 
 
-@answers("seed_write_id", changes="ADMIN everything")
+@answers("seed_write_id", changes="ADMIN everything", uncommitted="transactions")
 def seed_write_id(call: Call, request: SeedTableWriteIdsRequest) -> None:
     call.metastore.write_ids.seed(request)
 
 
-@answers("repl_tbl_writeid_state", changes="ADMIN everything")
+@answers("repl_tbl_writeid_state", changes="ADMIN everything", uncommitted="transactions")
 def repl_tbl_writeid_state(call: Call, request: ReplTblWriteIdStateRequest) -> None:
     call.metastore.write_ids.replicate(request)
 
 
-@answers("add_write_ids_to_min_history", changes="TAKE_PART everything")
+@answers("add_write_ids_to_min_history", changes="TAKE_PART everything", uncommitted="transactions")
 def add_write_ids_to_min_history(call: Call, transaction_id: int | None, write_ids: dict[str, int] | None) -> None:
     """Without effect, as in Hive, which keeps no such history by default (txn.use.minhistory.write.id)."""
 
@@ -201,7 +206,7 @@ def add_write_ids_to_min_history(call: Call, transaction_id: int | None, write_i
 # --- materialized views ---------------------------------------------------------------------------------------
 
 
-@answers("get_all_materialized_view_objects_for_rewriting", reads="- | table_structs")
+@answers("get_all_materialized_view_objects_for_rewriting", reads="- | table_structs", uncommitted="table itself")
 def get_all_materialized_view_objects_for_rewriting(call: Call) -> list[Table]:
     return call.metastore.materializations.for_rewriting()
 
@@ -209,6 +214,7 @@ def get_all_materialized_view_objects_for_rewriting(call: Call) -> list[Table]:
 @answers(
     "update_creation_metadata",
     changes="ALTER table dbname tbl_name cat=catName; view_sources dbname tbl_name cat=catName new=creation_metadata",
+    uncommitted="named",
     stores=True,
 )
 def update_creation_metadata(
@@ -217,7 +223,7 @@ def update_creation_metadata(
     call.metastore.materializations.update_metadata(catalog, database, table, metadata)
 
 
-@answers("update_transaction_statistics", changes="ADMIN everything")
+@answers("update_transaction_statistics", changes="ADMIN everything", uncommitted="table itself")
 def update_transaction_statistics(call: Call, request: UpdateTransactionalStatsRequest) -> None:
     call.metastore.materializations.count_changes(request)
 
@@ -229,6 +235,7 @@ def update_transaction_statistics(call: Call, request: UpdateTransactionalStatsR
         " SEE table creation_metadata.sourceTables[].table.dbName?"
         " creation_metadata.sourceTables[].table.tableName? cat=creation_metadata.sourceTables[].table.catName"
     ),
+    uncommitted="table itself",
 )
 def get_materialization_invalidation_info(
     call: Call, metadata: CreationMetadata, valid_transactions: str | None
@@ -236,14 +243,14 @@ def get_materialization_invalidation_info(
     return call.metastore.materializations.changes(metadata, valid_transactions or "")
 
 
-@answers("get_lock_materialization_rebuild", changes="WRITE table dbName tableName")
+@answers("get_lock_materialization_rebuild", changes="WRITE table dbName tableName", uncommitted="transactions")
 def get_lock_materialization_rebuild(
     call: Call, database: str | None, table: str | None, transaction_id: int | None
 ) -> LockResponse:
     return call.metastore.materializations.begin_rebuild(database, table, transaction_id or 0)
 
 
-@answers("heartbeat_lock_materialization_rebuild", changes="WRITE table dbName tableName")
+@answers("heartbeat_lock_materialization_rebuild", changes="WRITE table dbName tableName", uncommitted="transactions")
 def heartbeat_lock_materialization_rebuild(
     call: Call, database: str | None, table: str | None, transaction_id: int | None
 ) -> bool:

@@ -30,6 +30,7 @@ from lake.protocol.hive import (
 )
 from metastore.api.methods import Call, Encoded, Handler
 from metastore.api.rights.classification import Rule
+from metastore.api.uncommitted import Uncommitted
 from metastore.server.connection.open_connections import Connections
 from metastore.server.dispatch import Dispatcher
 from metastore.server.supervisor import Supervisor
@@ -157,25 +158,25 @@ def set_ugi(call: Call, user: str, groups: list[str]) -> list[str]:
     return groups
 
 
-_RULE = Rule.parse("-", changes=False)
+_DECLARED = Rule.parse("-", changes=False), Uncommitted.NO_TABLE
 
 HANDLERS = {
-    "getVersion": Handler(get_version, _RULE, stores=False),
-    "get_database": Handler(get_database, _RULE, stores=False),
-    "get_all_functions": Handler(get_all_functions, _RULE, stores=False),
-    "get_config_value": Handler(get_config_value, _RULE, stores=False),
-    "getName": Handler(get_name, _RULE, stores=False),
-    "getStatusDetails": Handler(get_status_details, _RULE, stores=False),
-    "getMetaConf": Handler(get_metaconf, _RULE, stores=False),
-    "shutdown": Handler(shutdown, _RULE, stores=False),
-    "create_table": Handler(create_table, _RULE, stores=True),
-    "get_table": Handler(get_table, _RULE, stores=False),
-    "abort_txns": Handler(abort_txns, _RULE, stores=False),
-    "add_partitions": Handler(add_partitions, _RULE, stores=True),
-    "get_partition_names": Handler(get_partition_names, _RULE, stores=False),
-    "get_catalogs": Handler(get_catalogs, _RULE, stores=False),
-    "get_partitions": Handler(get_partitions, _RULE, stores=False),
-    "set_ugi": Handler(set_ugi, _RULE, stores=False),
+    "getVersion": Handler(get_version, *_DECLARED, stores=False),
+    "get_database": Handler(get_database, *_DECLARED, stores=False),
+    "get_all_functions": Handler(get_all_functions, *_DECLARED, stores=False),
+    "get_config_value": Handler(get_config_value, *_DECLARED, stores=False),
+    "getName": Handler(get_name, *_DECLARED, stores=False),
+    "getStatusDetails": Handler(get_status_details, *_DECLARED, stores=False),
+    "getMetaConf": Handler(get_metaconf, *_DECLARED, stores=False),
+    "shutdown": Handler(shutdown, *_DECLARED, stores=False),
+    "create_table": Handler(create_table, *_DECLARED, stores=True),
+    "get_table": Handler(get_table, *_DECLARED, stores=False),
+    "abort_txns": Handler(abort_txns, *_DECLARED, stores=False),
+    "add_partitions": Handler(add_partitions, *_DECLARED, stores=True),
+    "get_partition_names": Handler(get_partition_names, *_DECLARED, stores=False),
+    "get_catalogs": Handler(get_catalogs, *_DECLARED, stores=False),
+    "get_partitions": Handler(get_partitions, *_DECLARED, stores=False),
+    "set_ugi": Handler(set_ugi, *_DECLARED, stores=False),
 }
 
 
