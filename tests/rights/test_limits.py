@@ -19,6 +19,7 @@ from lake.protocol.services import METHODS
 from metastore.api import load
 from metastore.api.methods import HANDLERS
 from metastore.api.rights import filters
+from metastore.api.rights.classification import Need
 from tests.rights.conftest import as_user
 from tests.rights.world import grant
 from tests.support import builders
@@ -41,39 +42,6 @@ COUNTS_WHAT_IS_SHOWN = {
 }
 """Their answers are about several objects, some of which may be hidden."""
 
-OF_ONE_TABLE = {
-    "get_index_names",
-    "get_indexes",
-    "get_part_specs_by_filter",
-    "get_partition_names",
-    "get_partition_names_ps",
-    "get_partition_names_ps_req",
-    "get_partition_names_req",
-    "get_partition_values",
-    "get_partitions",
-    "get_partitions_by_expr",
-    "get_partitions_by_filter",
-    "get_partitions_by_filter_req",
-    "get_partitions_ps",
-    "get_partitions_ps_with_auth",
-    "get_partitions_ps_with_auth_req",
-    "get_partitions_pspec",
-    "get_partitions_req",
-    "get_partitions_spec_by_expr",
-    "get_partitions_with_auth",
-    "fetch_partition_names_req",
-    "lake_get_snapshot",
-    "lake_list_decisions",
-    "lake_list_instants",
-    "lake_list_partitions",
-    "lake_plan_clean",
-    "lake_read_changes",
-}
-"""Who may list the table sees all that its limit counts. Partitions that are hidden as uncommitted are not selected."""
-
-FOR_ALL_TABLES = {"lake_due_tables", "lake_list_jobs"}
-"""They need a right to everything, or to the one table that they name."""
-
 LIMITS = {"limit", "max", "maxparts", "maxevents", "maxtables", "maxindexes"}
 
 
@@ -89,8 +57,17 @@ def limited_methods() -> set[str]:
     return found
 
 
-def test_every_method_with_a_limit_is_known() -> None:
-    assert limited_methods() == COUNTS_WHAT_IS_SHOWN | OF_ONE_TABLE | FOR_ALL_TABLES
+def test_every_method_with_a_limit_filters_what_is_hidden_or_counts_what_its_caller_may_see() -> None:
+    """Who may list a table sees all that a limit counts of it. Uncommitted partitions are not selected."""
+    filtered = {name for name in limited_methods() if HANDLERS[name].rule.extra is not None}
+    assert filtered == COUNTS_WHAT_IS_SHOWN
+    for name in limited_methods() - filtered:
+        needs = HANDLERS[name].rule.needs
+        assert needs and all(is_of_one_table(need) or need.kind in ("everything", "jobs") for need in needs), name
+
+
+def is_of_one_table(need: Need) -> bool:
+    return need.kind in ("table", "lake") and not need.gentle and not any(path.optional for path in need.paths)
 
 
 @pytest.mark.parametrize("method", sorted(COUNTS_WHAT_IS_SHOWN))
