@@ -15,6 +15,7 @@ from metastore.services.wiring import Metastore
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
+Audit = Callable[[Any, Any], Iterable[dict[str, Any]]]
 
 
 class NotYet(Exception):
@@ -79,7 +80,8 @@ class Handler:
     the names of the arguments without which the function can't be called. `cached`: its answer follows from the
     arguments, from what the session shows, and from what it records in `metastore.store.engine.read_set`.
     `of_table(row, *arguments)`: the same answer, where it follows from the arguments and the stored row of one table;
-    None where it doesn't.
+    None where it doesn't. `audit(arguments, value)`: what the audit log says of a call beside its objects; see
+    `metastore.api.rights.audited`.
     """
 
     function: Callable[..., Any]
@@ -89,6 +91,7 @@ class Handler:
     required: tuple[str, ...] = ()
     cached: bool = False
     of_table: Callable[..., Any] | None = None
+    audit: Audit | None = None
 
 
 HANDLERS: dict[str, Handler] = {}
@@ -103,12 +106,13 @@ def answers(
     stores: bool = False,
     cached: bool = False,
     of_table: Callable[..., Any] | None = None,
+    audit: Audit | None = None,
 ) -> Callable[[F], F]:
     """Declares a Thrift method, which the decorated function answers.
 
     `reads`, or `changes` for a method that changes something: which rights it needs, in the form of
-    `metastore.api.rights.classification`. `uncommitted`: a value of `Uncommitted`. `stores`, `cached` and `of_table`
-    are the handler's. An argument whose annotation is a struct, and not a struct or None, is required.
+    `metastore.api.rights.classification`. `uncommitted`: a value of `Uncommitted`. `stores`, `cached`, `of_table`
+    and `audit` are the handler's. An argument whose annotation is a struct, and not a struct or None, is required.
 
     Raises KeyError for a method that the IDL doesn't have, TypeError for a declaration that is missing, made twice, or
     in another form.
@@ -139,7 +143,9 @@ def answers(
             for argument, parameter in zip(method.argument_names, parameters, strict=True)
             if isinstance(parameter.annotation, type) and issubclass(parameter.annotation, Struct)
         )
-        HANDLERS[name] = Handler(function, rule, Uncommitted(uncommitted), stores, tuple(required), cached, of_table)
+        HANDLERS[name] = Handler(
+            function, rule, Uncommitted(uncommitted), stores, tuple(required), cached, of_table, audit
+        )
         return function
 
     return register

@@ -12,6 +12,7 @@ from lake.protocol.services import METHODS
 from lake.protocol.struct import Struct
 from metastore.api.methods import HANDLERS
 from metastore.api.rights.classification import Path, Rule
+from metastore.api.rights.special import SPECIAL, referenced
 
 NOT_CALLED = {"shutdown", "set_ugi", "reinitialize"}
 """They end the server or the test's identity."""
@@ -108,7 +109,7 @@ def _named(rule: Rule) -> Iterator[tuple[str, int, Path, str]]:
                 yield need.kind, -1, path, label
 
 
-_REFERENCES = {"lake", "instant", "hudi_import", "jobs", "submitted_jobs", "lease"}
+_REFERENCES = {"lake", *(kind for kind, each in SPECIAL.items() if each.objects is referenced)}
 
 
 def _value(kind: str, position: int, label: str, name: Name) -> Any:

@@ -18,6 +18,7 @@ from lake.protocol.hive import (
     Role,
 )
 from metastore.api.methods import Call, answers
+from metastore.api.rights import audited
 from metastore.services.access.roles import principal_of
 
 
@@ -91,7 +92,7 @@ def get_role_names(call: Call) -> list[str]:
     return call.metastore.roles.names()
 
 
-@answers("grant_role", changes="GRANT role role_name", uncommitted="no table")
+@answers("grant_role", changes="GRANT role role_name", uncommitted="no table", audit=audited.role_grant)
 def grant_role(
     call: Call,
     name: str | None,
@@ -111,13 +112,18 @@ def grant_role(
     return True
 
 
-@answers("revoke_role", changes="GRANT role role_name", uncommitted="no table")
+@answers("revoke_role", changes="GRANT role role_name", uncommitted="no table", audit=audited.role_grant)
 def revoke_role(call: Call, name: str | None, principal_name: str | None, principal_type: int | None) -> bool:
     call.metastore.roles.revoke(name, principal_of(principal_name, principal_type))
     return True
 
 
-@answers("grant_revoke_role", changes="GRANT role request.roleName", uncommitted="no table")
+@answers(
+    "grant_revoke_role",
+    changes="GRANT role request.roleName",
+    uncommitted="no table",
+    audit=audited.requested_role_grant,
+)
 def grant_revoke_role(call: Call, request: GrantRevokeRoleRequest | None) -> GrantRevokeRoleResponse:
     request = request or GrantRevokeRoleRequest()
     principal = principal_of(request.principalName, request.principalType)

@@ -17,6 +17,7 @@ from lake.protocol.lake import (
     TakeJobResponse,
 )
 from metastore.api.methods import Call, answers
+from metastore.api.rights import audited
 
 
 @answers(
@@ -81,22 +82,22 @@ def lake_take_job(call: Call, request: TakeJobRequest) -> TakeJobResponse:
     return call.metastore.job_queue.take(request)
 
 
-@answers("lake_heartbeat_job", changes="TABLE_SERVICE everything", uncommitted="table services")
+@answers("lake_heartbeat_job", changes="TABLE_SERVICE everything", uncommitted="table services", audit=audited.job)
 def lake_heartbeat_job(call: Call, job: int | None, attempt: int | None, lease_seconds: int | None) -> bool:
     return call.metastore.job_queue.heartbeat(job, attempt, lease_seconds)
 
 
-@answers("lake_claim_plan", changes="TABLE_SERVICE everything", uncommitted="table services")
+@answers("lake_claim_plan", changes="TABLE_SERVICE everything", uncommitted="table services", audit=audited.job)
 def lake_claim_plan(call: Call, job: int | None, attempt: int | None, instant: str | None) -> bool:
     return call.metastore.job_queue.claim_plan(job, attempt, instant)
 
 
-@answers("lake_finish_job", changes="TABLE_SERVICE everything", uncommitted="table services")
+@answers("lake_finish_job", changes="TABLE_SERVICE everything", uncommitted="table services", audit=audited.job)
 def lake_finish_job(call: Call, request: FinishJobRequest) -> ServiceJob:
     return call.metastore.job_queue.finish(request)
 
 
-@answers("lake_cancel_job", changes="TABLE_SERVICE everything", uncommitted="table services")
+@answers("lake_cancel_job", changes="TABLE_SERVICE everything", uncommitted="table services", audit=audited.job)
 def lake_cancel_job(call: Call, job: int | None) -> ServiceJob:
     return call.metastore.job_queue.cancel(job)
 

@@ -4,7 +4,7 @@ Nothing here is a secret: of a token it is the id, of a key the number.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lake.protocol.hive import GrantRevokeType, HiveObjectRef, PrincipalType
@@ -14,14 +14,11 @@ from lake.protocol.struct import Struct
 from metastore.api.methods import HANDLERS
 from metastore.api.rights import naming
 from metastore.api.rights.classification import Need
-from metastore.api.rights.naming import Row, rows, table_object
+from metastore.api.rights.naming import Row, rows
+from metastore.api.rights.special import SPECIAL
 from metastore.services.access.rights import Kind, Securable
-from metastore.services.model import names as given
 
 _LONGEST_TEXT = 200
-_OF_REFERENCE = frozenset({"instant", "hudi_import", "jobs", "submitted_jobs", "lease"})
-_OF_TABLE = frozenset({"table_change", "partition_change", "new_partitions", "hudi_instant"})
-_OF_GRANTS = frozenset({"grants", "refreshed_grants"})
 _MOST_OBJECTS = 100
 
 
@@ -78,29 +75,10 @@ def _key(need: Need, row: Row) -> Any:
     return None
 
 
-def _of_row(need: Need, row: Row) -> Iterator[Securable]:
-    values = row.values
-    if need.action is not None:
-        for object in naming.objects(need.kind, row):
-            if object.kind is not Kind.EVERYTHING:
-                yield object
-    elif need.kind in _OF_TABLE:
-        yield table_object(values[0], values[1], row.get("cat"))
-        new = row.get("new")
-        if need.kind == "table_change" and new is not None and new.tableName is not None:
-            yield table_object(new.dbName or values[0], new.tableName, new.catName or row.get("cat"))
-    elif need.kind in _OF_REFERENCE:
-        if values[0] is not None:
-            yield table_object(values[0].database, values[0].table, values[0].catalog)
-    elif need.kind in _OF_GRANTS:
-        ref = values[0] if isinstance(values[0], HiveObjectRef) else values[0].hiveObject
-        yield from naming.of_ref(ref)
-    elif need.kind == "locks":
-        part = values[0]
-        if part.tablename is None:
-            yield Securable(Kind.DATABASE, given.DEFAULT_CATALOG, given.database_name(part.dbname).database)
-        else:
-            yield table_object(part.dbname, part.tablename)
+def _of_row(need: Need, row: Row) -> Iterable[Securable]:
+    if need.action is None:
+        return SPECIAL[need.kind].objects(row)
+    return (each for each in naming.objects(need.kind, row) if each.kind is not Kind.EVERYTHING)
 
 
 # -- details -----------------------------------------------------------------------------------------------------
@@ -120,42 +98,63 @@ def _details(method: str, arguments: Any, value: Any) -> Iterator[dict[str, Any]
             for row in rows(need, arguments):
                 name, *kind = row.values
                 yield {"principal": _principal(name, kind[0] if kind else PrincipalType.USER)}
-    if method in ("grant_role", "revoke_role"):
-        found = {"role": arguments.role_name, "grantee": _principal(arguments.principal_name, arguments.principal_type)}
-        option = {"grant_option": bool(arguments.grant_option)} if method == "grant_role" else {}
-        yield found | option
-    elif method == "grant_revoke_role" and arguments.request is not None:
-        request = arguments.request
+    if (audit := HANDLERS[method].audit) is not None:
+        yield from audit(arguments, value)
+
+
+# -- details of single methods: `audit=` of `answers` --
+
+
+def role_grant(arguments: Any, value: Any) -> Iterator[dict[str, Any]]:
+    found = {"role": arguments.role_name, "grantee": _principal(arguments.principal_name, arguments.principal_type)}
+    yield found | ({"grant_option": bool(arguments.grant_option)} if _has(arguments, "grant_option") else {})
+
+
+def requested_role_grant(arguments: Any, value: Any) -> Iterator[dict[str, Any]]:
+    request = arguments.request
+    if request is not None:
         grantee = _principal(request.principalName, request.principalType)
         found = {"role": request.roleName, "grantee": grantee, "grant_option": bool(request.grantOption)}
         yield found | _action(request)
-    elif method in ("lake_list_tokens", "lake_cancel_tokens"):
-        request = arguments.request
-        ids = (value if isinstance(value, list) else getattr(request, "tokens", None)) or ()
-        of = {"everybody": True} if request.everybody else {"owner": request.owner}
-        for each in ids or (None,):
-            yield ({} if each is None else {"token": each}) | of
-    elif method in _OF_TOKENS:
-        yield from _token(method, arguments, value)
-    elif method == "lake_refresh_hudi":
-        yield {"location": arguments.location}
-    elif method in _OF_JOBS:
-        yield {"job": arguments.request.job if _has(arguments, "request") else arguments.job}
 
 
-_OF_JOBS = frozenset({"lake_heartbeat_job", "lake_claim_plan", "lake_finish_job", "lake_cancel_job"})
-_OF_TOKENS = frozenset(
-    {
-        "get_delegation_token",
-        "renew_delegation_token",
-        "cancel_delegation_token",
-        "add_token",
-        "get_token",
-        "remove_token",
-        "update_master_key",
-        "remove_master_key",
-    }
-)
+def job(arguments: Any, value: Any) -> Iterator[dict[str, Any]]:
+    yield {"job": arguments.request.job if _has(arguments, "request") else arguments.job}
+
+
+def location(arguments: Any, value: Any) -> Iterator[dict[str, Any]]:
+    yield {"location": arguments.location}
+
+
+def issued_tokens(arguments: Any, value: Any) -> Iterator[dict[str, Any]]:
+    """The tokens that the answer or the request names, each with their owner."""
+    request = arguments.request
+    ids = (value if isinstance(value, list) else getattr(request, "tokens", None)) or ()
+    of = {"everybody": True} if request.everybody else {"owner": request.owner}
+    for each in ids or (None,):
+        yield ({} if each is None else {"token": each}) | of
+
+
+def new_token(arguments: Any, value: Any) -> Iterator[dict[str, Any]]:
+    issued = _of_text(value if isinstance(value, str) else "")
+    yield issued or {"owner": arguments.token_owner, "renewer": arguments.renewer_kerberos_principal_name}
+
+
+def token(arguments: Any, value: Any) -> Iterator[dict[str, Any]]:
+    if found := _of_text(arguments.token_str_form or ""):
+        yield found
+
+
+def stored_token(arguments: Any, value: Any) -> Iterator[dict[str, Any]]:
+    """Another service's token, which is kept here."""
+    yield {"stored_token": (arguments.token_identifier or "")[:_LONGEST_TEXT]}
+
+
+def master_key(arguments: Any, value: Any) -> Iterator[dict[str, Any]]:
+    yield {"key": arguments.seq_number if _has(arguments, "seq_number") else arguments.key_seq}
+
+
+# -- their parts --
 
 
 def _grant(privilege: Any) -> dict[str, Any]:
@@ -191,20 +190,6 @@ def _principal(name: str | None, kind: int | None) -> str | None:
         return None
     word = {int(PrincipalType.ROLE): "role", int(PrincipalType.GROUP): "group"}.get(kind or 0, "user")
     return f"{word}:{name}"
-
-
-def _token(method: str, arguments: Any, value: Any) -> Iterator[dict[str, Any]]:
-    if method == "get_delegation_token":
-        issued = _of_text(value if isinstance(value, str) else "")
-        asked = {"owner": arguments.token_owner, "renewer": arguments.renewer_kerberos_principal_name}
-        yield issued or asked
-    elif _has(arguments, "token_str_form"):
-        if found := _of_text(arguments.token_str_form or ""):
-            yield found
-    elif _has(arguments, "token_identifier"):  # of another service's token, which is kept here
-        yield {"stored_token": (arguments.token_identifier or "")[:_LONGEST_TEXT]}
-    else:
-        yield {"key": arguments.seq_number if _has(arguments, "seq_number") else arguments.key_seq}
 
 
 def _of_text(text: str) -> dict[str, Any]:

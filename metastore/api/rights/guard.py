@@ -179,7 +179,7 @@ class _Deciding:
             self._call, self._caller, roles, control.places, self._sees, by_directories=control.by_directories
         )
         for need in kinds:
-            self._each(special.SPECIAL[need.kind](asked, need, arguments))
+            self._each(special.SPECIAL[need.kind].requirements(asked, need, arguments))
         if rule.extra is None:
             return
         value = value_at(arguments, rule.extra_paths[0].names)

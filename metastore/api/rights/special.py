@@ -7,6 +7,7 @@ from typing import Any
 
 from lake.protocol.hive import (
     CreationMetadata,
+    HiveObjectRef,
     InvalidOperationException,
     LockType,
     NoSuchObjectException,
@@ -60,9 +61,68 @@ class Asked:
                 yield Action.LOCATION, object._replace(place=each)
 
 
-Special = Callable[[Asked, Need, Any], Iterator[Requirement]]
+Requirements = Callable[[Asked, Need, Any], Iterator[Requirement]]
 
 
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A kind of need without an action. `objects`: what a row of it names, for the audit log."""
+
+    requirements: Requirements
+    objects: Callable[[Row], Iterable[Securable]]
+
+
+SPECIAL: dict[str, Special] = {}
+"""The kinds of needs whose action follows from more than the names of objects."""
+
+
+def _special(objects: Callable[[Row], Iterable[Securable]]) -> Callable[[Requirements], Requirements]:
+    """Registers the decorated function for the kind of its name."""
+
+    def register(function: Requirements) -> Requirements:
+        SPECIAL[function.__name__] = Special(function, objects)
+        return function
+
+    return register
+
+
+def _nothing(row: Row) -> Iterable[Securable]:
+    return ()
+
+
+def referenced(row: Row) -> Iterator[Securable]:
+    """The table of a reference; none where it is missing."""
+    reference = row.values[0]
+    if reference is not None:
+        yield table_object(reference.database, reference.table, reference.catalog)
+
+
+def _named(row: Row) -> Iterator[Securable]:
+    yield table_object(row.values[0], row.values[1], row.get("cat"))
+
+
+def _changed(row: Row) -> Iterator[Securable]:
+    """An altered table, by its old and its new name."""
+    yield from _named(row)
+    new = row.get("new")
+    if new is not None and new.tableName is not None:
+        yield table_object(new.dbName or row.values[0], new.tableName, new.catName or row.get("cat"))
+
+
+def _granted(row: Row) -> Iterator[Securable]:
+    given = row.values[0]
+    return of_ref(given if isinstance(given, HiveObjectRef) else given.hiveObject)
+
+
+def _locked(row: Row) -> Iterator[Securable]:
+    part = row.values[0]
+    if part.tablename is None:
+        yield database_object(database_name(part.dbname))
+    else:
+        yield table_object(part.dbname, part.tablename)
+
+
+@_special(_nothing)
 def principal(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """What a principal has is told to itself, and of its roles to their members."""
     for row in rows(need, arguments):
@@ -78,6 +138,7 @@ def principal(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]
             yield Action.ADMIN, EVERYTHING
 
 
+@_special(_granted)
 def grants(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """Who gives a privilege needs it with its grant option; nobody gives one in another's name."""
     for row in rows(need, arguments):
@@ -85,6 +146,7 @@ def grants(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
             yield from _grant(asked, each)
 
 
+@_special(referenced)
 def jobs(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """Who lists the jobs of one table needs the right to that table; without a table, to all."""
     for row in rows(need, arguments):
@@ -95,6 +157,7 @@ def jobs(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
             yield Action.TABLE_SERVICE, table_object(reference.database, reference.table, reference.catalog)
 
 
+@_special(referenced)
 def submitted_jobs(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """A service runs a job with its own rights: callers that enqueue one that deletes files need the right to do so."""
     for row in rows(need, arguments):
@@ -103,6 +166,7 @@ def submitted_jobs(asked: Asked, need: Need, arguments: Any) -> Iterator[Require
             yield Action.CLEAN, table_object(reference.database, reference.table, reference.catalog)
 
 
+@_special(referenced)
 def lease(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """A lease keeps cleans off, so callers that renew or end another user's need the right to clean."""
     for row in rows(need, arguments):
@@ -114,6 +178,7 @@ def lease(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
                 yield Action.CLEAN, object
 
 
+@_special(_granted)
 def refreshed_grants(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """All privileges of an object are replaced."""
     for object in of_ref(row.values[0]) if (row := next(rows(need, arguments), None)) else ():
@@ -137,6 +202,7 @@ def _grant(asked: Asked, privilege: Any) -> Iterator[Requirement]:
             yield Action.ADMIN, EVERYTHING
 
 
+@_special(_locked)
 def locks(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """A lock that readers take needs a right to read or write, another one the right to change something."""
     for row in rows(need, arguments):
@@ -173,6 +239,7 @@ _PARTS = {
 """What the completion of any instant may bring along."""
 
 
+@_special(referenced)
 def instant(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """The right depends on what an instant does."""
     for row in rows(need, arguments):
@@ -188,6 +255,7 @@ def _of_action(action: str | None) -> Action:
     return _INSTANTS.get((action or "").lower(), Action.RECORD)
 
 
+@_special(_named)
 def hudi_instant(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """As `instant`, by Hudi's protocol: a commit's metadata may bring other columns than the table has."""
     for row in rows(need, arguments):
@@ -202,6 +270,7 @@ def hudi_instant(asked: Asked, need: Need, arguments: Any) -> Iterator[Requireme
                     yield Action.ALTER, object
 
 
+@_special(referenced)
 def hudi_import(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """An import adds a table at a location, or says all about an existing one: what was cleaned, undone, altered."""
     for row in rows(need, arguments):
@@ -216,6 +285,7 @@ def hudi_import(asked: Asked, need: Need, arguments: Any) -> Iterator[Requiremen
             yield from asked.location(where, [row.get("location")])
 
 
+@_special(_nothing)
 def hudi_refresh(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """A refresh writes the timeline of the table that lies at a location. Of those there, only visible ones count.
 
@@ -233,6 +303,7 @@ def hudi_refresh(asked: Asked, need: Need, arguments: Any) -> Iterator[Requireme
 # -- tables and partitions that change -------------------------------------------------------------------------
 
 
+@_special(_changed)
 def table_change(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """What an altered table needs: its location, its owner and its name are rights of their own.
 
@@ -260,6 +331,7 @@ def table_change(asked: Asked, need: Need, arguments: Any) -> Iterator[Requireme
         yield from sources(new.creationMetadata, object.catalog, old.creationMetadata)
 
 
+@_special(_nothing)
 def view_sources(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """A materialized view may be built from other tables only by callers that may read them."""
     for row in rows(need, arguments):
@@ -327,6 +399,7 @@ def _skew(skew: SkewedInfo | None) -> SkewedInfo:
     return SkewedInfo(skew.skewedColNames or [], skew.skewedColValues or [], skew.skewedColValueLocationMaps or {})
 
 
+@_special(_named)
 def new_partitions(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """Rows are inserted; a partition outside of its table's directory needs the right to its place.
 
@@ -347,6 +420,7 @@ def new_partitions(asked: Asked, need: Need, arguments: Any) -> Iterator[Require
         yield from asked.directories(Action.INSERT, object, (each for each in places if each not in outside))
 
 
+@_special(_named)
 def partition_change(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
     """What an altered partition needs: its location and its flag are rights of their own."""
     for row in rows(need, arguments):
@@ -428,25 +502,3 @@ def _partition(asked: Asked, object: Securable, values: list[str] | None) -> Par
         )
     except NoSuchObjectException:
         return None
-
-
-SPECIAL: dict[str, Special] = {
-    each.__name__: each
-    for each in (
-        principal,
-        grants,
-        refreshed_grants,
-        locks,
-        instant,
-        hudi_instant,
-        hudi_import,
-        hudi_refresh,
-        jobs,
-        submitted_jobs,
-        lease,
-        table_change,
-        view_sources,
-        new_partitions,
-        partition_change,
-    )
-}
