@@ -1,14 +1,15 @@
 """Writes docs/methods.md: `python -m tools.update_methods [RECORD]`.
 
-The page lists every method of the interfaces, whether it is answered, and how that was checked. The checks come from a
-record that tests write (`pytest --record-methods build/methods.json`, see tests/support/method_record.py); without one
-they stay as the page tells them, and a method that it doesn't know yet counts as not called.
+The page lists every method of the interfaces, whether it is answered, and how that was checked. What a method does
+otherwise than Hive's is said in its declaration, by `off=` or `differs=` of `metastore.api.methods.answers`. The
+checks come from a record that tests write (`pytest --record-methods build/methods.json`, see
+tests/support/method_record.py); without one they stay as the page tells them, and a method that it doesn't know yet
+counts as not called.
 """
 
 import argparse
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,7 +24,6 @@ from metastore.api.methods import HANDLERS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "methods.md"
-NOTES = Path(__file__).with_name("methods.toml")
 RECORD = ROOT / "build" / "methods.json"
 
 SERVICES = {
@@ -78,20 +78,20 @@ def checked_by(page: str) -> dict[str, str]:
     return {name: checked for name, _, checked in ROW.findall(page)}
 
 
-def answered(name: str, notes: Mapping[str, Mapping[str, str]]) -> str:
-    if name not in HANDLERS:
+def answered(name: str) -> str:
+    handler = HANDLERS.get(name)
+    if handler is None:
         return "no"
-    if name in notes["off"]:
-        return f"as if off: {notes['off'][name]}"
-    return f"differs: {notes['differs'][name]}" if name in notes["differs"] else "works"
+    if handler.off is not None:
+        return f"as if off: {handler.off}"
+    return "works" if handler.differs is None else f"differs: {handler.differs}"
 
 
 def rendered(checked: Mapping[str, str]) -> str:
     """The page."""
     load()
-    notes = tomllib.loads(NOTES.read_text())
     rows = {
-        title: [(m.name, answered(m.name, notes), checked.get(m.name, NOT_CALLED)) for m in service.METHODS]
+        title: [(m.name, answered(m.name), checked.get(m.name, NOT_CALLED)) for m in service.METHODS]
         for title, service in SERVICES.items()
     }
     every = [row for part in rows.values() for row in part]

@@ -23,7 +23,7 @@ def set_ugi(call: Call, user_name: str | None, group_names: list[str] | None) ->
     return list(groups)
 
 
-@answers("getMetaConf", reads="-", uncommitted="no table")
+@answers("getMetaConf", reads="-", uncommitted="no table", differs="knows includeUnCommit, too")
 def get_meta_conf(call: Call, key: str | None) -> str:
     if _is_scope(key):
         return str(call.session.include_uncommitted).lower()
@@ -31,7 +31,12 @@ def get_meta_conf(call: Call, key: str | None) -> str:
     return call.session.metaconf.get(name, default)
 
 
-@answers("setMetaConf", changes="-", uncommitted="no table")
+@answers(
+    "setMetaConf",
+    changes="-",
+    uncommitted="no table",
+    differs="knows includeUnCommit, too; some settings have no effect",
+)
 def set_meta_conf(call: Call, key: str | None, value: str | None) -> None:
     if _is_scope(key):
         call.session.include_uncommitted = commit_flag.truth(INCLUDE_UNCOMMITTED, value)

@@ -81,7 +81,8 @@ class Handler:
     arguments, from what the session shows, and from what it records in `metastore.store.engine.read_set`.
     `of_table(row, *arguments)`: the same answer, where it follows from the arguments and the stored row of one table;
     None where it doesn't. `audit(arguments, value)`: what the audit log says of a call beside its objects; see
-    `metastore.api.rights.audited`.
+    `metastore.api.rights.audited`. `off`: what isn't in use here, so that the method answers as Hive's does without it.
+    `differs`: what it does in another way than Hive's. Both are for docs/methods.md.
     """
 
     function: Callable[..., Any]
@@ -92,6 +93,8 @@ class Handler:
     cached: bool = False
     of_table: Callable[..., Any] | None = None
     audit: Audit | None = None
+    off: str | None = None
+    differs: str | None = None
 
 
 HANDLERS: dict[str, Handler] = {}
@@ -107,12 +110,14 @@ def answers(
     cached: bool = False,
     of_table: Callable[..., Any] | None = None,
     audit: Audit | None = None,
+    off: str | None = None,
+    differs: str | None = None,
 ) -> Callable[[F], F]:
     """Declares a Thrift method, which the decorated function answers.
 
     `reads`, or `changes` for a method that changes something: which rights it needs, in the form of
-    `metastore.api.rights.classification`. `uncommitted`: a value of `Uncommitted`. `stores`, `cached`, `of_table`
-    and `audit` are the handler's. An argument whose annotation is a struct, and not a struct or None, is required.
+    `metastore.api.rights.classification`. `uncommitted`: a value of `Uncommitted`. The others are the
+    handler's. An argument whose annotation is a struct, and not a struct or None, is required.
 
     Raises KeyError for a method that the IDL doesn't have, TypeError for a declaration that is missing, made twice, or
     in another form.
@@ -144,7 +149,7 @@ def answers(
             if isinstance(parameter.annotation, type) and issubclass(parameter.annotation, Struct)
         )
         HANDLERS[name] = Handler(
-            function, rule, Uncommitted(uncommitted), stores, tuple(required), cached, of_table, audit
+            function, rule, Uncommitted(uncommitted), stores, tuple(required), cached, of_table, audit, off, differs
         )
         return function
 

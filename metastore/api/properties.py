@@ -4,12 +4,12 @@ from lake.protocol.hive import NoSuchObjectException, PropertyGetRequest, Proper
 from metastore.api.methods import Call, answers
 
 
-@answers("get_properties", reads="ADMIN everything", uncommitted="no table")
+@answers("get_properties", reads="ADMIN everything", uncommitted="no table", off="no namespace is declared")
 def get_properties(call: Call, request: PropertyGetRequest) -> PropertyGetResponse:
     raise _undeclared(request.nameSpace)
 
 
-@answers("set_properties", changes="ADMIN everything", uncommitted="no table")
+@answers("set_properties", changes="ADMIN everything", uncommitted="no table", off="no namespace is declared")
 def set_properties(call: Call, request: PropertySetRequest) -> bool:
     raise _undeclared(request.nameSpace)
 

@@ -206,7 +206,12 @@ def get_aggr_stats_for(call: Call, request: PartitionsStatsRequest) -> AggrStats
     return found.replace(colStats=_understood(call, found.colStats, request.engine))
 
 
-@answers("delete_table_column_statistics", changes="WRITE table db_name tbl_name", uncommitted="named")
+@answers(
+    "delete_table_column_statistics",
+    changes="WRITE table db_name tbl_name",
+    uncommitted="named",
+    differs="what is deleted counts as accurate no more",
+)
 def delete_table_column_statistics(
     call: Call, database: str | None, table: str | None, column: str | None, engine: str | None
 ) -> bool:
@@ -215,7 +220,10 @@ def delete_table_column_statistics(
 
 
 @answers(
-    "delete_column_statistics_req", changes="WRITE table req.db_name req.tbl_name cat=req.cat_name", uncommitted="named"
+    "delete_column_statistics_req",
+    changes="WRITE table req.db_name req.tbl_name cat=req.cat_name",
+    uncommitted="named",
+    differs="what is deleted counts as accurate no more; partitions that are named must exist",
 )
 def delete_column_statistics_req(call: Call, request: DeleteColumnStatisticsRequest) -> bool:
     call.metastore.statistics.delete(
@@ -230,7 +238,12 @@ def delete_column_statistics_req(call: Call, request: DeleteColumnStatisticsRequ
     return True
 
 
-@answers("delete_partition_column_statistics", changes="WRITE table db_name tbl_name", uncommitted="named")
+@answers(
+    "delete_partition_column_statistics",
+    changes="WRITE table db_name tbl_name",
+    uncommitted="named",
+    differs="what is deleted counts as accurate no more",
+)
 def delete_partition_column_statistics(
     call: Call,
     database: str | None,

@@ -1,10 +1,9 @@
 """docs/methods.md lists every method, and says of each what is so."""
 
 import re
-import tomllib
 
 from lake.protocol.services import METHODS
-from tools.update_methods import NOTES, PAGE, checked_by, checks, rendered
+from tools.update_methods import PAGE, checked_by, checks, rendered
 
 
 def test_every_method_is_listed() -> None:
@@ -14,15 +13,6 @@ def test_every_method_is_listed() -> None:
 def test_the_page_is_as_the_code_is() -> None:
     page = PAGE.read_text()
     assert rendered(checked_by(page)) == page, "run `make generate`"
-
-
-def test_notes_are_about_answered_methods() -> None:
-    notes = tomllib.loads(NOTES.read_text())
-    page = PAGE.read_text()
-    for kind in ("off", "differs"):
-        for name in notes[kind]:
-            assert re.search(rf"^\| `{name}` \| (as if off|differs): ", page, re.MULTILINE), name
-    assert not notes["off"].keys() & notes["differs"].keys()
 
 
 def test_compared_is_what_one_test_called_of_both() -> None:

@@ -9,17 +9,35 @@ from metastore.services.access.issued_tokens import IssuedTokenService
 _NOT_ISSUED = "delegation tokens are issued where `authentication` lists `token`, which it doesn't here"
 
 
-@answers("get_delegation_token", changes="-", uncommitted="no table", audit=audited.new_token)
+@answers(
+    "get_delegation_token",
+    changes="-",
+    uncommitted="no table",
+    audit=audited.new_token,
+    differs="tokens are issued where `authentication` lists `token`, else refused",
+)
 def get_delegation_token(call: Call, owner: str | None, renewer: str | None) -> str:
     return _tokens(call).issue(call.session.caller, owner, renewer)
 
 
-@answers("renew_delegation_token", changes="-", uncommitted="no table", audit=audited.token)
+@answers(
+    "renew_delegation_token",
+    changes="-",
+    uncommitted="no table",
+    audit=audited.token,
+    differs="tokens are issued where `authentication` lists `token`, else refused",
+)
 def renew_delegation_token(call: Call, token: str | None) -> int:
     return _tokens(call).renew(call.session.caller, token)
 
 
-@answers("cancel_delegation_token", changes="-", uncommitted="no table", audit=audited.token)
+@answers(
+    "cancel_delegation_token",
+    changes="-",
+    uncommitted="no table",
+    audit=audited.token,
+    differs="tokens are issued where `authentication` lists `token`, else refused",
+)
 def cancel_delegation_token(call: Call, token: str | None) -> None:
     _tokens(call).cancel(call.session.caller, token)
 

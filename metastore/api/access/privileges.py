@@ -37,7 +37,12 @@ def list_privileges(
     return call.metastore.privileges.find(call.scope, principal, _object(ref))
 
 
-@answers("grant_privileges", changes="grants privileges.privileges[]", uncommitted="named")
+@answers(
+    "grant_privileges",
+    changes="grants privileges.privileges[]",
+    uncommitted="named",
+    differs="a missing object is a MetaException",
+)
 def grant_privileges(call: Call, bag: PrivilegeBag | None) -> bool:
     call.metastore.privileges.grant(bag or PrivilegeBag())
     return True
@@ -66,6 +71,7 @@ def grant_revoke_privileges(call: Call, request: GrantRevokePrivilegeRequest | N
     "refresh_privileges",
     changes="refreshed_grants objToRefresh grants=grantRequest.privileges.privileges[]",
     uncommitted="named",
+    differs="a missing object is a MetaException",
 )
 def refresh_privileges(
     call: Call, ref: HiveObjectRef, authorizer: str | None, request: GrantRevokePrivilegeRequest | None

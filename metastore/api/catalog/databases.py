@@ -71,7 +71,13 @@ def get_all_databases(call: Call) -> list[str]:
     return call.metastore.databases.names()
 
 
-@answers("alter_database", changes="ALTER database dbname | database_change db", uncommitted="no table", stores=True)
+@answers(
+    "alter_database",
+    changes="ALTER database dbname | database_change db",
+    uncommitted="no table",
+    stores=True,
+    differs="a missing one is NoSuchObjectException; text and places change as in Hive 4",
+)
 def alter_database(call: Call, name: str | None, database: Database | None) -> None:
     if database is None:
         raise MetaException("the new database is missing")
@@ -88,12 +94,22 @@ def alter_database_req(call: Call, request: AlterDatabaseRequest) -> None:
     alter_database(call, request.oldDbName, request.newDb)
 
 
-@answers("drop_database", changes="DROP database name", uncommitted="no table")
+@answers(
+    "drop_database",
+    changes="DROP database name",
+    uncommitted="no table",
+    differs="a missing one is NoSuchObjectException; directories of others are left alone",
+)
 def drop_database(call: Call, name: str | None, delete_data: bool | None, cascade: bool | None) -> None:
     call.metastore.databases.drop(name, delete_data=bool(delete_data), cascade=bool(cascade), shown=call.shown)
 
 
-@answers("drop_database_req", changes="DROP database req.name cat=req.catalogName", uncommitted="no table")
+@answers(
+    "drop_database_req",
+    changes="DROP database req.name cat=req.catalogName",
+    uncommitted="no table",
+    differs="a missing one is no error if the client says so; directories of others are left alone",
+)
 def drop_database_req(call: Call, request: DropDatabaseRequest) -> None:
     call.metastore.databases.drop(
         request.name,

@@ -31,13 +31,23 @@ def create_table(call: Call, table: hudi.Table) -> None:
         call.metastore.hudi_tables.create(table, call.owner)
 
 
-@answers("getTable", reads="SEE table db tb", uncommitted="hudi")
+@answers(
+    "getTable",
+    reads="SEE table db tb",
+    uncommitted="hudi",
+    differs="tells a table's type; Hudi's own takes all for COPY_ON_WRITE",
+)
 def get_table(call: Call, db: str | None, tb: str | None) -> hudi.Table:
     with _as_hudi_errors():
         return call.metastore.hudi_tables.get(db, tb)
 
 
-@answers("listInstants", reads="LIST table db tb", uncommitted="hudi")
+@answers(
+    "listInstants",
+    reads="LIST table db tb",
+    uncommitted="hudi",
+    differs="as many as a reader needs to see the right rows",
+)
 def list_instants(call: Call, db: str | None, tb: str | None, num: int | None) -> list[THoodieInstant]:
     with _as_hudi_errors():
         return call.metastore.hudi_timeline.instants(db, tb, num or 0)
@@ -67,6 +77,7 @@ def create_new_instant_with_time(
     "transitionInstantState",
     changes="hudi_instant db tb instant=fromInstant becomes=toInstant content=metadata",
     uncommitted="hudi",
+    differs="what is refused is raised; metadata that can't be read is refused",
 )
 def transition_instant_state(
     call: Call,
@@ -80,7 +91,12 @@ def transition_instant_state(
         return call.metastore.hudi_timeline.transition(db, tb, from_instant, to_instant, metadata)
 
 
-@answers("deleteInstant", changes="hudi_instant db tb instant=instant", uncommitted="hudi")
+@answers(
+    "deleteInstant",
+    changes="hudi_instant db tb instant=instant",
+    uncommitted="hudi",
+    differs="takes one state back, as if its file were deleted",
+)
 def delete_instant(call: Call, db: str | None, tb: str | None, instant: THoodieInstant) -> HoodieInstantChangeResult:
     with _as_hudi_errors():
         return call.metastore.hudi_timeline.delete(db, tb, instant)

@@ -27,6 +27,7 @@ from metastore.services.model import hive_objects, partition_specs
     changes="new_partitions new_part.dbName new_part.tableName cat=new_part.catName new=new_part",
     uncommitted="named",
     stores=True,
+    differs="the parameter `commit` is the partition's flag",
 )
 def add_partition(call: Call, new: Partition | None) -> Partition:
     return add_partition_with_environment_context(call, new, None)
@@ -37,6 +38,7 @@ def add_partition(call: Call, new: Partition | None) -> Partition:
     changes="new_partitions new_part.dbName new_part.tableName cat=new_part.catName new=new_part",
     uncommitted="named",
     stores=True,
+    differs="the parameter `commit` is the partition's flag",
 )
 def add_partition_with_environment_context(
     call: Call, new: Partition | None, context: EnvironmentContext | None
@@ -55,6 +57,7 @@ def add_partition_with_environment_context(
     changes="new_partitions new_parts[].dbName new_parts[].tableName cat=new_parts[].catName new=new_parts[]",
     uncommitted="named",
     stores=True,
+    differs="the parameter `commit` is the partition's flag; all or none",
 )
 def add_partitions(call: Call, new: list[Partition] | None) -> int:
     if new is None:
@@ -81,6 +84,7 @@ def _keep_statistics(
     changes="new_partitions new_parts[].dbName new_parts[].tableName cat=new_parts[].catName new=new_parts[]",
     uncommitted="named",
     stores=True,
+    differs="the parameter `commit` is the partition's flag; all or none",
 )
 def add_partitions_pspec(call: Call, specs: list[PartitionSpec] | None) -> int:
     if not specs:
@@ -99,6 +103,7 @@ def add_partitions_pspec(call: Call, specs: list[PartitionSpec] | None) -> int:
     ),
     uncommitted="named",
     stores=True,
+    differs="the parameter `commit` is the partition's flag; all or none",
 )
 def add_partitions_req(call: Call, request: AddPartitionsRequest) -> AddPartitionsResult:
     if not request.parts:
@@ -179,7 +184,13 @@ def append_partition_req(call: Call, request: AppendPartitionsRequest) -> Partit
     )
 
 
-@answers("alter_partition", changes="partition_change db_name tbl_name new=new_part", uncommitted="named", stores=True)
+@answers(
+    "alter_partition",
+    changes="partition_change db_name tbl_name new=new_part",
+    uncommitted="named",
+    stores=True,
+    differs="the parameter `commit` turns the partition's flag",
+)
 def alter_partition(call: Call, database: str | None, table: str | None, new: Partition | None) -> None:
     call.metastore.partitions.alter(database, table, _given(new), {}, single=True)
 
@@ -189,6 +200,7 @@ def alter_partition(call: Call, database: str | None, table: str | None, new: Pa
     changes="partition_change db_name tbl_name new=new_part",
     uncommitted="named",
     stores=True,
+    differs="the parameter `commit` turns the partition's flag",
 )
 def alter_partition_with_environment_context(
     call: Call,
@@ -201,7 +213,11 @@ def alter_partition_with_environment_context(
 
 
 @answers(
-    "alter_partitions", changes="partition_change db_name tbl_name new=new_parts[]", uncommitted="named", stores=True
+    "alter_partitions",
+    changes="partition_change db_name tbl_name new=new_parts[]",
+    uncommitted="named",
+    stores=True,
+    differs="the parameter `commit` turns the partitions' flags; all or none",
 )
 def alter_partitions(call: Call, database: str | None, table: str | None, new: list[Partition] | None) -> None:
     call.metastore.partitions.alter(database, table, new or [], {})
@@ -212,6 +228,7 @@ def alter_partitions(call: Call, database: str | None, table: str | None, new: l
     changes="partition_change db_name tbl_name new=new_parts[]",
     uncommitted="named",
     stores=True,
+    differs="the parameter `commit` turns the partitions' flags; all or none",
 )
 def alter_partitions_with_environment_context(
     call: Call,
@@ -228,6 +245,7 @@ def alter_partitions_with_environment_context(
     changes="partition_change req.dbName req.tableName cat=req.catName new=req.partitions[]",
     uncommitted="named",
     stores=True,
+    differs="the parameter `commit` turns the partitions' flags; all or none",
 )
 def alter_partitions_req(call: Call, request: AlterPartitionsRequest) -> AlterPartitionsResponse:
     call.metastore.partitions.alter(
@@ -436,7 +454,7 @@ def _spec_of(name: str | None) -> dict[str, str]:
     return partition_names.parse_name(name) if name else {}
 
 
-@answers("partition_name_has_valid_characters", reads="-", uncommitted="no table")
+@answers("partition_name_has_valid_characters", reads="-", uncommitted="no table", off="no characters are forbidden")
 def partition_name_has_valid_characters(call: Call, values: list[str] | None, throw_exception: bool | None) -> bool:
     """Hive restricts characters by a setting that is empty by default: then everything is valid."""
     return True

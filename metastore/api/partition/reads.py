@@ -189,7 +189,13 @@ def get_partitions_ps_with_auth_req(call: Call, request: GetPartitionsPsWithAuth
     return Encoded(splice.in_struct(1, pieces))
 
 
-@answers("get_partitions_by_filter", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
+@answers(
+    "get_partitions_by_filter",
+    reads="LIST table db_name tbl_name",
+    uncommitted="hidden",
+    cached=True,
+    differs="the filters of Hive 4",
+)
 def get_partitions_by_filter(
     call: Call, database: str | None, table: str | None, text: str | None, limit: int | None
 ) -> Encoded:
@@ -201,6 +207,7 @@ def get_partitions_by_filter(
     reads="LIST table req.dbName req.tblName cat=req.catName",
     uncommitted="hidden",
     cached=True,
+    differs="a pattern with `.*` after LIKE is read as in Hive 2.3",
 )
 def get_partitions_by_filter_req(call: Call, request: GetPartitionsByFilterRequest) -> Encoded:
     wanted = PartitionQuery(filter=request.filter, limit=request.maxParts)
@@ -277,6 +284,7 @@ def get_partitions_by_expr(call: Call, request: PartitionsByExprRequest) -> Enco
     reads="LIST table req.dbName req.tblName cat=req.catName",
     uncommitted="hidden",
     cached=True,
+    differs="one spec with whole partitions",
 )
 def get_partitions_spec_by_expr(call: Call, request: PartitionsByExprRequest) -> Encoded:
     wanted, unclear = _by_expression(call, request)
@@ -306,7 +314,13 @@ def get_partitions_pspec(
     return _specs(call, database, table, PartitionQuery(limit=limit))
 
 
-@answers("get_part_specs_by_filter", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
+@answers(
+    "get_part_specs_by_filter",
+    reads="LIST table db_name tbl_name",
+    uncommitted="hidden",
+    cached=True,
+    differs="the filters of Hive 4",
+)
 def get_part_specs_by_filter(
     call: Call, database: str | None, table: str | None, text: str | None, limit: int | None
 ) -> Encoded | list[PartitionSpec]:
@@ -329,6 +343,7 @@ def _specs(
     reads="LIST table request.dbName request.tblName cat=request.catName",
     uncommitted="hidden",
     cached=True,
+    differs="answers without a filter or projection, too; values stand for themselves",
 )
 def get_partitions_with_specs(call: Call, request: GetPartitionsRequest) -> GetPartitionsResponse:
     projection = partition_projection.Projection(request.projectionSpec)
@@ -340,7 +355,13 @@ def get_partitions_with_specs(call: Call, request: GetPartitionsRequest) -> GetP
     return GetPartitionsResponse(partition_projection.grouped(row.name, row.location, projected))
 
 
-@answers("get_num_partitions_by_filter", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
+@answers(
+    "get_num_partitions_by_filter",
+    reads="LIST table db_name tbl_name",
+    uncommitted="hidden",
+    cached=True,
+    differs="the filters of Hive 4",
+)
 def get_num_partitions_by_filter(call: Call, database: str | None, table: str | None, text: str | None) -> int:
     return call.metastore.partition_reads.count(call.scope, database, table, PartitionQuery(filter=text))
 
@@ -396,6 +417,7 @@ def get_partition_names_ps_req(call: Call, request: GetPartitionNamesPsRequest) 
     reads="LIST table request.dbName request.tblName cat=request.catName",
     uncommitted="hidden",
     cached=True,
+    differs="the filters of Hive 4",
 )
 def get_partition_values(call: Call, request: PartitionValuesRequest) -> PartitionValuesResponse:
     """Whatever is wrong, a missing table too, is a MetaException, as in Hive."""

@@ -92,7 +92,9 @@ def drop_resource_plan(call: Call, request: WMDropResourcePlanRequest) -> WMDrop
     return WMDropResourcePlanResponse()
 
 
-@answers("create_wm_pool", changes="ADMIN everything", uncommitted="no table", stores=True)
+@answers(
+    "create_wm_pool", changes="ADMIN everything", uncommitted="no table", stores=True, differs="names in lower case"
+)
 def create_wm_pool(call: Call, request: WMCreatePoolRequest) -> WMCreatePoolResponse:
     if request.pool is None:
         raise MetaException("the pool is missing")
@@ -101,7 +103,12 @@ def create_wm_pool(call: Call, request: WMCreatePoolRequest) -> WMCreatePoolResp
     return WMCreatePoolResponse()
 
 
-@answers("alter_wm_pool", changes="ADMIN everything", uncommitted="no table")
+@answers(
+    "alter_wm_pool",
+    changes="ADMIN everything",
+    uncommitted="no table",
+    differs="names in lower case; what refers to a moved pool follows it",
+)
 def alter_wm_pool(call: Call, request: WMAlterPoolRequest) -> WMAlterPoolResponse:
     if request.pool is None:
         raise MetaException("the pool is missing")
@@ -110,7 +117,7 @@ def alter_wm_pool(call: Call, request: WMAlterPoolRequest) -> WMAlterPoolRespons
     return WMAlterPoolResponse()
 
 
-@answers("drop_wm_pool", changes="ADMIN everything", uncommitted="no table")
+@answers("drop_wm_pool", changes="ADMIN everything", uncommitted="no table", differs="compares whole paths")
 def drop_wm_pool(call: Call, request: WMDropPoolRequest) -> WMDropPoolResponse:
     with call.metastore.resource_plans.edited(request.resourcePlanName, request.ns) as plan:
         rules.drop_pool(plan, request.poolPath)
@@ -133,7 +140,12 @@ def alter_wm_trigger(call: Call, request: WMAlterTriggerRequest) -> WMAlterTrigg
     return WMAlterTriggerResponse()
 
 
-@answers("drop_wm_trigger", changes="ADMIN everything", uncommitted="no table")
+@answers(
+    "drop_wm_trigger",
+    changes="ADMIN everything",
+    uncommitted="no table",
+    differs="a missing one is NoSuchObjectException",
+)
 def drop_wm_trigger(call: Call, request: WMDropTriggerRequest) -> WMDropTriggerResponse:
     with call.metastore.resource_plans.edited(request.resourcePlanName, request.ns) as plan:
         rules.drop_trigger(plan, request.triggerName)

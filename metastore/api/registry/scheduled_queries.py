@@ -13,7 +13,13 @@ from lake.protocol.hive import (
 from metastore.api.methods import Call, answers
 
 
-@answers("scheduled_query_maintenance", changes="ADMIN everything", uncommitted="no table", stores=True)
+@answers(
+    "scheduled_query_maintenance",
+    changes="ADMIN everything",
+    uncommitted="no table",
+    stores=True,
+    differs="no schedules with `L-3` or `LW` in the day of month",
+)
 def scheduled_query_maintenance(call: Call, request: ScheduledQueryMaintenanceRequest) -> None:
     query = request.scheduledQuery or ScheduledQuery()
     if request.type == ScheduledQueryMaintenanceRequestType.CREATE:

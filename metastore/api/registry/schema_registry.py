@@ -44,7 +44,12 @@ def alter_ischema(call: Call, request: AlterISchemaRequest) -> None:
     call.metastore.schema_registry.alter(request.name, request.newSchema)
 
 
-@answers("drop_ischema", changes="DROP database name.dbName cat=name.catName", uncommitted="no table")
+@answers(
+    "drop_ischema",
+    changes="DROP database name.dbName cat=name.catName",
+    uncommitted="no table",
+    differs="one with versions is InvalidOperationException",
+)
 def drop_ischema(call: Call, name: ISchemaName) -> None:
     call.metastore.schema_registry.drop(name)
 

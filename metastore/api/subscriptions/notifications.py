@@ -34,7 +34,12 @@ def _undeclared() -> Iterator[None]:
         raise TApplicationException(TApplicationException.INTERNAL_ERROR, str(error)) from None
 
 
-@answers("get_next_notification", reads="- | events", uncommitted="notifications")
+@answers(
+    "get_next_notification",
+    reads="- | events",
+    uncommitted="notifications",
+    differs="a view of the event log; none about transactions",
+)
 def get_next_notification(call: Call, request: NotificationEventRequest) -> NotificationEventResponse:
     found = call.metastore.notifications.read(
         request.lastEvent or 0,
@@ -77,6 +82,7 @@ def get_notification_events_count(
     changes="WRITE table rqst.dbName rqst.tableName cat=rqst.catName",
     uncommitted="named",
     stores=True,
+    differs="only inserts that succeeded; reloads (Hive 4.0.1) are refused",
 )
 @_undeclared()
 def fire_listener_event(call: Call, request: FireEventRequest) -> FireEventResponse:
@@ -98,7 +104,12 @@ def fire_listener_event(call: Call, request: FireEventRequest) -> FireEventRespo
     )
 
 
-@answers("add_write_notification_log", changes="WRITE table rqst.db rqst.table", uncommitted="named")
+@answers(
+    "add_write_notification_log",
+    changes="WRITE table rqst.db rqst.table",
+    uncommitted="named",
+    differs="checks names, keeps nothing",
+)
 @_undeclared()
 def add_write_notification_log(call: Call, request: WriteNotificationLogRequest) -> WriteNotificationLogResponse:
     call.metastore.notifications.check_written(request.db, request.table, request.partitionVals)
@@ -111,6 +122,7 @@ def add_write_notification_log(call: Call, request: WriteNotificationLogRequest)
         "WRITE table rqst.db rqst.table cat=rqst.catalog; WRITE table rqst.requestList[].db? rqst.requestList[].table?"
     ),
     uncommitted="named",
+    differs="checks names, keeps nothing",
 )
 @_undeclared()
 def add_write_notification_log_in_batch(

@@ -80,6 +80,7 @@ def create_table_with_constraints(
     ),
     uncommitted="named",
     stores=True,
+    differs="nothing is translated into external tables",
 )
 def create_table_req(call: Call, request: CreateTableRequest) -> None:
     wanted = SQLAllTableConstraints(
@@ -123,6 +124,7 @@ def add_primary_key(call: Call, request: AddPrimaryKeyRequest) -> None:
     ),
     uncommitted="named",
     stores=True,
+    differs="needs a key that matches, as in Hive 4",
 )
 def add_foreign_key(call: Call, request: AddForeignKeyRequest) -> None:
     _add(call, SQLAllTableConstraints(foreignKeys=request.foreignKeyCols), "add_foreign_key")

@@ -12,6 +12,7 @@ from metastore.api.methods import Call, answers
     ),
     uncommitted="named",
     stores=True,
+    differs="a missing table is InvalidObjectException",
 )
 def add_index(call: Call, index: Index | None, index_table: Table | None) -> Index:
     return call.metastore.indexes.add(_given(index), index_table)
@@ -22,6 +23,7 @@ def add_index(call: Call, index: Index | None, index_table: Table | None) -> Ind
     changes="INDEX table dbname base_tbl_name; INDEX table new_idx.dbName? new_idx.origTableName?",
     uncommitted="named",
     stores=True,
+    differs="a missing one is a MetaException",
 )
 def alter_index(call: Call, database: str | None, table: str | None, name: str | None, new: Index | None) -> None:
     call.metastore.indexes.alter(database, table, name, _given(new))

@@ -45,6 +45,7 @@ _TABLE_TYPES = (hive_objects.MANAGED, hive_objects.EXTERNAL, hive_objects.VIEW, 
     changes="CREATE database tbl.dbName cat=tbl.catName | new_table tbl",
     uncommitted="named",
     stores=True,
+    differs="nothing is translated into external tables",
 )
 def create_table(call: Call, table: Table | None) -> None:
     create_table_with_environment_context(call, table, None)
@@ -84,6 +85,7 @@ def about(
     reads="SEE database request.table.dbName cat=request.table.catName",
     uncommitted="no table",
     stores=True,
+    differs="nothing is translated",
 )
 def translate_table_dryrun(call: Call, request: CreateTableRequest) -> Table:
     """What a table would be made of: the table that was sent, since nothing is translated here."""
@@ -275,12 +277,22 @@ def _alter(
     )
 
 
-@answers("drop_table", changes="DROP table dbname name", uncommitted="named")
+@answers(
+    "drop_table",
+    changes="DROP table dbname name",
+    uncommitted="named",
+    differs="directories of others are left alone, external tables keep their files",
+)
 def drop_table(call: Call, database: str | None, table: str | None, delete_data: bool | None) -> None:
     call.metastore.tables.drop(database, table, delete_data=bool(delete_data), shown=call.shown)
 
 
-@answers("drop_table_with_environment_context", changes="DROP table dbname name", uncommitted="named")
+@answers(
+    "drop_table_with_environment_context",
+    changes="DROP table dbname name",
+    uncommitted="named",
+    differs="directories of others are left alone, external tables keep their files",
+)
 def drop_table_with_environment_context(
     call: Call,
     database: str | None,
@@ -296,6 +308,7 @@ def drop_table_with_environment_context(
     "drop_table_req",
     changes="DROP table dropTableReq.dbName dropTableReq.tableName cat=dropTableReq.catalogName",
     uncommitted="named",
+    differs="directories of others are left alone, external tables keep their files",
 )
 def drop_table_req(call: Call, request: DropTableRequest) -> None:
     """The partitions go with the table, in whatever order Hive would drop them."""
@@ -308,12 +321,22 @@ def drop_table_req(call: Call, request: DropTableRequest) -> None:
     )
 
 
-@answers("truncate_table", changes="REMOVE_ROWS table dbName tableName", uncommitted="named")
+@answers(
+    "truncate_table",
+    changes="REMOVE_ROWS table dbName tableName",
+    uncommitted="named",
+    differs="refused where another table lies inside",
+)
 def truncate_table(call: Call, database: str | None, table: str | None, partitions: list[str] | None) -> None:
     call.metastore.tables.truncate(database, table, partitions)
 
 
-@answers("truncate_table_req", changes="REMOVE_ROWS table req.dbName req.tableName", uncommitted="named")
+@answers(
+    "truncate_table_req",
+    changes="REMOVE_ROWS table req.dbName req.tableName",
+    uncommitted="named",
+    differs="refused where another table lies inside",
+)
 def truncate_table_req(call: Call, request: TruncateTableRequest) -> TruncateTableResponse:
     call.metastore.tables.truncate(request.dbName, request.tableName, request.partNames)
     return TruncateTableResponse()

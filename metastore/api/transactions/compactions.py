@@ -18,12 +18,22 @@ from lake.protocol.hive import (
 from metastore.api.methods import Call, answers
 
 
-@answers("compact", changes="TABLE_SERVICE table rqst.dbname rqst.tablename", uncommitted="compactions")
+@answers(
+    "compact",
+    changes="TABLE_SERVICE table rqst.dbname rqst.tablename",
+    uncommitted="compactions",
+    differs="it waits for workers that run elsewhere",
+)
 def compact(call: Call, request: CompactionRequest) -> None:
     call.metastore.compactions.ask(request)
 
 
-@answers("compact2", changes="TABLE_SERVICE table rqst.dbname rqst.tablename", uncommitted="compactions")
+@answers(
+    "compact2",
+    changes="TABLE_SERVICE table rqst.dbname rqst.tablename",
+    uncommitted="compactions",
+    differs="it waits for workers that run elsewhere",
+)
 def compact2(call: Call, request: CompactionRequest) -> CompactionResponse:
     return call.metastore.compactions.ask(request, hive4=call.session.hive4 or request.initiatorId is not None)
 
@@ -41,7 +51,12 @@ def abort_compactions(call: Call, request: AbortCompactionRequest) -> AbortCompa
     return AbortCompactResponse(call.metastore.compactions.abort(request.compactionIds or ()))
 
 
-@answers("show_compact", reads="- | compactions", uncommitted="compactions")
+@answers(
+    "show_compact",
+    reads="- | compactions",
+    uncommitted="compactions",
+    differs="what happened last comes first, whatever the order asked for",
+)
 def show_compact(call: Call, request: ShowCompactRequest) -> ShowCompactResponse:
     limit = request.limit if request.limit and request.limit > 0 else None
     if call.shown is None:
@@ -50,7 +65,12 @@ def show_compact(call: Call, request: ShowCompactRequest) -> ShowCompactResponse
     return ShowCompactResponse(call.visible(found)[:limit])
 
 
-@answers("find_next_compact", changes="ADMIN everything", uncommitted="compactions")
+@answers(
+    "find_next_compact",
+    changes="ADMIN everything",
+    uncommitted="compactions",
+    differs="tells state, worker and times, too",
+)
 def find_next_compact(call: Call, worker_id: str | None) -> OptionalCompactionInfoStruct:
     return OptionalCompactionInfoStruct(call.metastore.compactions.next(FindNextCompactRequest(worker_id)))
 

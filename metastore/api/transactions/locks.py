@@ -15,7 +15,12 @@ from lake.protocol.hive import (
 from metastore.api.methods import Call, answers
 
 
-@answers("lock", changes="TAKE_PART everything; locks rqst.component[]", uncommitted="locks")
+@answers(
+    "lock",
+    changes="TAKE_PART everything; locks rqst.component[]",
+    uncommitted="locks",
+    differs="nobody overtakes, as in Hive 4",
+)
 def lock(call: Call, request: LockRequest) -> LockResponse:
     newer = (
         call.session.hive4
@@ -46,6 +51,6 @@ def heartbeat_txn_range(call: Call, request: HeartbeatTxnRangeRequest) -> Heartb
     return call.metastore.transactions.heartbeat_range(request.min or 0, request.max or 0)
 
 
-@answers("show_locks", reads="- | locks", uncommitted="locks")
+@answers("show_locks", reads="- | locks", uncommitted="locks", differs="looks at the transaction, as in Hive 4")
 def show_locks(call: Call, request: ShowLocksRequest) -> ShowLocksResponse:
     return call.metastore.locks.show(request, hive4=call.session.hive4)

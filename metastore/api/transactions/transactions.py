@@ -70,7 +70,7 @@ def open_txns(call: Call, request: OpenTxnRequest) -> OpenTxnsResponse:
     return OpenTxnsResponse(call.metastore.transactions.open(request))
 
 
-@answers("get_open_txns", reads="-", uncommitted="transactions")
+@answers("get_open_txns", reads="-", uncommitted="transactions", differs="field 2 is a set and a list")
 def get_open_txns(call: Call) -> Encoded | GetOpenTxnsResponse:
     response = call.metastore.transactions.shown()
     if call.session.hive4:
@@ -100,12 +100,18 @@ def get_open_txns_info(call: Call) -> GetOpenTxnsInfoResponse:
         " ALTER table rqst.replLastIdInfo.database? rqst.replLastIdInfo.table? cat=rqst.replLastIdInfo.catalog"
     ),
     uncommitted="transactions",
+    differs="looks for conflicts unless the request says not to; what is replayed is not marked",
 )
 def commit_txn(call: Call, request: CommitTxnRequest) -> None:
     call.metastore.transactions.commit(request, hive4=call.session.hive4 or request.exclWriteEnabled is not None)
 
 
-@answers("abort_txn", changes="TAKE_PART everything; ADMIN everything if=rqst.replPolicy", uncommitted="transactions")
+@answers(
+    "abort_txn",
+    changes="TAKE_PART everything; ADMIN everything if=rqst.replPolicy",
+    uncommitted="transactions",
+    differs="what is replayed is not marked",
+)
 def abort_txn(call: Call, request: AbortTxnRequest) -> None:
     call.metastore.transactions.abort(request)
 
@@ -115,7 +121,12 @@ def abort_txns(call: Call, request: AbortTxnsRequest) -> None:
     call.metastore.transactions.abort_many(request.txn_ids or ())
 
 
-@answers("seed_txn_id", changes="ADMIN everything", uncommitted="transactions")
+@answers(
+    "seed_txn_id",
+    changes="ADMIN everything",
+    uncommitted="transactions",
+    differs="a number below the highest is a MetaException",
+)
 def seed_txn_id(call: Call, request: SeedTxnIdRequest) -> None:
     call.metastore.transactions.seed(request.seedTxnId or 0)
 
@@ -158,7 +169,12 @@ def get_replayed_txns_for_policy(call: Call, policy: str | None) -> ReplayedTxns
     return ReplayedTxnsForPolicyResult({str(source): str(target) for source, target in found.items()})
 
 
-@answers("get_all_write_event_info", reads="ADMIN everything", uncommitted="transactions")
+@answers(
+    "get_all_write_event_info",
+    reads="ADMIN everything",
+    uncommitted="transactions",
+    differs="nothing is recorded, so there is nothing to tell",
+)
 def get_all_write_event_info(call: Call, request: GetAllWriteEventInfoRequest) -> list[WriteEventInfo]:
     """What transactions have reported to have written is not kept, see add_write_notification_log."""
     return []
@@ -171,6 +187,7 @@ def get_all_write_event_info(call: Call, request: GetAllWriteEventInfoRequest) -
     "allocate_table_write_ids",
     changes="WRITE table rqst.dbName rqst.tableName; ADMIN everything if=rqst.replPolicy",
     uncommitted="transactions",
+    differs="what is not open is a declared exception",
 )
 def allocate_table_write_ids(call: Call, request: AllocateTableWriteIdsRequest) -> AllocateTableWriteIdsResponse:
     return AllocateTableWriteIdsResponse(call.metastore.write_ids.allocate(request))
@@ -188,7 +205,12 @@ def get_max_allocated_table_write_id(
     return MaxAllocatedTableWriteIdResponse(call.metastore.write_ids.highest(request.dbName, request.tableName))
 
 
-@answers("seed_write_id", changes="ADMIN everything", uncommitted="transactions")
+@answers(
+    "seed_write_id",
+    changes="ADMIN everything",
+    uncommitted="transactions",
+    differs="a table that has write ids is a MetaException",
+)
 def seed_write_id(call: Call, request: SeedTableWriteIdsRequest) -> None:
     call.metastore.write_ids.seed(request)
 
@@ -198,7 +220,12 @@ def repl_tbl_writeid_state(call: Call, request: ReplTblWriteIdStateRequest) -> N
     call.metastore.write_ids.replicate(request)
 
 
-@answers("add_write_ids_to_min_history", changes="TAKE_PART everything", uncommitted="transactions")
+@answers(
+    "add_write_ids_to_min_history",
+    changes="TAKE_PART everything",
+    uncommitted="transactions",
+    off="no history of write ids is kept (Hive: txn.use.minhistory.write.id)",
+)
 def add_write_ids_to_min_history(call: Call, transaction_id: int | None, write_ids: dict[str, int] | None) -> None:
     """Without effect, as in Hive, which keeps no such history by default (txn.use.minhistory.write.id)."""
 
@@ -223,7 +250,12 @@ def update_creation_metadata(
     call.metastore.materializations.update_metadata(catalog, database, table, metadata)
 
 
-@answers("update_transaction_statistics", changes="ADMIN everything", uncommitted="table itself")
+@answers(
+    "update_transaction_statistics",
+    changes="ADMIN everything",
+    uncommitted="table itself",
+    differs="a source is identified by its name alone",
+)
 def update_transaction_statistics(call: Call, request: UpdateTransactionalStatsRequest) -> None:
     call.metastore.materializations.count_changes(request)
 
@@ -250,7 +282,12 @@ def get_lock_materialization_rebuild(
     return call.metastore.materializations.begin_rebuild(database, table, transaction_id or 0)
 
 
-@answers("heartbeat_lock_materialization_rebuild", changes="WRITE table dbName tableName", uncommitted="transactions")
+@answers(
+    "heartbeat_lock_materialization_rebuild",
+    changes="WRITE table dbName tableName",
+    uncommitted="transactions",
+    differs="false where there is no rebuild",
+)
 def heartbeat_lock_materialization_rebuild(
     call: Call, database: str | None, table: str | None, transaction_id: int | None
 ) -> bool:
