@@ -14,93 +14,59 @@ from lake.cli.group import Group, ServerCommands
 
 
 class _Subcommand(NamedTuple):
-    place: str  # module:attribute
     summary: str
+    module: str | None = None  # in lake.cli.commands; None for a command in the server's package
 
-
-_SERVER = ServerCommands(
-    {
-        "serve": "Run the metastore server.",
-        "outlets": "Deliver events to streams, webhooks and listeners.",
-        "hudi": "Import Hudi tables.",
-        "users": "Add, remove and list users with passwords.",
-        "tls": "Make a certificate for a first try of TLS.",
-        "db": "Upgrade the database's schema; declare a restore.",
-        "settings": "Show the settings, and where each comes from.",
-    }
-)
 
 _SUBCOMMANDS = {
-    "status": _Subcommand("lake.cli.commands.status:status", "Show the state of a running server."),
-    "tables": _Subcommand("lake.cli.commands.tables:tables", "List tables, or show one."),
-    "partitions": _Subcommand("lake.cli.commands.partitions:partitions", "List, commit, reopen and check partitions."),
-    "watermark": _Subcommand("lake.cli.commands.watermark:watermark", "Show how far a table has come in event time."),
-    "timeline": _Subcommand(
-        "lake.cli.commands.timeline:timeline", "Show a lake table's instants, undo them, clean up."
-    ),
-    "snapshot": _Subcommand("lake.cli.commands.snapshot:snapshot", "Show which files make up a lake table."),
-    "events": _Subcommand("lake.cli.commands.events:events", "Follow changes; manage groups and dead letters."),
-    "capture": _Subcommand("lake.cli.commands.capture:capture", "Capture the changes of a database into a raw table."),
-    "pipeline": _Subcommand("lake.cli.commands.pipeline:pipeline", "Compute layers of tables from what has changed."),
-    "grants": _Subcommand("lake.cli.commands.grants:grants", "Show, give and take privileges."),
-    "tokens": _Subcommand("lake.cli.commands.tokens:tokens", "List and cancel delegation tokens."),
-    "roles": _Subcommand("lake.cli.commands.roles:roles", "List, create and drop roles and their members."),
-    "table-services": _Subcommand(
-        "lake.cli.commands.table_services:table_services", "Compact, cluster and clean tables; see why and when."
-    ),
-    "spark-conf": _Subcommand(
-        "lake.cli.commands.spark:spark_conf", "Print Spark's settings as in spark-defaults.conf."
-    ),
-    "completion": _Subcommand("lake.cli.commands.completion:completion", "Print the completion script for a shell."),
+    "serve": _Subcommand("Run the metastore server."),
+    "status": _Subcommand("Show the state of a running server.", "status"),
+    "tables": _Subcommand("List tables, or show one.", "tables"),
+    "partitions": _Subcommand("List, commit, reopen and check partitions.", "partitions"),
+    "watermark": _Subcommand("Show how far a table has come in event time.", "watermark"),
+    "timeline": _Subcommand("Show a lake table's instants, undo them, clean up.", "timeline"),
+    "snapshot": _Subcommand("Show which files make up a lake table.", "snapshot"),
+    "events": _Subcommand("Follow changes; manage groups and dead letters.", "events"),
+    "outlets": _Subcommand("Deliver events to streams, webhooks and listeners."),
+    "capture": _Subcommand("Capture the changes of a database into a raw table.", "capture"),
+    "pipeline": _Subcommand("Compute layers of tables from what has changed.", "pipeline"),
+    "grants": _Subcommand("Show, give and take privileges.", "grants"),
+    "roles": _Subcommand("List, create and drop roles and their members.", "roles"),
+    "tokens": _Subcommand("List and cancel delegation tokens.", "tokens"),
+    "table-services": _Subcommand("Compact, cluster and clean tables; see why and when.", "table_services"),
+    "hudi": _Subcommand("Import Hudi tables."),
+    "spark-conf": _Subcommand("Print Spark's settings as in spark-defaults.conf.", "spark"),
+    "users": _Subcommand("Add, remove and list users with passwords."),
+    "tls": _Subcommand("Make a certificate for a first try of TLS."),
+    "db": _Subcommand("Upgrade the database's schema; declare a restore."),
+    "settings": _Subcommand("Show the settings, and where each comes from."),
+    "completion": _Subcommand("Print the completion script for a shell.", "completion"),
 }
+"""The subcommands in the order of `metastore --help`."""
 
-
-_ORDER = (
-    "serve",
-    "status",
-    "tables",
-    "partitions",
-    "watermark",
-    "timeline",
-    "snapshot",
-    "events",
-    "outlets",
-    "capture",
-    "pipeline",
-    "grants",
-    "roles",
-    "tokens",
-    "table-services",
-    "hudi",
-    "spark-conf",
-    "users",
-    "tls",
-    "db",
-    "settings",
-    "completion",
-)
+_SERVER = ServerCommands({name: each.summary for name, each in _SUBCOMMANDS.items() if each.module is None})
 
 
 class _LazyGroup(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_ORDER)
+        return list(_SUBCOMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _SUBCOMMANDS:
-            return _SERVER.command(cmd_name)
-        module, attribute = _SUBCOMMANDS[cmd_name].place.split(":")
-        command = getattr(importlib.import_module(module), attribute)
+        subcommand = _SUBCOMMANDS.get(cmd_name)
+        if subcommand is None or subcommand.module is None:
+            return super().get_command(ctx, cmd_name)
+        module = importlib.import_module(f"lake.cli.commands.{subcommand.module}")
+        command = getattr(module, cmd_name.replace("-", "_"))
         if not isinstance(command, click.Command):
-            raise TypeError(f"{_SUBCOMMANDS[cmd_name].place} is no command")
+            raise TypeError(f"{cmd_name} in {module.__name__} is no command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        summaries = {name: subcommand.summary for name, subcommand in _SUBCOMMANDS.items()} | _SERVER.summaries
         with formatter.section("Commands"):
-            formatter.write_dl([(name, summaries[name]) for name in _ORDER])
+            formatter.write_dl([(name, each.summary) for name, each in _SUBCOMMANDS.items()])
 
 
-@click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=_LazyGroup, server=_SERVER, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="metastore")
 def main() -> None:
     """A Hive-Metastore-compatible metastore for lake tables.
