@@ -40,15 +40,15 @@ class Fact:
     Without proofs it holds for the request alone that has read it.
     """
 
-    __slots__ = ("in_loop", "in_threads", "value")
+    __slots__ = ("loop_proof", "thread_proof", "value")
 
     def __init__(self, value: Any, read: ReadSet) -> None:
         self.value = value
-        self.in_threads: Proof | None = None
-        self.in_loop: Proof | None = None
+        self.thread_proof: Proof | None = None
+        self.loop_proof: Proof | None = None
         if read.snapshot is not None and read.incarnation is not None and read.objects:
             stamp, objects = Stamp.of(read.incarnation, read.snapshot), tuple(read.objects)
-            self.in_threads, self.in_loop = Proof(stamp, objects), Proof(stamp, objects)
+            self.thread_proof, self.loop_proof = Proof(stamp, objects), Proof(stamp, objects)
 
 
 class KeptFacts:
@@ -90,7 +90,7 @@ class KeptFacts:
         """The fact of a key, read anew if it doesn't hold as of the last `refresh`. Raises DatabaseUnavailable."""
         with self._lock:
             fact = self._facts.get(key)
-            if fact is not None and fact.in_threads is not None and self._changes.holds(fact.in_threads):
+            if fact is not None and fact.thread_proof is not None and self._changes.holds(fact.thread_proof):
                 return cast(T, fact.value)
         with recording() as read_set, self._database.read() as tx:
             value = read(tx)
@@ -104,6 +104,6 @@ class KeptFacts:
         Raises LookupError otherwise.
         """
         fact = self._facts.get(key)  # without the lock, for which the event loop would wait
-        if fact is None or fact.in_loop is None or not holds(fact.in_loop):
+        if fact is None or fact.loop_proof is None or not holds(fact.loop_proof):
             raise LookupError
-        return fact.value, fact.in_loop
+        return fact.value, fact.loop_proof
