@@ -8,7 +8,7 @@ day; where an hour comes twice, the window is open twice.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -18,8 +18,6 @@ MAX_WINDOWS = 20
 """Windows in one text."""
 
 _DAY = 24 * 60
-_MINUTE = timedelta(minutes=1)
-_LOOKED_AHEAD = 8 * _DAY  # minutes
 _ZONE = r"(?:\s+([A-Za-z0-9_+/-]{1,64}))?"
 _FORM = re.compile(r"([0-9]{1,2}):([0-9]{2})\s*-\s*([0-9]{1,2}):([0-9]{2})" + _ZONE)
 _FIELD = r"(?:[0-9*/,-]|[a-z]{3})+"  # without croniter's own extensions, random values among them
@@ -88,26 +86,6 @@ class Windows:
     def is_open(self, at: datetime) -> bool:
         """Whether jobs may run at a time, which has a time zone."""
         return not self.windows or any(window.is_open(at) for window in self.windows)
-
-    def opens_at(self, at: datetime) -> datetime | None:
-        """The first minute from a time on at which a window is open, in UTC; None if none opens within eight days."""
-        return self._next(at, is_open=True)
-
-    def closes_at(self, at: datetime) -> datetime | None:
-        """The first minute from a time on at which no window is open, in UTC; None if one always is."""
-        return self._next(at, is_open=False)
-
-    def _next(self, at: datetime, *, is_open: bool) -> datetime | None:
-        # Clocks change at full minutes, and windows begin and end at them: looking at each minute misses nothing.
-        found = at.astimezone(UTC)
-        if self.is_open(found) == is_open:
-            return found
-        found = found.replace(second=0, microsecond=0)
-        for _ in range(_LOOKED_AHEAD):
-            found += _MINUTE
-            if self.is_open(found) == is_open:
-                return found
-        return None
 
 
 def _has(field: Sequence[int | str], value: int) -> bool:

@@ -23,10 +23,6 @@ def narrow(kind: pa.DataType) -> pa.DataType:
     return _mapped(kind, pa.string(), pa.binary(), pa.list_)
 
 
-def wide_schema(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([each.with_type(wide(each.type)) for each in schema])
-
-
 def narrow_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([each.with_type(narrow(each.type)) for each in schema])
 

@@ -10,7 +10,7 @@ import pytest
 from lake.tables.keyed.assignment import assigned
 from lake.tables.keyed.errors import UnfitRows
 from lake.tables.keyed.schema import of_hive
-from lake.tables.keyed.wide_types import narrow_schema, wide_schema
+from lake.tables.keyed.wide_types import narrow_schema, wide
 
 BAD_TEXT = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
 
@@ -112,7 +112,7 @@ def test_values_that_fit_are_converted(what: str) -> None:
 
 
 def given(values: pa.Array | pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
-    schema = wide_schema(pa.schema([("c1", of_hive(kind))]))
+    schema = pa.schema([("c1", wide(of_hive(kind)))])
     found = assigned(pa.table({"c1": values}), schema, {"c1": kind})
     found.validate(full=True)
     return found.cast(narrow_schema(schema)).column("c1")
