@@ -325,16 +325,11 @@ def targets(root: ThriftClient) -> list[tuple[Target, Target]]:
     return found
 
 
-def put_files(root: ThriftClient) -> None:
-    """Files of hidden tables, which have to be there in the end.
-
-    The same ones lie where no table does: who may name any place finds out what is there, but not whose it is.
-    """
-    for where in (HIDDEN, OPEN):
-        hidden = Path(root.get_table(where, HIDDEN_TABLE).sd.location.removeprefix("file:"))
-        for place in (hidden, hidden.with_name(MISSING_TABLE)):
-            (place / "dt=1").mkdir(parents=True, exist_ok=True)
-            (place / "dt=1/data").write_text(SECRET)
+def put_file(target: Target) -> None:
+    """Writes the file at a target's location: of a hidden table, whose file has to be there in the end, or of none."""
+    file = Path(target.text("file").removeprefix("file:"))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(SECRET)
 
 
 def state(root: ThriftClient) -> dict[str, object]:
@@ -364,7 +359,8 @@ def succeeded(method: str, reply: bytes) -> bool:
     return not any(getattr(result, name) is not None for name in result.field_names() if name != "success")
 
 
-_NUMBERS = re.compile(r"[0-9a-f]{16,}|\d{3,}|reference [0-9a-f]{8}")
+_NUMBERS = re.compile(r"[0-9a-f]{16,}|\d{3,}|reference [0-9a-f]{8}|(?<=\bposition=)\d+|(?<=\btableId=)\d+")
+"""What differs between two calls. The positions of a new table continue those of the dropped one of its name."""
 
 
 def comparable(method: str, reply: bytes, target: Target, instead: Target) -> object:

@@ -139,10 +139,11 @@ def held_by_name(tx: Transaction, row: TableRow, names: Sequence[str]) -> list[P
 def exact_name(row: TableRow, keys: Sequence[str], name: str) -> str:
     """A partition's name in the stored form. Raises NoSuchObjectException unless it has exactly the table's keys.
 
-    Hive's lookups ignore extra keys. That would take a name for a wider partition than the caller means.
+    Hive's lookups ignore extra keys, and steps without a key. That would take a name for a wider partition than the
+    caller means, and the path of another table's partition for a name.
     """
     values = values_of_existing(name, keys)
-    if parse_name(name).keys() != set(keys):
+    if parse_name(name).keys() != set(keys) or len(name.split("/")) > len(keys):
         raise NoSuchObjectException(f"{name!r} names no partition of {row.name}; its keys are {', '.join(keys)}")
     return make_name(keys, values)
 

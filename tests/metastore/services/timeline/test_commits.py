@@ -182,7 +182,13 @@ def test_what_is_refused_changes_nothing(table: LakeTable, change: dict[str, obj
     table.complete(failing)
 
 
-@pytest.mark.parametrize("name", ["dt", "hr=1", "dt=1/hr=2", "DT=1/"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("dt", "hr=1", "dt=1/hr=2", "DT=1/"),
+        *("file:/w/other/dt=1", "/dt=1", "../dt=1", "dt=1/..", "dt=1/data", "dt=1/dt=2"),  # paths are no names
+    ],
+)
 def test_names_that_are_no_partitions(table: LakeTable, name: str) -> None:
     begun = table.begin()
     with pytest.raises(NoSuchObjectException):
