@@ -2,8 +2,9 @@
 
     python -m tests.deploy.make_candidate
 
-`state.tar.xz` has a backup of the database and all files; `recorded.json` says what this version answered: what it
-found there, and what came of it when it went on writing.
+`state.tar.xz` has a backup of the database and all files. `recorded.json` says what this version answered: what it
+found there, and what came of it when it went on writing. `public_names.txt` has the names that docs/stability.md
+promises.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ from typing import Any
 
 import lake
 from tests.deploy.candidate_lake import Installation
+from tests.deploy.public_names import public_names
 from tests.spark.session import SparkSession
 from tests.support.dump import dump
 from tests.support.postgres import Postgres
@@ -28,6 +30,7 @@ PLACE = Path("/tmp/lake-metastore-candidate")
 KEPT = Path(__file__).with_name("candidate")
 STATE = KEPT / "state.tar.xz"
 RECORDED = KEPT / "recorded.json"
+PUBLIC = KEPT / "public_names.txt"
 BACKUP = "database.dump"
 KEEPING = ("--event-retention-days", "36500", "--event-group-days", "36500", "--archived-instant-days", "36500")
 
@@ -74,6 +77,7 @@ def main() -> None:
             [gone_on] = used(server, scratch / "gone_on", Installation.go_on)
         shutil.rmtree(scratch)
     recorded = {"version": lake.__version__, "found": found, "gone_on": gone_on}
+    PUBLIC.write_text("".join(f"{name}\n" for name in sorted(public_names())))
     RECORDED.write_text(json.dumps(recorded, ensure_ascii=False, sort_keys=True) + "\n")
     print(f"{STATE} has {STATE.stat().st_size / 1e3:.0f} kB, made by {lake.__version__}")
 
