@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from click.testing import CliRunner
 
 from lake.capture.debezium.capture import DebeziumCapture, DebeziumOptions
 from lake.capture.raw_table import rows_of
+from lake.cli import main
 from lake.client.lake_types import Completion
 from lake.protocol.hive import (
     AllocateTableWriteIdsRequest,
@@ -97,6 +99,14 @@ NEXT: Sequence[Batch] = [
     ("delete", [(4, 6, 0, None, "y"), (7, 3, 0, None, "z")]),
     ("merge", [(6, 7, 61, "U", "x"), (9, 7, 90, "m", "x")]),
 ]
+
+COMMANDS = (
+    *("status", "tables list shop", "tables show shop.lines", "partitions list shop.arrivals", "events groups"),
+    *("timeline show keyed.merged", "snapshot show keyed.merged", "watermark show shop.clicks", "roles list"),
+    *("roles members analysts", "grants list --of role:analysts", "table-services plans"),
+    "capture status --into raw.landed",
+)
+"""Commands that print JSON."""
 
 LAYERS = """
 from pathlib import Path
@@ -308,6 +318,7 @@ class Installation:
             "keyed": {name: keyed(self.client.table(f"keyed.{name}")) for name in KEYED},
             "layers": {name: keyed(self.client.table(name)) for name in LAYER_TABLES},
             "captured": self._captured(),
+            "commands": {command: self._printed(command) for command in COMMANDS},
         }
 
     def _hive(self) -> dict[str, Any]:
@@ -358,6 +369,12 @@ class Installation:
         rows = rows_of(self.client.table("raw.landed"), "public.orders")
         return sorted(text for each in rows for text in rows_in_order(each))
 
+    def _printed(self, command: str) -> Any:
+        """The fields of the JSON that a command prints."""
+        printed = CliRunner().invoke(main, [*command.split(), "--uri", self._uri, "--json"])
+        assert printed.exit_code == 0, printed.output
+        return fields(json.loads(printed.stdout))
+
     # Everything is written to.
 
     def go_on(self) -> dict[str, Any]:
@@ -371,7 +388,9 @@ class Installation:
         self._land("1.json", order("d", 2))
         self._land("2.json", order("c", 3, "ü"))
         done["captured"] = [self._capture(), self._captured()]
-        return done | {"events of the group": self._group_goes_on()}
+        events = self._group_goes_on()
+        done["events of the group"] = list(map(_about, events))
+        return done | {"payloads": {each.type.value: fields(each.payload, 1) for each in events}}
 
     def _write_hive(self) -> Any:
         self._spark.sql("INSERT INTO shop.sales VALUES (4, 4.40, '2026-01-31', 7), (5, 5.50, '2026-02-01', 0)")
@@ -443,13 +462,13 @@ class Installation:
         self._order("(11L, 1L, TIMESTAMP '2026-01-31 10:40:00', 6D), (12L, 2L, TIMESTAMP '2026-01-31 11:00:00', 7D)")
         return [self._refresh(), {name: rows_at(self.client.table(name), None) for name in LAYER_TABLES}]
 
-    def _group_goes_on(self) -> list[Any]:
-        """Type and table of the events that the group gets; those of one table are in their order."""
+    def _group_goes_on(self) -> list[Event]:
+        """The events that the group gets; those of one table are in their order."""
         with subscribe(self._uri, group="jobs") as events:
             found = [each for some in iter(lambda: events.poll(2), []) for each in some]
             events.acknowledge()
         found.sort(key=lambda each: (each.database or "", each.table or "", each.number))
-        return [_about(each) for each in found if each.type != "BEGIN_EPOCH"]  # that the log was moved
+        return [each for each in found if each.type != "BEGIN_EPOCH"]  # that the log was moved
 
 
 def _about(event: Event) -> str:
@@ -517,6 +536,13 @@ def rows_in_order(rows: pa.Table) -> list[str]:
     """Rows as texts that can be compared with others, without the times of commits."""
     kept = [name for name in rows.column_names if name != COMMIT_TIMESTAMP]
     return sorted(json.dumps(row, default=str, ensure_ascii=False) for row in rows.select(kept).to_pylist())
+
+
+def fields(value: Any, depth: int = 3) -> Any:
+    """The names of fields in a value of JSON; of a list those of its first item."""
+    if isinstance(value, dict) and depth:
+        return {key: fields(part, depth - 1) for key, part in value.items()}
+    return [fields(value[0], depth)] if isinstance(value, list) and value and depth else None
 
 
 def plain(value: Any) -> Any:
