@@ -94,6 +94,8 @@ class _Event:
             kind = [each for each in _CONSTRAINTS if each in payload][place]
             type, field, cls = _CONSTRAINTS[kind]
             return type, self._bare | {field: [to_json(cls, each) for each in payload[kind]]}
+        if self._event.type not in HIVE_TYPES:  # of a later version; its notification's number must not be missing
+            return self._event.type.value, self._bare
         [type] = HIVE_TYPES[self._event.type]
         return type, _FORMS[type](self, place)
 

@@ -9,6 +9,7 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lake import __version__
 from lake.capture.errors import AnotherCapture, CaptureError
 from lake.capture.postgres.state import State
 from lake.client.lake_types import Completion, DataFile, StreamBatch
@@ -141,14 +142,21 @@ class RawTable:
     def latest(self, parse: Callable[[bytes | None], S], *, even_undone: bool = False) -> S | None:
         """How far a capture has come; None before its first instant.
 
-        `parse` reads it in an instant's metadata, and gives None for instants of others. Raises CaptureError if
-        instants were undone, unless `even_undone`, which gives the last state there was.
+        `parse` reads it in an instant's metadata, and gives None for instants of others. Raises CaptureError if a later
+        version has written it, or if instants were undone, unless `even_undone`, which gives the last state there was.
         """
         undone = False
         for each in self.lake.instants(
             actions=["commit"], states=["completed"], latest_first=True, include_archived=True, page=100
         ):
-            state = parse(self.lake.details(each.timestamp, each.action).metadata.get("completed"))
+            metadata = self.lake.details(each.timestamp, each.action).metadata.get("completed")
+            try:
+                state = parse(metadata)
+            except (TypeError, ValueError, KeyError) as error:
+                raise CaptureError(
+                    f"the state of the capture into {self.lake.name} is of a later version than this one,"
+                    f" {__version__}: run that version"
+                ) from error
             if state is None:
                 continue
             if each.undone_by is None or even_undone:

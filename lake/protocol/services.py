@@ -8,6 +8,9 @@ from lake.protocol.generated import (
 )
 from lake.protocol.method import Method
 
+OWN_METHODS = "lake_"
+"""How the names begin of methods that only lake metastores have."""
+
 METHODS: dict[str, Method] = {
     method.name: method
     for service in (fb303_service, hive_metastore_service, hudi_metaserver_service, lake_metastore_service)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake import __version__
 from lake.client.lake_types import DataFile, from_millis
 from lake.protocol.errors import UserError
 from lake.protocol.formats.keyed_table import DELETED, INSTANT, TOMBSTONES, ChangelogProducer, KeyedTable, file_name
@@ -480,9 +481,14 @@ def needs_merging(files: Iterable[DataFile]) -> bool:
 
 
 def by_bucket(files: Iterable[DataFile]) -> dict[Bucket, list[DataFile]]:
-    """The files of a snapshot by their buckets."""
+    """The files of a snapshot by their buckets. Raises UserError for a file of a kind that a later version writes."""
     found: dict[Bucket, list[DataFile]] = {}
     for each in files:
+        if each.kind not in ("base", "log"):
+            raise UserError(
+                f"{each.path} is of the kind {each.kind}, which this client's version, {__version__}, can't read:"
+                " install a later one"
+            )
         found.setdefault(Bucket(each.partition, each.file_group), []).append(each)
     return found
 

@@ -13,6 +13,7 @@ import structlog
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException
 
+import metastore
 from lake.protocol.codec import binary
 from lake.protocol.codec.binary import EXCEPTION, ONEWAY, REPLY, STOP
 from lake.protocol.codec.protocols import Request
@@ -20,7 +21,7 @@ from lake.protocol.codec.shared_columns import decode_sharing
 from lake.protocol.hive_versions import EXCEPTIONS_OF_2_3, NEW_SINCE_2_3
 from lake.protocol.method import Method
 from lake.protocol.required import missing_field
-from lake.protocol.services import METHODS
+from lake.protocol.services import METHODS, OWN_METHODS
 from lake.protocol.struct import ExceptionStruct, Struct
 from metastore.api.methods import Call, Encoded, Handler, NotYet
 from metastore.api.rights import audited
@@ -201,16 +202,24 @@ class Dispatcher:
         if name in NEW_SINCE_2_3:
             session.hive4 = True
         if handler is None or method is None:
-            message = f"Invalid method name: '{name}'"
+            message = f"Invalid method name: '{name}'"  # as in Hive
+            if name.startswith(OWN_METHODS):
+                message += f"; this server has version {metastore.__version__}"
             return _failure(TApplicationException.UNKNOWN_METHOD, message, "unknown method")
 
         try:
-            decode = decode_sharing if handler.stores else binary.decode_strict
+            own = name.startswith(OWN_METHODS)
+            decode = decode_sharing if handler.stores else binary.decode_preserving if own else binary.decode_strict
             arguments = decode(method.args, request.data, request.header.body)
         except UnicodeDecodeError:
             return _protocol_error("a text among the arguments is not UTF-8")
         except _UNDECODABLE as error:
             return _protocol_error(f"the arguments can't be decoded: {error}")
+        if own and hasattr(arguments, "unknown"):
+            return _protocol_error(
+                f"the arguments of {name} have a field that this server's version, {metastore.__version__}, doesn't"
+                " know: the client is newer. Upgrade the server first"
+            )
         if (missing := missing_field(arguments)) is not None:
             return _protocol_error(str(missing))._replace(arguments=arguments)
         for argument in handler.required:

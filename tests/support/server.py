@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 from tests.support.postgres import copy_data_directory
 
 READY = "metastore ready "
+SERVER = "METASTORE_TEST_SERVER"
+"""The variable that names the Python of another environment: servers of its version run in place of this one's."""
 
 
 class ServerDidNotStart(Exception):
@@ -64,7 +66,8 @@ class MetastoreServer:
         if self.from_template and self._embeds_postgres() and not self.data_dir.exists():
             copy_data_directory(self.data_dir)
         command = [
-            *(sys.executable, "-m", "lake.cli", "serve"),
+            *([os.environ[SERVER], "-P"] if SERVER in os.environ else [sys.executable]),  # -P: not this tree's code
+            *("-m", "lake.cli", "serve"),
             *("--host", self.host, "--port", str(self.port), "--data-dir", str(self.data_dir)),
             *self._options,
         ]

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from lake import __version__
 from lake.client.lake_types import Changes, Instant
+from lake.protocol.errors import UserError
 from lake.protocol.hive import NoSuchObjectException
 from lake.tables.lake import LakeTable
 
@@ -141,8 +143,13 @@ def _record_in(metadata: Mapping[str, bytes]) -> Record | None:
             continue
         if isinstance(found, dict) and isinstance(found.get(_FIELD), dict):
             given = found[_FIELD]
-            sources = {name: Read(**each) for name, each in given["sources"].items()}
-            return Record(**{**given, "sources": sources})
+            try:
+                sources = {name: Read(**each) for name, each in given["sources"].items()}
+                return Record(**{**given, "sources": sources})
+            except (TypeError, KeyError):
+                raise UserError(
+                    f"the layers were refreshed by a later version than this one, {__version__}: run that version"
+                ) from None
     return None
 
 

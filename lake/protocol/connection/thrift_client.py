@@ -10,16 +10,21 @@ from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
+import lake
 from lake.protocol.connection.closing import Closing
 from lake.protocol.connection.login import Login
 from lake.protocol.connection.transports import transport
-from lake.protocol.services import METHODS
+from lake.protocol.services import METHODS, OWN_METHODS
 from lake.protocol.struct import ExceptionStruct
 
 # It logs what it raises anyway.
 logging.getLogger(TSocket.__module__).setLevel(logging.CRITICAL)
 
 _ANY_LENGTH = (1 << 31) - 1
+_VERSIONS = (
+    f"This client has version {lake.__version__}. It works with lake metastores of its minor version and the next one:"
+    " upgrade the server first, or install a client of the server's version"
+)
 
 
 class ThriftClient(Closing):
@@ -86,6 +91,8 @@ class ThriftClient(Closing):
             error = TApplicationException()
             error.read(self._protocol)
             self._protocol.readMessageEnd()
+            if error.type == TApplicationException.UNKNOWN_METHOD and name.startswith(OWN_METHODS):
+                error.message = f"{error.message}. {_VERSIONS}"
             raise error
         result = method.result()
         self._protocol._fast_decode(result, self._protocol, [method.result, method.result_spec])

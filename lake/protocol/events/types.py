@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 
 class EventType(StrEnum):
@@ -41,6 +41,15 @@ class EventType(StrEnum):
     UPDATE_STATISTICS = "UPDATE_STATISTICS"
     DELETE_STATISTICS = "DELETE_STATISTICS"
     BEGIN_EPOCH = "BEGIN_EPOCH"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        """A type that a later version has added. Its events are passed on; no filter knows its name."""
+        if not isinstance(value, str) or not value:
+            return None
+        made = str.__new__(cls, value)
+        made._name_ = made._value_ = value
+        return made
 
 
 class Origin(NamedTuple):

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lake.client.lake_types import Completion, to_millis
+from lake.protocol.errors import UserError
+from lake.tables.buckets import by_bucket
 from lake.tables.compaction import plan_compaction, run_compaction
 from lake.tables.keyed.errors import UnfitRows
 from lake.tables.keyed.schema import of_hive
@@ -29,6 +31,13 @@ def changes(lake: LakeTable, *range: int) -> list[tuple[Any, ...]]:
     """The changes of a range: key, kind, version."""
     found = lake.changes(*range).to_arrow().select(["id", "_change_type", "_commit_version"]).to_pylist()
     return sorted(tuple(each.values()) for each in found)
+
+
+def test_files_that_only_a_later_version_can_read(new_table: NewTable) -> None:
+    lake = new_table({"primary-key": "id"}, {"id": "bigint"}, False)
+    lake.upsert(rows({"id": "bigint"}, (1,)))
+    with pytest.raises(UserError, match="of the kind vector, which this client"):
+        by_bucket(each._replace(kind="vector") for each in lake.snapshot())
 
 
 @pytest.mark.parametrize("kind", ["int", "double", "decimal(10,2)", "decimal(20,5)", "decimal(38,2)"])

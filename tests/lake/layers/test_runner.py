@@ -1,5 +1,6 @@
 """Refreshes of layers on a running server: consistent, once, whatever dies or comes in between."""
 
+import json
 import random
 import signal
 import subprocess
@@ -11,9 +12,10 @@ import pytest
 from lake.client.lake_types import Moment
 from lake.layers.compiler.checks import ExpectationFailed
 from lake.layers.errors import BadDefinition, RefreshLost
-from lake.layers.runner.records import state_of
+from lake.layers.runner.records import Record, state_of
 from lake.layers.runner.runner import LayersFailed, NoSource
 from lake.layers.runner.status import status_of
+from lake.protocol.errors import UserError
 from lake.tables.compaction import plan_compaction, run_compaction
 from lake.tables.lake import LakeClient
 from tests.lake.layers.shop import ORDERS, QUERIES, Shop, how, rows_of
@@ -53,6 +55,22 @@ def test_layers_follow_their_sources(shop: Shop) -> None:
     moments = {shop.client.table(name).position().moment for name in second.instants}
     assert len(second.instants) == 3
     assert len(moments) == 1, "all complete at one moment"
+
+
+def test_records_of_a_later_version(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(shop)
+    metadata = Record.metadata
+
+    def of_later_version(record: Record) -> bytes:
+        found = json.loads(metadata(record))
+        found["pipeline"]["added"] = 1
+        return json.dumps(found).encode()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Record, "metadata", of_later_version)
+        shop.runner().refresh()
+    with pytest.raises(UserError, match="refreshed by a later version than this one"):
+        shop.runner().refresh()
 
 
 def test_each_moment_is_the_answer_for_one_state_of_the_sources(shop: Shop) -> None:

@@ -16,6 +16,7 @@ from lake.capture.debezium.capture import DebeziumCapture, DebeziumOptions
 from lake.capture.debezium.state import DebeziumState
 from lake.capture.definitions import columns_of, definition
 from lake.capture.errors import CaptureError
+from lake.capture.postgres.state import METADATA_KEY
 from lake.capture.raw_table import RawTable, rows_of
 from lake.cli import main
 from lake.tables.lake import LakeClient
@@ -119,6 +120,23 @@ def test_a_file_that_was_replaced(landing: Landing) -> None:
         ("truncate", 2),
         ("insert", 2),
     ]
+
+
+def test_a_state_of_a_later_version(landing: Landing, monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata = DebeziumState.metadata
+
+    def of_later_version(state: DebeziumState, rows: int) -> bytes:
+        found = json.loads(metadata(state, rows))
+        found[METADATA_KEY]["added"] = 1
+        return json.dumps(found).encode()
+
+    landing.write("1.json", order("c", 1, "a"))
+    with monkeypatch.context() as patch:
+        patch.setattr(DebeziumState, "metadata", of_later_version)
+        landing.capture()
+    for new_snapshot in (False, True):
+        with pytest.raises(CaptureError, match="is of a later version than this one"):
+            landing.capture(new_snapshot=new_snapshot)
 
 
 def test_a_message_that_is_none(landing: Landing) -> None:
