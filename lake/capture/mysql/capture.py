@@ -22,11 +22,11 @@ from lake.capture.mysql.source import BY_TRANSACTION, Chunk, MysqlSource, Source
 from lake.capture.mysql.state import MysqlState
 from lake.capture.mysql.statements import Altered, Emptied, Gone, Linked, Unlinked, Widened, Written
 from lake.capture.mysql.values import Column, RowEncoder
-from lake.capture.postgres.state import Phase, TableProgress
 from lake.capture.raw_table import Batch, RawTable, Row
 from lake.capture.results import Result
 from lake.capture.retries import Retries, passes
 from lake.capture.schemas import INCOMPLETE, READ_AGAIN, DescribedColumn, Schema, schema_of
+from lake.capture.state import Phase, TableProgress
 from lake.protocol.clock import now_ms
 from lake.protocol.connection.closing import Closing
 from lake.tables.lake import LakeClient

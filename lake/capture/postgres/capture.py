@@ -149,7 +149,7 @@ class _Session(Closing):
         options = self._options
         # In this order: another capture that goes on meanwhile must not look like a lost slot or another source.
         slot = self._source.slot(options.slot)
-        known = None if renew else self._raw.state()
+        known = None if renew else self._raw.latest(State.parse)
         identity = self._source.identity()
         if known is None:
             state = self._new_epoch(identity) if renew else None

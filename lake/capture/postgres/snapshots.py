@@ -19,9 +19,10 @@ from lake.capture import metrics
 from lake.capture.postgres.changes import Add, Changes, Commitment, Key
 from lake.capture.postgres.pgoutput import Begin
 from lake.capture.postgres.source import Chunk, Source, SourceTable, TableChanged, UnreadableTable, said
-from lake.capture.postgres.state import Phase, State, TableProgress
+from lake.capture.postgres.state import State
 from lake.capture.postgres.values import RowEncoder
 from lake.capture.schemas import READ_AGAIN
+from lake.capture.state import Phase, TableProgress
 from lake.protocol.clock import now_ms
 
 logger = logging.getLogger(__name__)
