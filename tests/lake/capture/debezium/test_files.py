@@ -37,7 +37,7 @@ def pause(reached):
     if left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 with LakeClient(uri) as client:
-    capture = DebeziumCapture(client, DebeziumOptions(source, into, batch_rows=400))
+    capture = DebeziumCapture(client, DebeziumOptions(source=source, into=into, batch_rows=400))
     capture.pause = pause
     capture.run(once=True)
 """
@@ -225,7 +225,7 @@ def test_a_metastore_that_is_killed(landing: Landing, tmp_path: Path) -> None:
     with MetastoreServer(tmp_path / "own") as server, LakeClient(server.uri) as client:
         landing.client = client
         landing.write("1.json", *[order("c", each, "a") for each in range(100)])
-        capture = DebeziumCapture(client, DebeziumOptions(str(landing.directory), landing.into))
+        capture = DebeziumCapture(client, DebeziumOptions(source=str(landing.directory), into=landing.into))
         killed = []
 
         def pause(step: str) -> None:
