@@ -1,8 +1,9 @@
 """What captures of all sources have in common: attempts until one ends well, and batches of rows."""
 
+import dataclasses
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
@@ -13,7 +14,9 @@ from lake.capture.errors import CaptureError
 from lake.capture.raw_table import Batch, RawTable, Row
 from lake.capture.results import Result
 from lake.capture.retries import Retries, passes
-from lake.capture.state import CaptureState
+from lake.capture.schemas import READ_AGAIN
+from lake.capture.state import CaptureState, DatabaseState, TableProgress
+from lake.protocol.clock import now_ms
 from lake.protocol.connection.closing import Closing
 from lake.tables.lake import LakeClient
 
@@ -49,6 +52,7 @@ class DatabaseOptions(CaptureOptions):
 
 Given = TypeVar("Given", bound=CaptureOptions)
 State = TypeVar("State", bound=CaptureState)
+OfDatabase = TypeVar("OfDatabase", bound=DatabaseState)
 
 
 class Runner(ABC, Generic[Given, State]):
@@ -173,6 +177,46 @@ class Session(Closing, Generic[Given, State]):
 
     def _completed(self) -> None:
         """Called when a batch is in the raw table."""
+
+
+class DatabaseSession(Session[Given, OfDatabase]):
+    """An attempt at a database. `_written`: the state as the raw table has it."""
+
+    _written: OfDatabase
+
+    def _commit(self, *, even_without_rows: bool = False) -> None:
+        """Completes the batch, with the state after it. Without rows only if the state has changed."""
+        if self._batch is not None or even_without_rows or self.state.kept != self._written.kept:
+            self._complete_batch()
+
+    def _completed(self) -> None:
+        self._written = self.state.copy()
+
+    def _begin_epoch(
+        self,
+        state: OfDatabase,
+        before: Iterable[str],
+        there: Mapping[str, TableProgress],
+        transaction_id: int | None = None,
+    ) -> OfDatabase:
+        """Writes down that all tables are read again, and those that aren't `there` any more are gone.
+
+        What the raw table has of the tables `before` counts until they are read.
+        """
+        batch, now = self._raw.batch(), now_ms() * 1000
+
+        def add(table: str, op: str, after: str | None, ordinal: int) -> None:
+            batch.add(table, Row(op, None, after, None, transaction_id, now, state.epoch, 0, ordinal))
+
+        for each in sorted(before):
+            if each in there:
+                state.tables[each] = dataclasses.replace(there[each], is_read_again=True)
+                add(each, "truncate", READ_AGAIN, 1)
+            else:
+                add(each, "truncate", None, 1)
+                add(each, "complete", None, 2)  # it may have been open
+        batch.complete(state)
+        return state
 
 
 def _nothing(_: object) -> None:

@@ -66,6 +66,22 @@ class CaptureState(ABC):
         """The state whose fields were sent."""
 
 
+class DatabaseState(CaptureState):
+    """A capture of a database, whose tables are read before their changes count."""
+
+    tables: dict[str, "TableProgress"]
+    troubles: dict[str, str]
+
+    @property
+    def kept(self) -> tuple[object, ...]:
+        """What is written soon once it has changed, even without rows."""
+        return self.tables, self.troubles
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """A copy that later changes leave alone."""
+
+
 class Phase(StrEnum):
     """What the snapshot of a table has come to."""
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from lake.capture.mysql.positions import Position
-from lake.capture.state import CaptureState, Phase, TableProgress
+from lake.capture.state import DatabaseState, Phase, TableProgress
 
 
 @dataclass
-class MysqlState(CaptureState):
+class MysqlState(DatabaseState):
     """A capture after one of its instants.
 
     `server`: the source's server_id. `position`: what is before it in the log is written. `gtid`: of the last
@@ -36,6 +36,10 @@ class MysqlState(CaptureState):
         """Whether all rows have been read that were there when their tables were first seen. Tables that can't be read
         don't count."""
         return all(each.phase is Phase.DONE for name, each in self.tables.items() if name not in self.troubles)
+
+    @property
+    def kept(self) -> tuple[object, ...]:
+        return *super().kept, self.dropped, self.cascading
 
     def copy(self) -> Self:
         return dataclasses.replace(

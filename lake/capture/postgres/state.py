@@ -4,11 +4,11 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from lake.capture.state import CaptureState, Phase, TableProgress
+from lake.capture.state import DatabaseState, Phase, TableProgress
 
 
 @dataclass
-class State(CaptureState):
+class State(DatabaseState):
     """A capture after one of its instants.
 
     `system`: the source's identifier; `timeline` is another one after a standby took its place. `epoch` grows with each
