@@ -194,8 +194,9 @@ class Changes:
             assert old is not None
             self.state.rereads.setdefault(log.name, set()).add(log.key(old))
             self._leave_open(log.name)
-        if moved and unchanged:
-            # Its values are in the log by the old key at most, and nowhere if the snapshot hasn't come there yet.
+        if unchanged and (moved or change.kind == "I"):
+            # Its values are in the log by the old key at most, and nowhere if the snapshot hasn't come there yet, or if
+            # the publication has left out rows with that key.
             assert new is not None
             self.state.rereads.setdefault(log.name, set()).add(log.key(new))
             self._leave_open(log.name)

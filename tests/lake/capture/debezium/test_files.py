@@ -209,6 +209,32 @@ def test_a_new_snapshot_counts_once_it_is_whole(landing: Landing) -> None:
     assert shown(landing, "public.items") == [12]
 
 
+UNAVAILABLE = "__debezium_unavailable_value"
+WITHOUT_VALUE = {
+    "no row before": [order("u", 1, UNAVAILABLE)],
+    "deleted before": [order("c", 1, "old"), order("d", 1), order("c", 1, UNAVAILABLE)],
+    "another key": [order("c", 2, "a"), order("d", 2), order("c", 1, UNAVAILABLE)],
+    "two updates": [order("u", 1, UNAVAILABLE), order("u", 1, UNAVAILABLE)],
+}
+
+
+@pytest.mark.parametrize("what", WITHOUT_VALUE)
+def test_a_large_value_that_no_message_has(landing: Landing, what: str) -> None:
+    landing.write("1.json", *WITHOUT_VALUE[what])
+    landing.capture()
+    query = query_of(landing.client, landing.into, "public.orders")
+    with pytest.raises(duckdb.Error, match=r"public\.orders left out its large value note.*REPLICA IDENTITY FULL"):
+        typed_rows(landing.client, landing.into, "public.orders", query)
+    landing.write("1.json", order("u", 1, "sent again"), order("u", 1, UNAVAILABLE))
+    landing.capture()
+    rows = typed_rows(landing.client, landing.into, "public.orders", query)
+    assert rows == [{"id": 1, "note": "sent again"}]
+    landing.write("1.json", order("d", 1), order("u", 3, UNAVAILABLE), order("d", 3), order("c", 4, None))
+    landing.write("1.json", order("u", 4, UNAVAILABLE))
+    landing.capture()
+    assert typed_rows(landing.client, landing.into, "public.orders", query) == [{"id": 4, "note": None}]
+
+
 @pytest.mark.parametrize(("step", "count"), [("reading", 1), ("before", 1), ("before", 2), ("completed", 1)])
 def test_a_capture_that_is_killed(landing: Landing, metastore_server: MetastoreServer, step: str, count: int) -> None:
     landing.write("1.json", *[order("c", each, "a") for each in range(1_500)])
