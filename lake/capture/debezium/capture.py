@@ -8,6 +8,7 @@ from lake.capture.debezium.events import Column, Event
 from lake.capture.debezium.files import FileInput
 from lake.capture.debezium.inputs import Arrived, Input
 from lake.capture.debezium.state import DebeziumState, TableState
+from lake.capture.debezium.values import UNAVAILABLE, Placeholder
 from lake.capture.errors import CaptureError
 from lake.capture.raw_table import Row
 from lake.capture.runner import CaptureOptions, Runner, Session
@@ -23,11 +24,12 @@ class DebeziumOptions(CaptureOptions):
     """What is captured, and how.
 
     `source`: a file or a directory, or `kafka://host:port?topic=NAME`. `kafka`: options of librdkafka. `keys`: the
-    columns of tables' keys, where messages don't say.
+    columns of tables' keys, where messages don't say. `placeholder`: the connector's `unavailable.value.placeholder`.
     """
 
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kafka: Mapping[str, str] = field(default_factory=dict)
+    placeholder: str = UNAVAILABLE
 
 
 class DebeziumCapture(Runner[DebeziumOptions, DebeziumState]):
@@ -55,6 +57,7 @@ class _Session(Session[DebeziumOptions, DebeziumState]):
     def __init__(self, capture: DebeziumCapture, *, renew: bool) -> None:
         super().__init__(capture)
         self._input = _open(self._options)
+        self._input.placeholder = Placeholder(self._options.placeholder)
         self._columns: dict[str, tuple[Column, ...]] = {}
         self._whole: set[str] = set()
         try:

@@ -94,6 +94,9 @@ def _slot_of(slot: str | None, into: str) -> str:
     metavar="FILE",
     help="librdkafka's options, `name=value` in each line; logins are there.",
 )
+@click.option(
+    "--placeholder", metavar="TEXT", help="The connector's unavailable.value.placeholder. [default: Debezium's]"
+)
 @click.option("--once", is_flag=True, help="End when all that was there at the start is captured.")
 @click.option(
     "--interval", type=click.FloatRange(0.1, 3_600), default=5.0, show_default=True, help="Seconds between two commits."
@@ -118,6 +121,7 @@ def run(
     debezium: bool,
     keys: tuple[str, ...],
     kafka_options: str | None,
+    placeholder: str | None,
     once: bool,
     interval: float,
     new_snapshot: bool,
@@ -144,12 +148,12 @@ def run(
     if tables and (debezium or not is_mysql):
         raise click.UsageError("--table is for MariaDB: a publication says which tables of Postgres are captured")
     if debezium:
-        make = _messages(source, into, keys, kafka_options, interval=interval, new_snapshot=new_snapshot)
+        make = _messages(source, into, keys, kafka_options, placeholder, interval=interval, new_snapshot=new_snapshot)
         if publication is not None or slot is not None:
             raise click.UsageError("--publication and --slot are a database's: not with --debezium")
     else:
-        if keys or kafka_options:
-            raise click.UsageError("--key and --kafka-options go with --debezium")
+        if keys or kafka_options or placeholder:
+            raise click.UsageError("--key, --kafka-options and --placeholder go with --debezium")
         if is_mysql and (publication is not None or slot is not None):
             raise click.UsageError("--publication and --slot are for Postgres")
     if is_mysql and not debezium:
@@ -213,7 +217,12 @@ def _mysql(source: str, into: str, tables: tuple[str, ...], **options: Any) -> C
 
 
 def _messages(
-    source: str, into: str, keys: tuple[str, ...], kafka_options: str | None, **options: Any
+    source: str,
+    into: str,
+    keys: tuple[str, ...],
+    kafka_options: str | None,
+    placeholder: str | None,
+    **options: Any,
 ) -> Callable[["LakeClient"], "DebeziumCapture"]:
     """What makes the capture of Debezium's messages."""
     from lake.capture.debezium.capture import DebeziumCapture, DebeziumOptions
@@ -224,6 +233,8 @@ def _messages(
         if not equals or not table or not all(columns.split(",")):
             raise click.UsageError(f"--key {each}: give SCHEMA.TABLE=COLUMN,COLUMN")
         by_table[table] = tuple(columns.split(","))
+    if placeholder:
+        options["placeholder"] = placeholder
     kafka = {} if kafka_options is None else _properties(kafka_options)
     made = DebeziumOptions(source=source, into=into, keys=by_table, kafka=kafka, **options)
     return lambda client: DebeziumCapture(client, made)

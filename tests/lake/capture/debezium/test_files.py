@@ -235,6 +235,13 @@ def test_a_large_value_that_no_message_has(landing: Landing, what: str) -> None:
     assert typed_rows(landing.client, landing.into, "public.orders", query) == [{"id": 4, "note": None}]
 
 
+def test_a_placeholder_that_the_connector_was_given(landing: Landing) -> None:
+    landing.write("1.json", order("c", 1, "a"), order("u", 1, "gone"), order("c", 2, UNAVAILABLE))
+    landing.capture(placeholder="gone")
+    found = [(row["after"], row["unchanged"]) for row in landing.raw() if row["op"] != "schema"]
+    assert found[1:] == [('{"id":1}', ["note"]), (f'{{"id":2,"note":"{UNAVAILABLE}"}}', None)]
+
+
 @pytest.mark.parametrize(("step", "count"), [("reading", 1), ("before", 1), ("before", 2), ("completed", 1)])
 def test_a_capture_that_is_killed(landing: Landing, metastore_server: MetastoreServer, step: str, count: int) -> None:
     landing.write("1.json", *[order("c", each, "a") for each in range(1_500)])
