@@ -18,13 +18,14 @@ from lake.protocol.errors import UserError
 
 if TYPE_CHECKING:
     from lake.capture.any_state import AnyState
-    from lake.capture.debezium.capture import DebeziumCapture
     from lake.capture.debezium.state import DebeziumState
-    from lake.capture.mysql.capture import MysqlCapture
     from lake.capture.mysql.state import MysqlState
-    from lake.capture.postgres.capture import Capture
     from lake.capture.postgres.state import State
+    from lake.capture.runner import Runner
     from lake.tables.lake import LakeClient
+
+    Make = Callable[[LakeClient], Runner[Any, Any]]
+    """Makes a capture that runs with a client."""
 
 DEFAULT_ALARM = 1 << 30
 _PROGRESS_SECONDS = 2.0
@@ -143,7 +144,7 @@ def run(
 
     from lake.tables.lake import LakeClient
 
-    make: Callable[[LakeClient], Capture | DebeziumCapture | MysqlCapture]
+    make: Make
     is_mysql = source.partition("://")[0] in ("mysql", "mariadb")
     if tables and (debezium or not is_mysql):
         raise click.UsageError("--table is for MariaDB: a publication says which tables of Postgres are captured")
@@ -191,9 +192,7 @@ def _unreadable(troubles: Mapping[str, str]) -> str | None:
     return f"not captured, while all others are: {listed}" if listed else None
 
 
-def _database(
-    source: str, into: str, publication: str | None, slot: str | None, **options: Any
-) -> Callable[["LakeClient"], "Capture"]:
+def _database(source: str, into: str, publication: str | None, slot: str | None, **options: Any) -> "Make":
     """What makes the capture of a database."""
     from lake.capture.postgres.capture import Capture, Options
 
@@ -206,7 +205,7 @@ def _database(
     return lambda client: Capture(client, made)
 
 
-def _mysql(source: str, into: str, tables: tuple[str, ...], **options: Any) -> Callable[["LakeClient"], "MysqlCapture"]:
+def _mysql(source: str, into: str, tables: tuple[str, ...], **options: Any) -> "Make":
     """What makes the capture of a MariaDB."""
     try:
         from lake.capture.mysql.capture import MysqlCapture, MysqlOptions
@@ -223,7 +222,7 @@ def _messages(
     kafka_options: str | None,
     placeholder: str | None,
     **options: Any,
-) -> Callable[["LakeClient"], "DebeziumCapture"]:
+) -> "Make":
     """What makes the capture of Debezium's messages."""
     from lake.capture.debezium.capture import DebeziumCapture, DebeziumOptions
 
@@ -253,7 +252,7 @@ def _properties(path: str) -> dict[str, str]:
     return found
 
 
-def _report(running: "Capture | DebeziumCapture | MysqlCapture") -> None:
+def _report(running: "Runner[Any, Any]") -> None:
     """Says on stderr how far the capture has come, every other second at most."""
     next_report = time.monotonic() + _PROGRESS_SECONDS
 
@@ -312,10 +311,9 @@ def status(source: str | None, into: str, uri: str, alarm_bytes: int, as_json: b
         trouble = _log_status(source, state, alarm_bytes, found)
     elif source is not None and not isinstance(state, MysqlState):
         trouble = _slot_status(source, state, alarm_bytes, found)
-    troubles: Mapping[str, str] = getattr(state, "troubles", {})
-    trouble = trouble or _unreadable(troubles)
+    trouble = trouble or _unreadable(state.troubles)
     tables = [
-        (name, "unreadable" if name in troubles else each.phase.value, each.rows)
+        (name, "unreadable" if name in state.troubles else each.phase.value, each.rows)
         for name, each in sorted(state.tables.items())
     ]
     if as_json:
@@ -442,12 +440,11 @@ def definitions(into: str, uri: str, tables: tuple[str, ...]) -> None:
     if unknown := [each for each in tables if each not in state.tables]:
         raise UserError(f"{into} has no table {unknown[0]}")
     names = names_of(state.tables)
-    troubles: Mapping[str, str] = getattr(state, "troubles", {})
     with LakeClient(uri) as client:
         for table in tables or sorted(state.tables):
             try:
-                if table in troubles:
-                    raise CaptureError(f"{table} can't be read: {troubles[table]}")
+                if table in state.troubles:
+                    raise CaptureError(f"{table} can't be read: {state.troubles[table]}")
                 click.echo(definition(client.table(into), table, names[table]))
             except CaptureError as error:
                 if tables:
