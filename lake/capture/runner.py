@@ -50,28 +50,28 @@ class DatabaseOptions(CaptureOptions):
     alarm_bytes: int = 1 << 30
 
 
-Given = TypeVar("Given", bound=CaptureOptions)
-State = TypeVar("State", bound=CaptureState)
-OfDatabase = TypeVar("OfDatabase", bound=DatabaseState)
+OptionsT = TypeVar("OptionsT", bound=CaptureOptions)
+StateT = TypeVar("StateT", bound=CaptureState)
+DatabaseStateT = TypeVar("DatabaseStateT", bound=DatabaseState)
 
 
-class Runner(ABC, Generic[Given, State]):
+class Runner(ABC, Generic[OptionsT, StateT]):
     """Captures until it is stopped, or until it has caught up.
 
-    `lost`: errors of the source's driver that may pass. `refused`: those among them that don't.
+    `transient`: errors of the source's driver that may pass. `permanent`: those among them that don't.
     """
 
-    lost: ClassVar[tuple[type[Exception], ...]] = ()
-    refused: ClassVar[tuple[type[Exception], ...]] = ()
+    transient: ClassVar[tuple[type[Exception], ...]] = ()
+    permanent: ClassVar[tuple[type[Exception], ...]] = ()
 
-    def __init__(self, client: LakeClient, options: Given) -> None:
+    def __init__(self, client: LakeClient, options: OptionsT) -> None:
         self.client = client
         self.options = options
         self.result = Result()
         self.is_stopping = False
         self.pause: Callable[[str], None] = _nothing
         """Called with the name of each step, for tests that kill the process there."""
-        self.on_commit: Callable[[State], None] = _nothing
+        self.on_commit: Callable[[StateT], None] = _nothing
         """Called after each batch."""
 
     def stop(self) -> None:
@@ -97,18 +97,18 @@ class Runner(ABC, Generic[Given, State]):
                     session.run(once=once)
                     self.result.troubles = dict(session.state.troubles)
                 return self.result
-            except self.refused as error:
+            except self.permanent as error:
                 raise CaptureError(f"the source: {self.said(error)}") from None
-            except (*self.lost, TException, OSError) as error:
+            except (*self.transient, TException, OSError) as error:
                 if not passes(error):
                     raise
-                if not has_begun and isinstance(error, self.lost):
+                if not has_begun and isinstance(error, self.transient):
                     raise CaptureError(f"can't connect to the source: {self.said(error)}") from None
                 retries.wait(error, has_advanced=self.result.batches > batches)
         return self.result
 
     @abstractmethod
-    def session(self, *, renew: bool) -> "Session[Given, State]":
+    def session(self, *, renew: bool) -> "Session[OptionsT, StateT]":
         """Begins an attempt, with `renew` in a new epoch. Raises what `run` does, and what may pass."""
 
     @staticmethod
@@ -117,12 +117,12 @@ class Runner(ABC, Generic[Given, State]):
         return " ".join(str(error).split())
 
 
-class Session(Closing, Generic[Given, State]):
+class Session(Closing, Generic[OptionsT, StateT]):
     """One attempt: from what the raw table has to the first failure, which leaves what was committed before."""
 
-    state: State
+    state: StateT
 
-    def __init__(self, capture: Runner[Given, State]) -> None:
+    def __init__(self, capture: Runner[OptionsT, StateT]) -> None:
         self._capture = capture
         self._options = capture.options
         self._raw = RawTable(capture.client, capture.options.into)
@@ -179,10 +179,10 @@ class Session(Closing, Generic[Given, State]):
         """Called when a batch is in the raw table."""
 
 
-class DatabaseSession(Session[Given, OfDatabase]):
+class DatabaseSession(Session[OptionsT, DatabaseStateT]):
     """An attempt at a database. `_written`: the state as the raw table has it."""
 
-    _written: OfDatabase
+    _written: DatabaseStateT
 
     def _commit(self, *, even_without_rows: bool = False) -> None:
         """Completes the batch, with the state after it. Without rows only if the state has changed."""
@@ -194,11 +194,11 @@ class DatabaseSession(Session[Given, OfDatabase]):
 
     def _begin_epoch(
         self,
-        state: OfDatabase,
+        state: DatabaseStateT,
         before: Iterable[str],
         there: Mapping[str, TableProgress],
         transaction_id: int | None = None,
-    ) -> OfDatabase:
+    ) -> DatabaseStateT:
         """Writes down that all tables are read again, and those that aren't `there` any more are gone.
 
         What the raw table has of the tables `before` counts until they are read.

@@ -52,8 +52,8 @@ class MysqlOptions(DatabaseOptions):
 class MysqlCapture(Runner[MysqlOptions, MysqlState]):
     """The capture of a MariaDB."""
 
-    lost = (pymysql.Error,)
-    refused = (pymysql.ProgrammingError,)
+    transient = (pymysql.Error,)
+    permanent = (pymysql.ProgrammingError,)
     said = staticmethod(said)
 
     def session(self, *, renew: bool) -> "_Session":

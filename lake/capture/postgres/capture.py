@@ -36,7 +36,7 @@ class Options(DatabaseOptions):
 class Capture(Runner[Options, State]):
     """The capture of a Postgres."""
 
-    lost = (psycopg2.OperationalError, psycopg2.InterfaceError)
+    transient = (psycopg2.OperationalError, psycopg2.InterfaceError)
 
     def session(self, *, renew: bool) -> "_Session":
         return _Session(self, renew=renew)

@@ -283,7 +283,7 @@ def test_the_commands(landing: Landing, metastore_server: MetastoreServer) -> No
     landing.write("1.json", envelope([ID], change("c", None, {"id": 1})))
     uri = ("--into", landing.into, "--uri", metastore_server.uri)
     directory = str(landing.directory)
-    run = ("run", directory, "--debezium", "--once", "--key", "public.orders=id", *uri)
+    run = ("run", directory, "--debezium", "--once", "--key", "public.orders=id", "--placeholder", "gone", *uri)
     assert json.loads(invoke(*run, "--json")) == {"batches": 1, "rows": {"public.orders": 2}, "troubles": {}}
     found = json.loads(invoke("status", "--json", *uri))
     assert found["messages"] == 1
