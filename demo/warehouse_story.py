@@ -32,6 +32,7 @@ from shop import PUBLICATION, Shop, running_shop
 from spark_session import spark_session
 from stop_sign import Stopped, StopSign
 
+from lake.capture.any_state import any_state
 from lake.capture.raw_table import RawTable, rows_of
 from lake.cli.pages.pipeline_page import pipeline_page
 from lake.layers.compiler.graph import Graph, graph_of
@@ -107,7 +108,7 @@ def latest_captured(client: LakeClient) -> int:
     """The number of the latest transaction in the raw table; -1 before there is any."""
     try:
         raw = RawTable(client, RAW)
-        if raw.state() is None:
+        if raw.latest(any_state) is None:
             return -1
         found = [row for each in rows_of(raw.lake, "public.ledger") for row in each.to_pylist()]
     except NoSuchObjectException:

@@ -1,6 +1,5 @@
 """Writes the SQL by which a raw table becomes a typed table of `lake.layers`, kept as the source has it."""
 
-import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable
@@ -98,14 +97,10 @@ def definition(lake: LakeTable, table: str, name: str | None = None) -> str:
 def _changes(lake: LakeTable, table: str, columns: list[CapturedColumn], key: list[str]) -> str:
     """The query of the typed changes: rows after a change, and deletes by the key before, since the last truncation."""
     position = ", ".join(POSITION)
-    left_out = _left_out(columns)
+    left_out = _free(columns, "left_out")
     schema = _text(", ".join(f"{_quoted(each.name)} {_json_type(each.type)}" for each in columns))
     of_table = f"source_table = {_text(table)}"
     typed = ",\n    ".join(f"{_typed(each)} AS {_quoted(each.name)}" for each in columns)
-    filled = ",\n  ".join(
-        _filled(each, key, left_out) if each.may_be_unchanged and not each.in_key else _quoted(each.name)
-        for each in columns
-    )
     moved = " OR ".join(f"images.old.{_quoted(name)} <> images.new.{_quoted(name)}" for name in key)
     # One row each: the groups say by which columns changes are known, so that AUTO CDC finds them in a total order.
     groups = ", ".join([*map(_quoted, key), *POSITION])
@@ -154,8 +149,37 @@ def _changes(lake: LakeTable, table: str, columns: list[CapturedColumn], key: li
         f"      WHEN forms.known = 0 THEN CAST(raise_error({_text(_outdated(lake, table))}) AS BOOLEAN) ELSE true END\n"
         f"), changes AS (\n"
         f"  SELECT {groups}, {single} FROM typed GROUP BY {groups}\n"
-        f")\n"
-        f"SELECT op, {position},\n  {filled}\nFROM changes"
+        f"){_shown(table, columns, key, left_out)}"
+    )
+
+
+def _shown(table: str, columns: list[CapturedColumn], key: list[str], left_out: str) -> str:
+    """The end of the query: changes with the values that updates left out, which are the latest there were by then.
+
+    A change of which a value isn't known is left out if a later change of its row follows, and is an error else.
+    """
+    listed = [_quoted(each.name) for each in columns]
+    large = [each.name for each in columns if each.may_be_unchanged and not each.in_key]
+    if not large:
+        return f"\nSELECT op, {', '.join(POSITION)},\n  {_lines(listed)}\nFROM changes"
+    by_key = f"OVER (PARTITION BY {', '.join(map(_quoted, key))} ORDER BY {', '.join(POSITION)})"
+    position = ", ".join(f"{_text(each)}, {each}" for each in POSITION)
+    has_later = _free(columns, "has_later")
+    computed = [f"lead(op) {by_key} IS NOT NULL AS {has_later}"]
+    conditions = []
+    for number, each in enumerate(large, 1):
+        known = _free(columns, f"known_{number}")
+        is_there = f"op = 'delete' OR NOT coalesce(array_contains({left_out}, {_text(each)}), false)"
+        value = f"named_struct({position}, 'op', op, 'value', {_quoted(each)})"
+        computed.append(f"max(CASE WHEN {is_there} THEN {value} END) {by_key} AS {known}")
+        conditions.append(
+            f"CASE WHEN op = 'delete' OR {known}['op'] <> 'delete' THEN true WHEN {has_later} THEN false"
+            f" ELSE CAST(raise_error({_text(_unknown(table, each))}) AS BOOLEAN) END"
+        )
+        listed[listed.index(_quoted(each))] = f"{known}['value'] AS {_quoted(each)}"
+    return (
+        f", filled AS (\n  SELECT *,\n  {_lines(computed)}\n  FROM changes\n)\n"
+        f"SELECT op, {', '.join(POSITION)},\n  {_lines(listed)}\nFROM filled WHERE {' AND '.join(conditions)}"
     )
 
 
@@ -199,21 +223,21 @@ def _json_type(type: str) -> str:
     return "string" if type in _AS_TEXT or type == "binary" else type
 
 
-def _left_out(columns: Iterable[CapturedColumn]) -> str:
-    """The name that the raw table's `unchanged` has within a definition: one that the source's columns don't have."""
+def _lines(listed: Iterable[str]) -> str:
+    return ",\n  ".join(listed)
+
+
+def _free(columns: Iterable[CapturedColumn], name: str) -> str:
+    """A name that none of the columns has: this one, or this one with a number."""
     taken = {each.name.lower() for each in columns}
-    return next(name for name in (f"left_out{'_' * count}" for count in itertools.count()) if name not in taken)
+    return next(each for each in (name, *(f"{name}_{count}" for count in range(len(taken)))) if each not in taken)
 
 
-def _filled(column: CapturedColumn, key: list[str], left_out: str) -> str:
-    """A value that updates may leave out: the latest one there was by then."""
-    name = _quoted(column.name)
-    there = f"op <> 'delete' AND NOT coalesce(array_contains({left_out}, {_text(column.name)}), false)"
-    by_position = ", ".join(POSITION)
-    ranked = f"named_struct({', '.join(f'{_text(each)}, {each}' for each in POSITION)}, 'value', {name})"
+def _unknown(table: str, column: str) -> str:
     return (
-        f"max(CASE WHEN {there} THEN {ranked} END)"
-        f" OVER (PARTITION BY {', '.join(map(_quoted, key))} ORDER BY {by_position})['value'] AS {name}"
+        f"an update of {table} left out its large value {column}, and no earlier row of the raw table has it: let the"
+        " source send the row again, by an update that changes the value or by another snapshot; REPLICA IDENTITY FULL"
+        " of a table in Postgres prevents this"
     )
 
 

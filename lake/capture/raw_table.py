@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import fsspec
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from lake import __version__
 from lake.capture.errors import AnotherCapture, CaptureError
-from lake.capture.postgres.state import State
+from lake.capture.state import CaptureState
 from lake.client.lake_types import Completion, DataFile, StreamBatch
 from lake.protocol.formats.partition_names import make_name
 from lake.protocol.hive import (
@@ -65,18 +65,6 @@ _SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 
 
 S = TypeVar("S")
-
-
-class Checkpoint(Protocol):
-    """How far a capture has come after a batch. `stream` names what numbers its batches, `batch` is the number."""
-
-    batch: int
-
-    @property
-    def stream(self) -> str: ...
-
-    def metadata(self, rows: int) -> bytes:
-        """The metadata of an instant that wrote some rows."""
 
 
 class Row(NamedTuple):
@@ -134,10 +122,6 @@ class RawTable:
         )
         with suppress(AlreadyExistsException):
             self.client.call(lambda client: client.create_table(table))
-
-    def state(self) -> State | None:
-        """How far the capture of a database has come, as `latest`."""
-        return self.latest(State.parse)
 
     def latest(self, parse: Callable[[bytes | None], S], *, even_undone: bool = False) -> S | None:
         """How far a capture has come; None before its first instant.
@@ -199,7 +183,7 @@ class Batch:
         if self._buffered >= BUFFERED_ROWS or self._characters >= BUFFERED_CHARACTERS:
             self._flush()
 
-    def complete(self, state: Checkpoint) -> None:
+    def complete(self, state: CaptureState) -> None:
         """Completes the instant with what was added, and the state after it, whose batch it numbers.
 
         Raises AnotherCapture, and what the metastore raises; then nothing is written.

@@ -37,12 +37,18 @@ WITH completions AS (
       WHEN forms.known = 0 THEN CAST(raise_error('the columns of public.customers changed at the source: print its definitions again, by metastore capture definitions --into raw.shop --table public.customers') AS BOOLEAN) ELSE true END
 ), changes AS (
   SELECT `id`, epoch, commit_lsn, ordinal, max(op) AS op, max(left_out) AS left_out, max(`name`) AS `name`, max(`city`) AS `city` FROM typed GROUP BY `id`, epoch, commit_lsn, ordinal
+), filled AS (
+  SELECT *,
+  lead(op) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal) IS NOT NULL AS has_later,
+  max(CASE WHEN op = 'delete' OR NOT coalesce(array_contains(left_out, 'name'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'op', op, 'value', `name`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal) AS known_1,
+  max(CASE WHEN op = 'delete' OR NOT coalesce(array_contains(left_out, 'city'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'op', op, 'value', `city`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal) AS known_2
+  FROM changes
 )
 SELECT op, epoch, commit_lsn, ordinal,
   `id`,
-  max(CASE WHEN op <> 'delete' AND NOT coalesce(array_contains(left_out, 'name'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'value', `name`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] AS `name`,
-  max(CASE WHEN op <> 'delete' AND NOT coalesce(array_contains(left_out, 'city'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'value', `city`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] AS `city`
-FROM changes;
+  known_1['value'] AS `name`,
+  known_2['value'] AS `city`
+FROM filled WHERE CASE WHEN op = 'delete' OR known_1['op'] <> 'delete' THEN true WHEN has_later THEN false ELSE CAST(raise_error('an update of public.customers left out its large value name, and no earlier row of the raw table has it: let the source send the row again, by an update that changes the value or by another snapshot; REPLICA IDENTITY FULL of a table in Postgres prevents this') AS BOOLEAN) END AND CASE WHEN op = 'delete' OR known_2['op'] <> 'delete' THEN true WHEN has_later THEN false ELSE CAST(raise_error('an update of public.customers left out its large value city, and no earlier row of the raw table has it: let the source send the row again, by an update that changes the value or by another snapshot; REPLICA IDENTITY FULL of a table in Postgres prevents this') AS BOOLEAN) END;
 
 CREATE STREAMING TABLE `customers`;
 
@@ -89,13 +95,18 @@ WITH completions AS (
       WHEN forms.known = 0 THEN CAST(raise_error('the columns of public.orders changed at the source: print its definitions again, by metastore capture definitions --into raw.shop --table public.orders') AS BOOLEAN) ELSE true END
 ), changes AS (
   SELECT `id`, epoch, commit_lsn, ordinal, max(op) AS op, max(left_out) AS left_out, max(`customer`) AS `customer`, max(`amount`) AS `amount`, max(`at`) AS `at` FROM typed GROUP BY `id`, epoch, commit_lsn, ordinal
+), filled AS (
+  SELECT *,
+  lead(op) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal) IS NOT NULL AS has_later,
+  max(CASE WHEN op = 'delete' OR NOT coalesce(array_contains(left_out, 'amount'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'op', op, 'value', `amount`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal) AS known_1
+  FROM changes
 )
 SELECT op, epoch, commit_lsn, ordinal,
   `id`,
   `customer`,
-  max(CASE WHEN op <> 'delete' AND NOT coalesce(array_contains(left_out, 'amount'), false) THEN named_struct('epoch', epoch, 'commit_lsn', commit_lsn, 'ordinal', ordinal, 'value', `amount`) END) OVER (PARTITION BY `id` ORDER BY epoch, commit_lsn, ordinal)['value'] AS `amount`,
+  known_1['value'] AS `amount`,
   `at`
-FROM changes;
+FROM filled WHERE CASE WHEN op = 'delete' OR known_1['op'] <> 'delete' THEN true WHEN has_later THEN false ELSE CAST(raise_error('an update of public.orders left out its large value amount, and no earlier row of the raw table has it: let the source send the row again, by an update that changes the value or by another snapshot; REPLICA IDENTITY FULL of a table in Postgres prevents this') AS BOOLEAN) END;
 
 CREATE STREAMING TABLE `orders`;
 

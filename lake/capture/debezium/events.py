@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from lake.capture.debezium.state import Follows
 from lake.capture.debezium.values import (
     Field,
+    Placeholder,
     as_text,
     encoded,
     encoder,
-    is_unavailable,
     lake_type,
     may_be_unavailable,
     parse,
@@ -27,6 +27,9 @@ _FOLLOWS = {
 
 _MESSAGE = "m"  # of pg_logical_emit_message
 _POSTGRES = "postgresql"
+_WHOLE_ROWS = frozenset(["mysql", "mariadb", "sqlserver", "db2"])
+"""Connectors whose updates have all values."""
+
 _INTEGERS = 1 << 63
 
 
@@ -67,7 +70,7 @@ class Event:
     follows: Follows
 
 
-def event_of(value: Any, key: Any) -> Event | None:
+def event_of(value: Any, key: Any, placeholder: Placeholder) -> Event | None:
     """The change in a message, whose value and key were read by `values.parse`.
 
     None for what is no change of a row: tombstones, heartbeats, ends of transactions, changes of schemas. Raises
@@ -96,11 +99,12 @@ def event_of(value: Any, key: Any) -> Event | None:
         )
     fields = _fields(schema, "after") or _fields(schema, "before")
     is_postgres = source.get("connector") == _POSTGRES
-    columns = _columns(fields, after or before or {}, key_names, is_postgres=is_postgres)
+    may_leave_out = source.get("connector") not in _WHOLE_ROWS
+    columns = _columns(fields, after or before or {}, key_names, may_leave_out=may_leave_out)
     unchanged = None
-    if after is not None and is_postgres:
-        after = _filled(after, before)
-        unchanged = [name for name, each in after.items() if is_unavailable(each)] or None
+    if after is not None and may_leave_out:
+        after = _filled(after, before, placeholder)
+        unchanged = [name for name, each in after.items() if placeholder.stands_in(each)] or None
     if op == "delete" and is_postgres and before is not None and key_names:
         before = _key_alone(before, key_names)
     return Event(
@@ -167,18 +171,18 @@ def _fields(schema: Mapping[str, Any] | None, which: str) -> dict[str, Field]:
 
 
 def _columns(
-    fields: Mapping[str, Field], image: Mapping[str, Any], key: tuple[str, ...], *, is_postgres: bool
+    fields: Mapping[str, Field], image: Mapping[str, Any], key: tuple[str, ...], *, may_leave_out: bool
 ) -> tuple[Column, ...]:
     """Columns with their types; without a schema they are strings, since their values may mean anything."""
     if not fields:
-        return tuple(Column(name, "string", "", name in key, is_postgres, False) for name in image)
+        return tuple(Column(name, "string", "", name in key, may_leave_out, False) for name in image)
     return tuple(
         Column(
             name,
             lake_type(each),
             _source_type(each),
             name in key,
-            is_postgres and may_be_unavailable(each),
+            may_leave_out and may_be_unavailable(each),
             bool(each.get("optional")) and each.get("default") is None,
         )
         for name, each in fields.items()
@@ -191,11 +195,11 @@ def _source_type(field: Field) -> str:
     return str(parameters.get("__debezium.source.column.type") or field.get("name") or field.get("type"))
 
 
-def _filled(after: dict[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+def _filled(after: dict[str, Any], before: Mapping[str, Any] | None, placeholder: Placeholder) -> dict[str, Any]:
     """Values that an update left alone, from the row before if that has them."""
-    known = before or {}
+    known, stands_in = before or {}, placeholder.stands_in
     return {
-        name: known[name] if is_unavailable(each) and not is_unavailable(known.get(name, each)) else each
+        name: known[name] if stands_in(each) and not stands_in(known.get(name, each)) else each
         for name, each in after.items()
     }
 
@@ -236,17 +240,19 @@ def _follows(snapshot: Any) -> Follows:
     return _FOLLOWS.get(snapshot, Follows.CHANGES) if isinstance(snapshot, str | bool) else Follows.CHANGES
 
 
-def message_of(line: bytes) -> Event | None:
+def message_of(line: bytes, placeholder: Placeholder) -> Event | None:
     """The change in a line of a file: a message's value, or an object of its `key` and `value`. Raises CaptureError."""
     read = _parsed(line)
     if isinstance(read, dict) and read.keys() == {"key", "value"}:
-        return event_of(read["value"], read["key"])
-    return event_of(read, None)
+        return event_of(read["value"], read["key"], placeholder)
+    return event_of(read, None, placeholder)
 
 
-def record_of(value: bytes | None, key: bytes | None) -> Event | None:
+def record_of(value: bytes | None, key: bytes | None, placeholder: Placeholder) -> Event | None:
     """The change in a record of Kafka. Raises CaptureError."""
-    return None if value is None else event_of(_parsed(value), None if key is None else _parsed(key))
+    if value is None:
+        return None
+    return event_of(_parsed(value), None if key is None else _parsed(key), placeholder)
 
 
 def _parsed(text: bytes) -> Any:

@@ -117,7 +117,7 @@ class FileInput(Input):
             if not line.endswith(b"\n") and not _is_whole(line):
                 break
             try:
-                event = message_of(line) if line.strip() else None
+                event = message_of(line, self.placeholder) if line.strip() else None
             except CaptureError as error:
                 raise CaptureError(f"{path}, byte {at}: {error}") from None
             if at < _HEAD_BYTES:

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from lake.capture.debezium.events import Event
 from lake.capture.debezium.state import Offset
+from lake.capture.debezium.values import Placeholder
 from lake.protocol.connection.closing import Closing
 
 MAX_MESSAGE_BYTES: Final = 64 << 20
@@ -22,6 +23,9 @@ class Arrived(NamedTuple):
 
 class Input(Closing):
     """Messages, in order for each place."""
+
+    placeholder = Placeholder()
+    """What stands for large values in the messages."""
 
     source: str
     """What is read, without anything secret: another source needs another raw table."""

@@ -1,15 +1,11 @@
-"""How far a capture of Debezium's messages has come. Like that of a database, it is part of each of its instants."""
+"""How far a capture of Debezium's messages has come."""
 
 import dataclasses
-import json
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import Any, ClassVar, Self
 
-from lake.capture.errors import CaptureError
-from lake.capture.postgres.state import METADATA_KEY, sent_state
-
-KIND = "debezium"
+from lake.capture.state import CaptureState
 
 
 @dataclass(frozen=True)
@@ -56,12 +52,14 @@ class TableState:
 
 
 @dataclass
-class DebeziumState:
+class DebeziumState(CaptureState):
     """A capture after one of its instants.
 
     `epoch` grows with each `--new-snapshot`. `batch`: the number of the instant. `number`: of the last message; the
     messages of a raw table are numbered as they come. `offsets`: by file, or by topic and partition.
     """
+
+    kind: ClassVar[str] = "debezium"
 
     source: str
     epoch: int = 1
@@ -83,27 +81,11 @@ class DebeziumState:
             if each.is_read_again and (is_over if each.sent_at < 0 else each.follows is not Follows.ROWS)
         }
 
-    @property
-    def stream(self) -> str:
-        """The name of the stream whose batches are numbered."""
-        return KIND
-
-    def metadata(self, rows: int) -> bytes:
-        """The metadata of an instant that wrote some rows."""
-        sent = {"kind": KIND, **dataclasses.asdict(self)}
-        return json.dumps({"operation": "capture", "rows": rows, METADATA_KEY: sent}, separators=(",", ":")).encode()
+    def sent(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
 
     @classmethod
-    def parse(cls, metadata: bytes | None) -> "DebeziumState | None":
-        """The state in an instant's metadata; None if it isn't one of a capture.
-
-        Raises CaptureError for that of another kind of source.
-        """
-        sent = sent_state(metadata)
-        if sent is None:
-            return None
-        if sent.pop("kind", None) != KIND:
-            raise CaptureError("the raw table has the changes of another kind of source: give another with --into")
+    def received(cls, sent: dict[str, Any]) -> Self:
         offsets = {name: Offset(**each) for name, each in sent.pop("offsets").items()}
         tables = {name: _table(each) for name, each in sent.pop("tables").items()}
         return cls(**sent, offsets=offsets, tables=tables)

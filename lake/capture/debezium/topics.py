@@ -135,7 +135,7 @@ class TopicInput(Input):
         if offset + 1 >= self._ends.get(place, 0):
             self._waiting.discard(place)
         try:
-            event = record_of(_bytes(record.value()), _bytes(record.key()))
+            event = record_of(_bytes(record.value()), _bytes(record.key()), self.placeholder)
         except CaptureError as problem:
             raise CaptureError(f"{place}, offset {offset}: {problem}") from None
         if event is not None and event.op == "truncate" and sum(1 for t, _ in self._known if t == record.topic()) > 1:

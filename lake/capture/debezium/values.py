@@ -17,9 +17,8 @@ MAX_PRECISION: Final = 38
 """Digits of a lake's decimal."""
 
 UNAVAILABLE: Final = "__debezium_unavailable_value"
-"""What stands for a large value that an update left alone: `unavailable.value.placeholder` of a connector."""
+"""What stands for a large value that an update left alone, unless a connector's options say otherwise."""
 
-_UNAVAILABLE_BYTES = base64.b64encode(UNAVAILABLE.encode()).decode()
 _EPOCH = dt.datetime(1970, 1, 1)
 _FIRST_SECOND = (dt.datetime.min - _EPOCH) // dt.timedelta(seconds=1)
 _LAST_SECOND = (dt.datetime.max - _EPOCH) // dt.timedelta(seconds=1)
@@ -55,6 +54,29 @@ _PLAIN = {
 }
 _LARGE = frozenset({"string", "bytes", "array", "map", "struct"})
 _FIXED_NAMES = frozenset({_ZONED_TIMESTAMP, "io.debezium.time.ZonedTime", "io.debezium.data.Uuid"})
+
+
+class Placeholder:
+    """What stands for a large value that an update left alone: a connector's `unavailable.value.placeholder`."""
+
+    def __init__(self, text: str = UNAVAILABLE) -> None:
+        sent = text.encode()
+        # Which of them it is in a column of bytes depends on the connector's binary.handling.mode.
+        self._texts = frozenset(
+            (text, base64.b64encode(sent).decode(), base64.urlsafe_b64encode(sent).decode(), sent.hex())
+        )
+        self._numbers = [each - 256 if each > 127 else each for each in sent]  # Java's bytes, in arrays of integers
+
+    def stands_in(self, value: Any) -> bool:
+        """Whether a value is the placeholder, in the form that its type gives it."""
+        if isinstance(value, list):
+            return value == self._numbers or (len(value) == 1 and self._is_text(value[0]))
+        if isinstance(value, dict):
+            return any(self._is_text(each) for pair in value.items() for each in pair)
+        return self._is_text(value)
+
+    def _is_text(self, value: Any) -> bool:
+        return isinstance(value, str) and value in self._texts
 
 
 class Number(str):
@@ -95,18 +117,9 @@ def lake_type(field: Field) -> str:
 
 
 def may_be_unavailable(field: Field) -> bool:
-    """Whether an update may leave a value out. Only Postgres's connector does so."""
+    """Whether an update may leave a value out."""
     name = field.get("name")
     return field.get("type") in _LARGE and name not in _FIXED_NAMES
-
-
-def is_unavailable(value: Any) -> bool:
-    """Whether a value stands for one that an update left alone."""
-    if isinstance(value, list):
-        return value in ([UNAVAILABLE], [_UNAVAILABLE_BYTES])
-    if isinstance(value, dict):
-        return set(value) == {UNAVAILABLE} or is_unavailable(value.get("value"))
-    return isinstance(value, str) and value in (UNAVAILABLE, _UNAVAILABLE_BYTES)
 
 
 def encoder(field: Field) -> Encoder:
@@ -240,5 +253,7 @@ def encoded(name: str, value: Any, encode: Encoder) -> str:
     """A value as JSON. Raises CaptureError for one that its schema doesn't describe."""
     try:
         return encode(value)
+    except RecursionError:
+        raise CaptureError(f"the column {name} has a value that is nested too deep") from None
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise CaptureError(f"the column {name} has a value that isn't as its schema says: {error}") from None

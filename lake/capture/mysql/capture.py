@@ -4,16 +4,16 @@ A chunk is read in a transaction of which the source says at which position of t
 the log is read up to that position first, and what comes after it ranks behind.
 """
 
-import json
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pymysql
-from thrift.Thrift import TException
 
 from lake.capture import metrics
+from lake.capture.alarms import alarm, note_trouble
+from lake.capture.chunks import ChunkLimits
 from lake.capture.errors import CaptureError
 from lake.capture.mysql.cascades import Cascades
 from lake.capture.mysql.log import Begin, Change, End, Log, LogEvent, Unreadable
@@ -22,14 +22,11 @@ from lake.capture.mysql.source import BY_TRANSACTION, Chunk, MysqlSource, Source
 from lake.capture.mysql.state import MysqlState
 from lake.capture.mysql.statements import Altered, Emptied, Gone, Linked, Unlinked, Widened, Written
 from lake.capture.mysql.values import Column, RowEncoder
-from lake.capture.postgres.state import Phase, TableProgress
-from lake.capture.raw_table import Batch, RawTable, Row
-from lake.capture.results import Result
-from lake.capture.retries import Retries, passes
+from lake.capture.raw_table import Row
+from lake.capture.runner import DatabaseOptions, DatabaseSession, Runner
 from lake.capture.schemas import INCOMPLETE, READ_AGAIN, DescribedColumn, Schema, schema_of
+from lake.capture.state import Phase, TableProgress
 from lake.protocol.clock import now_ms
-from lake.protocol.connection.closing import Closing
-from lake.tables.lake import LakeClient
 
 logger = logging.getLogger(__name__)
 
@@ -41,91 +38,35 @@ _IDLE_BYTES = 16 << 20  # log without changes of ours, after which the position 
 _DENIED = frozenset({1044, 1142, 1143, 1370, 1449, 1356})  # of a query: what the user may not do
 _CHANGED = frozenset({1051, 1054, 1146, 1412})  # the table isn't as it was described just before
 
-CHUNK_CHARACTERS = 16 << 20
-"""What a chunk should have, as texts."""
 
-MAX_CHUNK_ROWS, MIN_CHUNK_ROWS = 20_000, 100
-
-
-@dataclass(frozen=True)
-class MysqlOptions:
-    """What is captured, and how; times and rows as of `lake.capture.postgres.capture.Options`.
+@dataclass(frozen=True, kw_only=True)
+class MysqlOptions(DatabaseOptions):
+    """What is captured, and how.
 
     `tables`: their names with their databases'; none for all tables of the database in `source`.
     """
 
-    source: str
-    into: str
     tables: tuple[str, ...] = ()
-    interval: float = 5.0
-    batch_rows: int = 200_000
-    chunk_rows: int = 5_000
-    alarm_bytes: int = 1 << 30
-    retry_seconds: float = 300.0
-    new_snapshot: bool = False
 
 
-class MysqlCapture:
-    """Captures until it is stopped, or until it has caught up."""
+class MysqlCapture(Runner[MysqlOptions, MysqlState]):
+    """The capture of a MariaDB."""
 
-    def __init__(self, client: LakeClient, options: MysqlOptions) -> None:
-        self.client = client
-        self.options = options
-        self.result = Result()
-        self.is_stopping = False
-        self.pause: Callable[[str], None] = _nothing
-        """Called with the name of each step, for tests that kill the process there."""
-        self.on_commit: Callable[[MysqlState], None] = lambda state: None
-        """Called after each batch."""
+    transient = (pymysql.Error,)
+    permanent = (pymysql.ProgrammingError,)
+    said = staticmethod(said)
 
-    def stop(self) -> None:
-        """Lets `run` end soon, after what has come is written. May be called by a signal handler."""
-        self.is_stopping = True
-
-    def run(self, *, once: bool = False) -> Result:
-        """Captures; with `once` until all tables are read, and what was committed before that.
-
-        A table that can't be read is named in the result; the others go on.
-
-        A source or a metastore that is lost is tried again. Raises CaptureError for what doesn't pass, or if the source
-        can't be reached at first, and the last error if it doesn't pass for `retry_seconds`.
-        """
-        renew = self.options.new_snapshot
-        has_begun = False
-        retries = Retries(self.options.retry_seconds)
-        while not self.is_stopping:
-            batches = self.result.batches
-            try:
-                with _Session(self, renew=renew) as session:
-                    renew, has_begun = False, True
-                    session.run(once=once)
-                    self.result.troubles = dict(session.state.troubles)
-                return self.result
-            except (pymysql.Error, TException, OSError) as error:
-                if isinstance(error, pymysql.ProgrammingError):
-                    raise CaptureError(f"the source: {said(error)}") from None
-                if not passes(error):
-                    raise
-                if not has_begun and isinstance(error, pymysql.Error):
-                    raise CaptureError(f"can't connect to the source: {said(error)}") from None
-                retries.wait(error, has_advanced=self.result.batches > batches)
-        return self.result
+    def session(self, *, renew: bool) -> "_Session":
+        return _Session(self, renew=renew)
 
 
-class _Session(Closing):
-    """One attempt: from what the raw table has to the first failure, which leaves what was committed before."""
-
+class _Session(DatabaseSession[MysqlOptions, MysqlState]):
     def __init__(self, capture: MysqlCapture, *, renew: bool) -> None:
-        self._capture = capture
-        self._options = options = capture.options
-        self._raw = RawTable(capture.client, options.into)
+        super().__init__(capture)
         self._raw.create()
-        self._source = MysqlSource(options.source, options.tables)
+        self._source = MysqlSource(self._options.source, self._options.tables)
         self._log: Log | None = None
-        self._batch: Batch | None = None
-        self._batch_due = 0.0
-        self._rows: dict[str, int] = {}
-        self._limits: dict[str, int] = {}
+        self._limits = ChunkLimits(self._options.chunk_rows)
         self._encoders: dict[tuple[Column, ...], RowEncoder] = {}
         self._schemas: dict[tuple[tuple[Column, ...], tuple[str, ...]], Schema] = {}
         self._cascades = Cascades()
@@ -140,7 +81,6 @@ class _Session(Closing):
         self._pending: Chunk | None = None
         self._end: Position | None = None
         self._looked = 0.0
-        self._last_commit_time = 0
         self._parents: set[str] = set()
         try:
             self._source.check()
@@ -152,9 +92,7 @@ class _Session(Closing):
         self._written = self.state.copy()
 
     def close(self) -> None:
-        if self._batch is not None:
-            self._batch.abandon()
-            self._batch = None
+        super().close()
         if self._log is not None:
             self._log.close()
         self._source.close()
@@ -168,7 +106,9 @@ class _Session(Closing):
         if known is None:
             return MysqlState(server.number, server.end)
         if renew:
-            return self._new_epoch(known, MysqlState(server.number, server.end, "", known.epoch + 1, known.batch + 1))
+            state = MysqlState(server.number, server.end, "", known.epoch + 1, known.batch + 1)
+            there = dict.fromkeys(self._source.tables(), TableProgress(0, Phase.CHUNKS))
+            return self._begin_epoch(state, known.tables, there)
         if known.server != server.number:
             raise CaptureError(
                 f"{self._options.into} has the changes of the server {known.server}, and the source is"
@@ -177,25 +117,7 @@ class _Session(Closing):
         self._source.check_position(known.position, known.gtid)
         return known
 
-    def _new_epoch(self, known: MysqlState, state: MysqlState) -> MysqlState:
-        """Writes down that all tables are read anew. What the raw table has of them counts until that is done."""
-        batch, now, there = self._raw.batch(), now_ms() * 1000, self._source.tables()
-
-        def add(name: str, op: str, after: str | None, ordinal: int) -> None:
-            batch.add(name, Row(op, None, after, None, None, now, state.epoch, 0, ordinal))
-
-        for name in sorted(known.tables):
-            if name in there:
-                state.tables[name] = TableProgress(0, Phase.CHUNKS, is_read_again=True)
-                add(name, "truncate", READ_AGAIN, 1)
-            else:
-                add(name, "truncate", None, 1)
-                add(name, "complete", None, 2)  # it may have been open
-        batch.complete(state)
-        return state
-
     def run(self, *, once: bool) -> None:
-        """Captures until the capture is stopped or, with `once`, has caught up."""
         self._is_once = once
         self._find_tables()
         self._look_at_references()
@@ -374,7 +296,7 @@ class _Session(Closing):
             if progress.phase is Phase.WHOLE or _is_unwritten(progress):
                 continue  # it is going to be read anyway
             metrics.REREADS.inc()
-            _say("table is read again", name, why)
+            alarm("table is read again", table=name, reason=why)
             self._begin_table(name)
 
     def _read_whole_again(self, name: str, why: str) -> None:
@@ -384,7 +306,7 @@ class _Session(Closing):
             return
         if progress.phase is not Phase.WHOLE:
             metrics.REREADS.inc()
-            _say("table is read again", name, why)
+            alarm("table is read again", table=name, reason=why)
             self._leave_open(name)
             self.state.advance(name, phase=Phase.WHOLE, key=(), after=None)
         if self._pending is not None and self._pending.table.name == name:
@@ -516,24 +438,18 @@ class _Session(Closing):
     def _note_trouble(self, name: str, why: str) -> None:
         """Goes on without a table, which is tried again with the next look."""
         self._tried.add(name)
-        self.state.troubles[name] = why
-        metrics.TROUBLED_TABLES.set(len(self.state.troubles))
-        _say("unreadable table", name, why)
+        note_trouble(self.state, name, why)
 
     def _read_chunk(self, name: str) -> None:
         progress = self.state.tables[name]
-        limit = self._limits.setdefault(name, self._options.chunk_rows)
-        chunk = self._source.chunk(name, progress.key, progress.after, limit)
+        chunk = self._source.chunk(name, progress.key, progress.after, self._limits.of(name))
         if chunk is None:
             self.state.advance(name, phase=Phase.WHOLE)
             return
         # The log may have brought what the chunk doesn't see yet: then it is read again.
         if chunk.position.number < self.state.position.number:
             return
-        size = sum(len(value) for row in chunk.rows for value in row if value is not None)
-        if size:
-            fitting = limit if chunk.is_last else limit * CHUNK_CHARACTERS // size
-            self._limits[name] = max(MIN_CHUNK_ROWS, min(MAX_CHUNK_ROWS, 2 * limit, fitting))
+        self._limits.learn(name, chunk.rows)
         self._pending = chunk
 
     def _land(self, chunk: Chunk) -> None:
@@ -598,41 +514,11 @@ class _Session(Closing):
 
     # --- batches ----------------------------------------------------------------------------------------------
 
-    def _add(self, table: str, row: Row) -> None:
-        if self._batch is None:
-            self._batch = self._raw.batch()
-            self._batch_due = time.monotonic() + self._options.interval
-        self._batch.add(table, row)
-        self._rows[table] = self._rows.get(table, 0) + 1
-
     def _commit_if_due(self) -> None:
-        if self._batch is not None:
-            if self._batch.rows >= self._options.batch_rows or time.monotonic() >= self._batch_due:
-                self._commit()
-        elif self.state.position.number - self._written.position.number > _IDLE_BYTES:
+        if self._is_due:
+            self._commit()
+        elif self._batch is None and self.state.position.number - self._written.position.number > _IDLE_BYTES:
             self._commit(even_without_rows=True)
-
-    def _commit(self, *, even_without_rows: bool = False) -> None:
-        """Completes the batch, with the state after it."""
-        state, written = self.state, self._written
-        kept = (state.tables, state.dropped, state.troubles, state.cascading)
-        is_same = kept == (written.tables, written.dropped, written.troubles, written.cascading)
-        if self._batch is None and not even_without_rows and is_same:
-            return
-        batch = self._batch = self._batch or self._raw.batch()
-        self.state.batch += 1
-        self._capture.pause("before")
-        batch.complete(self.state)
-        self._batch = None
-        self._capture.pause("completed")
-        self._written = self.state.copy()
-        self._capture.result.count(self._rows)
-        self._rows.clear()
-        metrics.ROWS.inc(batch.rows)
-        metrics.BATCHES.inc()
-        if self._last_commit_time:
-            metrics.LAG_SECONDS.set(max(0.0, time.time() - self._last_commit_time / 1e6))
-        self._capture.on_commit(self._written)
 
     def _alarm(self) -> None:
         """Says again which tables can't be read, and of which there are changes without a table to be seen."""
@@ -653,14 +539,10 @@ class _Session(Closing):
         behind = self._source.behind(self.state.position)
         metrics.LAG_BYTES.set(behind)
         if behind > self._options.alarm_bytes:
-            logger.warning(json.dumps({"alarm": "log lag", "bytes": behind}))
+            alarm("log lag", bytes=behind)
 
 
 _MISSING = "it isn't there, or the user has no SELECT on it"
-
-
-def _say(what: str, table: str, why: str) -> None:
-    logger.warning(json.dumps({"alarm": what, "table": table, "reason": why}))
 
 
 def _is_unwritten(progress: TableProgress) -> bool:
@@ -670,7 +552,3 @@ def _is_unwritten(progress: TableProgress) -> bool:
 
 def _key_of(table: SourceTable) -> tuple[str, ...]:
     return tuple(each.name for each in table.columns if each.in_key)
-
-
-def _nothing(step: str) -> None:
-    """The default of `pause`."""

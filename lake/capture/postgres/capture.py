@@ -1,17 +1,14 @@
 """The capture itself: from a slot of a source into a raw table, again and again, through failures of both."""
 
-import dataclasses
-import json
 import logging
 import time
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import psycopg2
-from thrift.Thrift import TException
 
 from lake.capture import metrics
+from lake.capture.alarms import alarm
 from lake.capture.errors import CaptureError, SlotLost
 from lake.capture.postgres.changes import Changes, Commitment
 from lake.capture.postgres.pgoutput import decode
@@ -19,13 +16,7 @@ from lake.capture.postgres.replication import Stream
 from lake.capture.postgres.snapshots import Snapshots, progress_of
 from lake.capture.postgres.source import Identity, Source, SourceTable
 from lake.capture.postgres.state import State
-from lake.capture.raw_table import Batch, RawTable, Row
-from lake.capture.results import Result
-from lake.capture.retries import Retries, passes
-from lake.capture.schemas import READ_AGAIN
-from lake.protocol.clock import now_ms
-from lake.protocol.connection.closing import Closing
-from lake.tables.lake import LakeClient
+from lake.capture.runner import DatabaseOptions, DatabaseSession, Runner
 
 logger = logging.getLogger(__name__)
 
@@ -34,88 +25,32 @@ _LAG_SECONDS = 10.0  # between two looks at the slot and the publication
 _IDLE_BYTES = 16 << 20  # log without changes of ours, after which the position is stored anyway
 
 
-@dataclass(frozen=True)
-class Options:
-    """What is captured, and how.
+@dataclass(frozen=True, kw_only=True)
+class Options(DatabaseOptions):
+    """What is captured, and how. `publication` and `slot` are names in the source."""
 
-    `interval`: seconds from the first row of a batch to its commit. `batch_rows`: a batch is committed earlier with so
-    many rows. `alarm_bytes`: a lag of the slot that is logged as a warning. `retry_seconds`: how long a source or a
-    metastore that doesn't answer is tried again. `new_snapshot`: reads all tables anew, in a new epoch.
-    """
-
-    source: str
     publication: str
-    into: str
     slot: str
-    interval: float = 5.0
-    batch_rows: int = 200_000
-    chunk_rows: int = 5_000
-    alarm_bytes: int = 1 << 30
-    retry_seconds: float = 300.0
-    new_snapshot: bool = False
 
 
-class Capture:
-    """Captures until it is stopped, or until it has caught up."""
+class Capture(Runner[Options, State]):
+    """The capture of a Postgres."""
 
-    def __init__(self, client: LakeClient, options: Options) -> None:
-        self.client = client
-        self.options = options
-        self.result = Result()
-        self.is_stopping = False
-        self.pause: Callable[[str], None] = _nothing
-        """Called with the name of each step, for tests that kill the process there."""
-        self.on_commit: Callable[[State], None] = lambda state: None
-        """Called after each batch."""
+    transient = (psycopg2.OperationalError, psycopg2.InterfaceError)
 
-    def stop(self) -> None:
-        """Lets `run` end soon, after what has come is written. May be called by a signal handler."""
-        self.is_stopping = True
-
-    def run(self, *, once: bool = False) -> Result:
-        """Captures; with `once` until all tables are read, and what was committed before that.
-
-        A table that can't be read is named in the result; the others go on.
-
-        A source or a metastore that is lost is tried again. Raises CaptureError for what doesn't pass, or if the source
-        can't be reached at first, and the last error if it doesn't pass for `retry_seconds`.
-        """
-        renew = self.options.new_snapshot
-        has_begun = False
-        retries = Retries(self.options.retry_seconds)
-        while not self.is_stopping:
-            batches = self.result.batches
-            try:
-                with _Session(self, renew=renew) as session:
-                    renew, has_begun = False, True
-                    session.run(once=once)
-                    self.result.troubles = dict(session.state.troubles)
-                return self.result
-            except (psycopg2.OperationalError, psycopg2.InterfaceError, TException, OSError) as error:
-                if not passes(error):
-                    raise
-                if not has_begun and isinstance(error, psycopg2.Error):
-                    raise CaptureError(f"can't connect to the source: {' '.join(str(error).split())}") from None
-                retries.wait(error, has_advanced=self.result.batches > batches)
-        return self.result
+    def session(self, *, renew: bool) -> "_Session":
+        return _Session(self, renew=renew)
 
 
-class _Session(Closing):
-    """One attempt: from what the raw table has to the first failure, which leaves what was committed before."""
-
+class _Session(DatabaseSession[Options, State]):
     def __init__(self, capture: Capture, *, renew: bool) -> None:
-        self._capture = capture
-        self._options = options = capture.options
-        self._raw = RawTable(capture.client, options.into)
+        super().__init__(capture)
+        options = self._options
         self._raw.create()
         self._source = Source(options.source)
-        self._batch: Batch | None = None
-        self._batch_due = 0.0
-        self._rows: dict[str, int] = {}
         self._stream: Stream | None = None
         self._looked = 0.0
         self._acknowledged = 0
-        self._last_commit_time = 0
         self._end_mark: str | None = None
         self._idle_mark: str | None = None
         try:
@@ -137,9 +72,7 @@ class _Session(Closing):
         )
 
     def close(self) -> None:
-        if self._batch is not None:
-            self._batch.abandon()
-            self._batch = None
+        super().close()
         self._source.close()
 
     # --- before it begins -------------------------------------------------------------------------------------
@@ -149,7 +82,7 @@ class _Session(Closing):
         options = self._options
         # In this order: another capture that goes on meanwhile must not look like a lost slot or another source.
         slot = self._source.slot(options.slot)
-        known = None if renew else self._raw.state()
+        known = None if renew else self._raw.latest(State.parse)
         identity = self._source.identity()
         if known is None:
             state = self._new_epoch(identity) if renew else None
@@ -201,28 +134,15 @@ class _Session(Closing):
             )
 
     def _new_epoch(self, identity: Identity) -> State:
-        """Writes down that all tables are read anew, before the slot of old is dropped."""
+        """Writes down that all tables are read again, before the old slot is dropped."""
         options = self._options
         before = self._raw.latest(State.parse, even_undone=True)
         state = State(options.slot, options.publication, identity.system, identity.timeline, identity.database)
         if before is None:
             return state
         state.epoch, state.batch = before.epoch + 1, before.batch + 1
-        batch, now = self._raw.batch(), now_ms() * 1000
-        published = {each.name: each for each in self._source.tables(options.publication)}
-
-        def add(name: str, op: str, after: str | None, ordinal: int) -> None:
-            batch.add(name, Row(op, None, after, None, 0, now, state.epoch, 0, ordinal))
-
-        for name in sorted(before.tables):
-            if name in published:
-                state.tables[name] = dataclasses.replace(progress_of(published[name]), is_read_again=True)
-                add(name, "truncate", READ_AGAIN, 1)
-            else:
-                add(name, "truncate", None, 1)
-                add(name, "complete", None, 2)  # it may have been open
-        batch.complete(state)
-        return state
+        published = {each.name: progress_of(each) for each in self._source.tables(options.publication)}
+        return self._begin_epoch(state, before.tables, published, transaction_id=0)
 
     def _found(self, oid: int) -> SourceTable | None:
         """A published table as it is now."""
@@ -231,7 +151,6 @@ class _Session(Closing):
     # --- the stream -------------------------------------------------------------------------------------------
 
     def run(self, *, once: bool) -> None:
-        """Captures until the capture is stopped or, with `once`, has caught up."""
         self._snapshots.find_tables()
         with self._source.stream(self._options.slot, self._options.publication) as stream:
             self._stream = stream
@@ -272,9 +191,7 @@ class _Session(Closing):
                 self._idle_mark = None
                 self._commit(even_without_rows=True)
         self._snapshots.advance()
-        if self._batch is not None and (
-            self._batch.rows >= self._options.batch_rows or time.monotonic() >= self._batch_due
-        ):
+        if self._is_due:
             self._commit()
         if time.monotonic() - self._looked > _LAG_SECONDS:
             self._look()
@@ -300,41 +217,12 @@ class _Session(Closing):
 
     # --- batches ----------------------------------------------------------------------------------------------
 
-    def _add(self, table: str, row: Row) -> None:
-        if self._batch is None:
-            self._batch = self._raw.batch()
-            self._batch_due = time.monotonic() + self._options.interval
-        self._batch.add(table, row)
-        self._rows[table] = self._rows.get(table, 0) + 1
-
-    def _commit(self, *, even_without_rows: bool = False) -> None:
-        """Completes the batch, with the state after it, and acknowledges what it had."""
-        state, written = self.state, self._written
-        is_same = (state.tables, state.troubles) == (written.tables, written.troubles)
-        if self._batch is None and not even_without_rows and is_same:
-            return
-        batch = self._batch or self._raw.batch()
-        self._batch = batch
-        self.state.batch += 1
-        self._capture.pause("before")
-        batch.complete(self.state)
-        self._batch = None
-        self._capture.pause("completed")
-        self._written = self.state.copy()
-        self._count(batch.rows)
+    def _completed(self) -> None:
+        super()._completed()
         if not self._snapshots.is_pending:
             self._forget_seen()
         self._acknowledge(self._safe_lsn())
         self._capture.pause("acknowledged")
-        self._capture.on_commit(self._written)
-
-    def _count(self, rows: int) -> None:
-        self._capture.result.count(self._rows)
-        self._rows.clear()
-        metrics.ROWS.inc(rows)
-        metrics.BATCHES.inc()
-        if self._last_commit_time:
-            metrics.LAG_SECONDS.set(max(0.0, time.time() - self._last_commit_time / 1e6))
 
     def _forget_seen(self) -> None:
         if self._changes.recent:
@@ -363,12 +251,4 @@ class _Session(Closing):
         metrics.LAG_BYTES.set(slot.behind)
         metrics.RETAINED_BYTES.set(slot.retained)
         if slot.retained > self._options.alarm_bytes or slot.status in ("unreserved", "lost"):
-            logger.warning(
-                json.dumps(
-                    {"alarm": "slot lag", "slot": self._options.slot, "status": slot.status, "bytes": slot.retained}
-                )
-            )
-
-
-def _nothing(step: str) -> None:
-    """The default of `pause`."""
+            alarm("slot lag", slot=self._options.slot, status=slot.status, bytes=slot.retained)

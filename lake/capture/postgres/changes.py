@@ -21,10 +21,11 @@ from lake.capture.postgres.pgoutput import (
 )
 from lake.capture.postgres.positions import SnapshotOfTransactions
 from lake.capture.postgres.source import MESSAGE_PREFIX, SourceTable
-from lake.capture.postgres.state import Phase, State, TableProgress
+from lake.capture.postgres.state import State
 from lake.capture.postgres.values import RowEncoder, lake_type, may_be_unchanged, values_of
 from lake.capture.raw_table import Row
 from lake.capture.schemas import INCOMPLETE, READ_AGAIN, DescribedColumn, Schema, schema_of
+from lake.capture.state import Phase, TableProgress
 
 Key = tuple[str, ...]
 """The values of a row's key, as texts."""
@@ -193,8 +194,9 @@ class Changes:
             assert old is not None
             self.state.rereads.setdefault(log.name, set()).add(log.key(old))
             self._leave_open(log.name)
-        if moved and unchanged:
-            # Its values are in the log by the old key at most, and nowhere if the snapshot hasn't come there yet.
+        if unchanged and (moved or change.kind == "I"):
+            # Its values are in the log by the old key at most, and nowhere if the snapshot hasn't come there yet, or if
+            # the publication has left out rows with that key.
             assert new is not None
             self.state.rereads.setdefault(log.name, set()).add(log.key(new))
             self._leave_open(log.name)

@@ -6,7 +6,6 @@ the chunk's rows rank there. Rows are left out that transactions changed which t
 hasn't seen.
 """
 
-import json
 import logging
 import time
 import uuid
@@ -16,21 +15,19 @@ from typing import NamedTuple
 import psycopg2
 
 from lake.capture import metrics
+from lake.capture.alarms import note_trouble
+from lake.capture.chunks import ChunkLimits
 from lake.capture.postgres.changes import Add, Changes, Commitment, Key
 from lake.capture.postgres.pgoutput import Begin
 from lake.capture.postgres.source import Chunk, Source, SourceTable, TableChanged, UnreadableTable, said
-from lake.capture.postgres.state import Phase, State, TableProgress
+from lake.capture.postgres.state import State
 from lake.capture.postgres.values import RowEncoder
 from lake.capture.schemas import READ_AGAIN
+from lake.capture.state import Phase, TableProgress
 from lake.protocol.clock import now_ms
 
 logger = logging.getLogger(__name__)
 
-CHUNK_CHARACTERS = 16 << 20
-"""What a chunk should have, as texts."""
-
-MAX_CHUNK_ROWS = 20_000
-MIN_CHUNK_ROWS = 100
 MAX_REREADS = 500
 """Keys in one query."""
 
@@ -92,8 +89,7 @@ class Snapshots:
         self._state = state
         self._changes = changes
         self._add = add
-        self._first_limit = chunk_rows
-        self._limits: dict[str, int] = {}
+        self._limits = ChunkLimits(chunk_rows)
         self._keep_alive = keep_alive
         self._pending: _Pending | _Another | None = None
         self._others: dict[str, SourceTable] = {}
@@ -176,20 +172,15 @@ class Snapshots:
     def _note_trouble(self, name: str, why: str) -> None:
         """Goes on without a table, which is tried again with the next look."""
         self._tried.add(name)
-        self._state.troubles[name] = why
-        metrics.TROUBLED_TABLES.set(len(self._state.troubles))
-        logger.warning(json.dumps({"alarm": "unreadable table", "table": name, "reason": why}))
+        note_trouble(self._state, name, why)
 
     def _read_chunk(self, name: str, progress: TableProgress) -> None:
-        limit = self._limits.setdefault(name, self._first_limit)
+        limit = self._limits.of(name)
         chunk = self._source.chunk(self._state.publication, progress.oid, progress.key, progress.after, limit)
         if chunk is None:
             self._begin_anew(name)
             return
-        size = sum(len(value) for row in chunk.rows for value in row if value is not None)
-        if chunk.rows and size:
-            fitting = limit * CHUNK_CHARACTERS // size if len(chunk.rows) == limit else limit
-            self._limits[name] = max(MIN_CHUNK_ROWS, min(MAX_CHUNK_ROWS, 2 * limit, fitting))
+        self._limits.learn(name, chunk.rows)
         self._wait_for_mark(name, chunk, limit, frozenset())
 
     def _reread(self, name: str, progress: TableProgress, keys: frozenset[Key]) -> None:

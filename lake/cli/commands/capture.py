@@ -18,13 +18,14 @@ from lake.protocol.errors import UserError
 
 if TYPE_CHECKING:
     from lake.capture.any_state import AnyState
-    from lake.capture.debezium.capture import DebeziumCapture
     from lake.capture.debezium.state import DebeziumState
-    from lake.capture.mysql.capture import MysqlCapture
     from lake.capture.mysql.state import MysqlState
-    from lake.capture.postgres.capture import Capture
     from lake.capture.postgres.state import State
+    from lake.capture.runner import Runner
     from lake.tables.lake import LakeClient
+
+    Make = Callable[[LakeClient], Runner[Any, Any]]
+    """Makes a capture that runs with a client."""
 
 DEFAULT_ALARM = 1 << 30
 _PROGRESS_SECONDS = 2.0
@@ -94,6 +95,9 @@ def _slot_of(slot: str | None, into: str) -> str:
     metavar="FILE",
     help="librdkafka's options, `name=value` in each line; logins are there.",
 )
+@click.option(
+    "--placeholder", metavar="TEXT", help="The connector's unavailable.value.placeholder. [default: Debezium's]"
+)
 @click.option("--once", is_flag=True, help="End when all that was there at the start is captured.")
 @click.option(
     "--interval", type=click.FloatRange(0.1, 3_600), default=5.0, show_default=True, help="Seconds between two commits."
@@ -118,6 +122,7 @@ def run(
     debezium: bool,
     keys: tuple[str, ...],
     kafka_options: str | None,
+    placeholder: str | None,
     once: bool,
     interval: float,
     new_snapshot: bool,
@@ -139,17 +144,17 @@ def run(
 
     from lake.tables.lake import LakeClient
 
-    make: Callable[[LakeClient], Capture | DebeziumCapture | MysqlCapture]
+    make: Make
     is_mysql = source.partition("://")[0] in ("mysql", "mariadb")
     if tables and (debezium or not is_mysql):
         raise click.UsageError("--table is for MariaDB: a publication says which tables of Postgres are captured")
     if debezium:
-        make = _messages(source, into, keys, kafka_options, interval=interval, new_snapshot=new_snapshot)
+        make = _messages(source, into, keys, kafka_options, placeholder, interval=interval, new_snapshot=new_snapshot)
         if publication is not None or slot is not None:
             raise click.UsageError("--publication and --slot are a database's: not with --debezium")
     else:
-        if keys or kafka_options:
-            raise click.UsageError("--key and --kafka-options go with --debezium")
+        if keys or kafka_options or placeholder:
+            raise click.UsageError("--key, --kafka-options and --placeholder go with --debezium")
         if is_mysql and (publication is not None or slot is not None):
             raise click.UsageError("--publication and --slot are for Postgres")
     if is_mysql and not debezium:
@@ -187,9 +192,7 @@ def _unreadable(troubles: Mapping[str, str]) -> str | None:
     return f"not captured, while all others are: {listed}" if listed else None
 
 
-def _database(
-    source: str, into: str, publication: str | None, slot: str | None, **options: Any
-) -> Callable[["LakeClient"], "Capture"]:
+def _database(source: str, into: str, publication: str | None, slot: str | None, **options: Any) -> "Make":
     """What makes the capture of a database."""
     from lake.capture.postgres.capture import Capture, Options
 
@@ -202,7 +205,7 @@ def _database(
     return lambda client: Capture(client, made)
 
 
-def _mysql(source: str, into: str, tables: tuple[str, ...], **options: Any) -> Callable[["LakeClient"], "MysqlCapture"]:
+def _mysql(source: str, into: str, tables: tuple[str, ...], **options: Any) -> "Make":
     """What makes the capture of a MariaDB."""
     try:
         from lake.capture.mysql.capture import MysqlCapture, MysqlOptions
@@ -213,8 +216,13 @@ def _mysql(source: str, into: str, tables: tuple[str, ...], **options: Any) -> C
 
 
 def _messages(
-    source: str, into: str, keys: tuple[str, ...], kafka_options: str | None, **options: Any
-) -> Callable[["LakeClient"], "DebeziumCapture"]:
+    source: str,
+    into: str,
+    keys: tuple[str, ...],
+    kafka_options: str | None,
+    placeholder: str | None,
+    **options: Any,
+) -> "Make":
     """What makes the capture of Debezium's messages."""
     from lake.capture.debezium.capture import DebeziumCapture, DebeziumOptions
 
@@ -224,6 +232,8 @@ def _messages(
         if not equals or not table or not all(columns.split(",")):
             raise click.UsageError(f"--key {each}: give SCHEMA.TABLE=COLUMN,COLUMN")
         by_table[table] = tuple(columns.split(","))
+    if placeholder:
+        options["placeholder"] = placeholder
     kafka = {} if kafka_options is None else _properties(kafka_options)
     made = DebeziumOptions(source=source, into=into, keys=by_table, kafka=kafka, **options)
     return lambda client: DebeziumCapture(client, made)
@@ -242,7 +252,7 @@ def _properties(path: str) -> dict[str, str]:
     return found
 
 
-def _report(running: "Capture | DebeziumCapture | MysqlCapture") -> None:
+def _report(running: "Runner[Any, Any]") -> None:
     """Says on stderr how far the capture has come, every other second at most."""
     next_report = time.monotonic() + _PROGRESS_SECONDS
 
@@ -301,10 +311,9 @@ def status(source: str | None, into: str, uri: str, alarm_bytes: int, as_json: b
         trouble = _log_status(source, state, alarm_bytes, found)
     elif source is not None and not isinstance(state, MysqlState):
         trouble = _slot_status(source, state, alarm_bytes, found)
-    troubles: Mapping[str, str] = getattr(state, "troubles", {})
-    trouble = trouble or _unreadable(troubles)
+    trouble = trouble or _unreadable(state.troubles)
     tables = [
-        (name, "unreadable" if name in troubles else each.phase.value, each.rows)
+        (name, "unreadable" if name in state.troubles else each.phase.value, each.rows)
         for name, each in sorted(state.tables.items())
     ]
     if as_json:
@@ -431,12 +440,11 @@ def definitions(into: str, uri: str, tables: tuple[str, ...]) -> None:
     if unknown := [each for each in tables if each not in state.tables]:
         raise UserError(f"{into} has no table {unknown[0]}")
     names = names_of(state.tables)
-    troubles: Mapping[str, str] = getattr(state, "troubles", {})
     with LakeClient(uri) as client:
         for table in tables or sorted(state.tables):
             try:
-                if table in troubles:
-                    raise CaptureError(f"{table} can't be read: {troubles[table]}")
+                if table in state.troubles:
+                    raise CaptureError(f"{table} can't be read: {state.troubles[table]}")
                 click.echo(definition(client.table(into), table, names[table]))
             except CaptureError as error:
                 if tables:

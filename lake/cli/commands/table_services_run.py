@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from lake.maintenance.executors.base import Executor
     from lake.maintenance.executors.hudi import HudiExecutor
     from lake.maintenance.executors.iceberg import IcebergExecutor
+    from lake.maintenance.http import HttpPort
     from lake.maintenance.manager import Order
     from lake.maintenance.scheduling import Ranking
+    from lake.maintenance.service import Service
     from lake.protocol.lake import ServiceJob
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -55,6 +57,54 @@ def defaults_option(command: Command) -> Command:
         callback=_pairs,
         help="A property of tables and databases that don't say otherwise, such as compaction.delta-commits=10.",
     )(command)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The command's options."""
+
+    uri: str
+    executor: str
+    yarn_urls: tuple[str, ...]
+    kubernetes_namespace: str
+    pod_template: Path | None
+    once: bool
+    slots: int
+    ranking: "Ranking"
+    policy: str | None
+    quotas: dict[str, int]
+    pool_quotas: dict[str, int]
+    defaults: dict[str, str]
+    spark_options: tuple[str, ...]
+    iceberg_jars: str | None
+    hudi_jars: str | None
+    hudi_options: dict[str, str]
+    lease_seconds: int
+    nice: int
+    http_host: str
+    http_port: int | None
+    writer_hook: bool | None
+    log_level: str
+    log_format: Literal["text", "json"]
+
+    def check(self) -> None:
+        """Raises UserError without the packages that all services need, UsageError for options that don't fit."""
+        try:
+            import lake.maintenance.service  # noqa: F401
+        except ImportError as error:
+            raise UserError(
+                f"{error.name} is missing: pip install 'lake-metastore-client[arrow]', or [spark]"
+            ) from None
+        takes_options = self.executor in _WITH_OPTIONS or self.iceberg_jars is not None or self.hudi_jars is not None
+        if self.spark_options and not takes_options:
+            which = f"--executor {', '.join(_WITH_OPTIONS)}"
+            raise click.UsageError(f"--spark-option is for {which}, --iceberg-jars or --hudi-jars")
+        if bool(self.yarn_urls) != (self.executor == "yarn"):
+            raise click.UsageError("--executor yarn needs --yarn-url, and no other one does")
+        if (self.pod_template is not None) != (self.executor == "kubernetes"):
+            raise click.UsageError("--executor kubernetes needs --pod-template, and no other one does")
+        if self.hudi_options and self.hudi_jars is None:
+            raise click.UsageError("--hudi-option is for --hudi-jars")
 
 
 @click.command("run")
@@ -161,31 +211,7 @@ def defaults_option(command: Command) -> Command:
 )
 @click.option("--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info", help="Its log.")
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="Log format.")
-def run_services(
-    uri: str,
-    executor: str,
-    yarn_urls: tuple[str, ...],
-    kubernetes_namespace: str,
-    pod_template: Path | None,
-    once: bool,
-    slots: int,
-    ranking: "Ranking",
-    policy: str | None,
-    quotas: dict[str, int],
-    pool_quotas: dict[str, int],
-    defaults: dict[str, str],
-    spark_options: tuple[str, ...],
-    iceberg_jars: str | None,
-    hudi_jars: str | None,
-    hudi_options: dict[str, str],
-    lease_seconds: int,
-    nice: int,
-    http_host: str,
-    http_port: int | None,
-    writer_hook: bool | None,
-    log_level: str,
-    log_format: Literal["text", "json"],
-) -> None:
+def run_services(**options: Any) -> None:
     """Decide what tables need, and run it, until SIGTERM.
 
     Any number may run on one metastore; each may be killed at any time. With --once it ends when nothing is due.
@@ -200,54 +226,58 @@ def run_services(
 
     from lake.protocol import logging
 
-    try:
-        from lake.maintenance.scheduling import Quotas
-        from lake.maintenance.service import Options, Service
-    except ImportError as error:
-        raise UserError(f"{error.name} is missing: pip install 'lake-metastore-client[arrow]', or [spark]") from None
-    if spark_options and executor not in _WITH_OPTIONS and iceberg_jars is None and hudi_jars is None:
-        which = f"--executor {', '.join(_WITH_OPTIONS)}"
-        raise click.UsageError(f"--spark-option is for {which}, --iceberg-jars or --hudi-jars")
-    if bool(yarn_urls) != (executor == "yarn"):
-        raise click.UsageError("--executor yarn needs --yarn-url, and no other one does")
-    if (pod_template is not None) != (executor == "kubernetes"):
-        raise click.UsageError("--executor kubernetes needs --pod-template, and no other one does")
-    if hudi_options and hudi_jars is None:
-        raise click.UsageError("--hudi-option is for --hudi-jars")
-    logging.configure(log_level, log_format)
-    os.nice(nice)  # before there are other threads: each has its own, and new ones take over their maker's
-    with connect(uri) as client:  # says at once if nobody answers
+    given = _Given(**options)
+    given.check()
+    logging.configure(given.log_level, given.log_format)
+    os.nice(given.nice)  # before there are other threads: each has its own, and new ones take over their maker's
+    with connect(given.uri) as client:  # says at once if nobody answers
         client.getStatus()
-    options = Options(slots=slots, ranking=ranking, defaults=defaults, lease_seconds=lease_seconds)
-    options = replace(options, quotas=Quotas(quotas, pool_quotas), order=_order(policy, ranking))
-    iceberg = _iceberg(uri, iceberg_jars, spark_options)
-    hudi = _hudi(uri, hudi_jars, hudi_options, spark_options)
-    where = _executor(executor, uri, spark_options, yarn_urls, kubernetes_namespace, pod_template)
-    service = Service(uri, where, options, iceberg=iceberg, hudi=hudi, ended=_tell)
+    service = _service(given)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: service.stop())
-    port = None
-    if http_port is not None:
-        from lake.maintenance.http import HttpPort
-
-        try:
-            hooked = _takes_over(http_host) if writer_hook is None else writer_hook
-            port = HttpPort(http_host, http_port, service.trouble, service.accept if hooked else None)
-        except OSError as error:
-            raise UserError(f"no HTTP on {http_host}:{http_port}: {error.strerror}") from None
-        click.echo(f"table services answer at {port.address}")
-    click.echo(f"table services ready {uri}")
+    port = None if given.http_port is None else _opened(given.http_host, given.http_port, given.writer_hook, service)
+    click.echo(f"table services ready {given.uri}")
     sys.stdout.flush()
     try:
-        if once:
+        if given.once:
             service.run_once()
         else:
             service.serve()
     except (TException, OSError) as error:
-        raise UserError(f"{uri}: {error}") from None
+        raise UserError(f"{given.uri}: {error}") from None
     finally:
         if port is not None:
             port.close()
+
+
+def _service(given: _Given) -> "Service":
+    """The service. Raises UserError for what its executors need, and UsageError."""
+    from lake.maintenance.scheduling import Quotas
+    from lake.maintenance.service import Options, Service
+
+    options = Options(
+        slots=given.slots,
+        ranking=given.ranking,
+        quotas=Quotas(given.quotas, given.pool_quotas),
+        defaults=given.defaults,
+        lease_seconds=given.lease_seconds,
+        order=_order(given.policy, given.ranking),
+    )
+    iceberg, hudi = _iceberg(given), _hudi(given)
+    return Service(given.uri, _executor(given), options, iceberg=iceberg, hudi=hudi, ended=_tell)
+
+
+def _opened(host: str, port: int, writer_hook: bool | None, service: "Service") -> "HttpPort":
+    """The HTTP port, which answers from now on. Raises UserError."""
+    from lake.maintenance.http import HttpPort
+
+    try:
+        hooked = _takes_over(host) if writer_hook is None else writer_hook
+        opened = HttpPort(host, port, service.trouble, service.accept if hooked else None)
+    except OSError as error:
+        raise UserError(f"no HTTP on {host}:{port}: {error.strerror}") from None
+    click.echo(f"table services answer at {opened.address}")
+    return opened
 
 
 def _takes_over(http_host: str) -> bool:
@@ -258,55 +288,47 @@ def _takes_over(http_host: str) -> bool:
     return is_loopback(http_host) or not Login.from_environment().proves_something
 
 
-def _executor(
-    name: str,
-    uri: str,
-    spark_options: tuple[str, ...],
-    yarn_urls: tuple[str, ...],
-    namespace: str,
-    pod_template: Path | None,
-) -> "Executor | None":
-    """The executor of that name; None for the service's own, in Arrow. Raises UserError for what it needs."""
-    if name == "local":
+def _executor(given: _Given) -> "Executor | None":
+    """The requested executor; None for the service's own, in Arrow. Raises UserError for what it needs."""
+    if given.executor == "local":
         from lake.maintenance.executors.spark import SparkExecutor
 
-        return SparkExecutor(uri)
-    if name == "spark-submit":
+        return SparkExecutor(given.uri)
+    if given.executor == "spark-submit":
         from lake.maintenance.executors.spark_submit import SparkSubmitExecutor
 
-        return SparkSubmitExecutor(uri, spark_options)
-    if name == "yarn":
+        return SparkSubmitExecutor(given.uri, given.spark_options)
+    if given.executor == "yarn":
         from lake.maintenance.executors.clusters import ClusterExecutor
         from lake.maintenance.executors.yarn import ResourceManager, YarnCluster
 
-        return ClusterExecutor(uri, YarnCluster(ResourceManager(yarn_urls), spark_options))
-    if name == "kubernetes":
+        return ClusterExecutor(given.uri, YarnCluster(ResourceManager(given.yarn_urls), given.spark_options))
+    if given.executor == "kubernetes":
         from lake.maintenance.executors.clusters import ClusterExecutor
         from lake.maintenance.executors.kubernetes_pods import connected
 
-        assert pod_template is not None
-        return ClusterExecutor(uri, connected(namespace, pod_template, spark_options))
+        assert given.pod_template is not None
+        pods = connected(given.kubernetes_namespace, given.pod_template, given.spark_options)
+        return ClusterExecutor(given.uri, pods)
     return None
 
 
-def _iceberg(uri: str, jars: str | None, spark_options: tuple[str, ...]) -> "IcebergExecutor | None":
+def _iceberg(given: _Given) -> "IcebergExecutor | None":
     """What runs services of Iceberg's tables; None without its jars. Raises UserError without Spark."""
-    if jars is None:
+    if given.iceberg_jars is None:
         return None
     from lake.maintenance.executors.iceberg import IcebergExecutor
 
-    return IcebergExecutor(uri, jars, spark_options)
+    return IcebergExecutor(given.uri, given.iceberg_jars, given.spark_options)
 
 
-def _hudi(
-    uri: str, jars: str | None, hudi_options: dict[str, str], spark_options: tuple[str, ...]
-) -> "HudiExecutor | None":
+def _hudi(given: _Given) -> "HudiExecutor | None":
     """What runs services of Hudi's tables; None without its jars. Raises UserError without a lock, or without Spark."""
-    if jars is None:
+    if given.hudi_jars is None:
         return None
     from lake.maintenance.executors.hudi import HudiExecutor
 
-    return HudiExecutor(uri, jars, hudi_options, spark_options)
+    return HudiExecutor(given.uri, given.hudi_jars, given.hudi_options, given.spark_options)
 
 
 def _order(policy: str | None, ranking: "Ranking") -> "Order | None":

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from lake.capture.errors import CaptureError
 from lake.capture.postgres.pgoutput import UNCHANGED, Begin, Change, Column, Commit, Message, Truncate, decode
 from lake.capture.postgres.positions import SnapshotOfTransactions, format_lsn, parse_lsn
-from lake.capture.postgres.state import Phase, State, TableProgress
+from lake.capture.postgres.state import State
 from lake.capture.postgres.values import RowEncoder, lake_type, numeric_limits
+from lake.capture.state import Phase, TableProgress
 
 VALUE = st.one_of(st.none(), st.just(UNCHANGED), st.text(st.characters(exclude_characters="\0", codec="utf-8")))
 

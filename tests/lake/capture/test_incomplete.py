@@ -34,9 +34,9 @@ class Seen:
         places = [wanted.index(each) for each in self.states]
         assert places == sorted(places)
 
-    def in_source(self, columns: str = "*") -> list[dict[str, Any]]:
+    def in_source(self, columns: str = "*", where: str = "true") -> list[dict[str, Any]]:
         cursor = self.source.connection.cursor()
-        cursor.execute(f"SELECT {columns} FROM t ORDER BY id")
+        cursor.execute(f"SELECT {columns} FROM t WHERE {where} ORDER BY id")
         names = [each.name for each in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
@@ -149,3 +149,19 @@ def test_changes_before_an_alteration_in_one_transaction(source: Source) -> None
     capture.run()
     seen.check(before, between)
     assert len(seen.states) > 2
+
+
+def test_rows_that_come_into_the_publication_with_a_large_value(source: Source) -> None:
+    large(source, 4)
+    source.run("DROP PUBLICATION shop; CREATE PUBLICATION shop FOR TABLE t WHERE (id > 10)")
+    source.run("INSERT INTO t SELECT id + 10, n, 'another' FROM t WHERE id = 3")
+    source.capture()
+    seen = Seen(source)
+    before = seen.now()
+    source.run("UPDATE t SET id = 12 WHERE id = 2")
+    source.run("DELETE FROM t WHERE id = 13")
+    between = seen.in_source("*", "id > 10")
+    source.run("UPDATE t SET id = 13 WHERE id = 3")
+    seen.capture()
+    assert seen.now() == seen.in_source("*", "id > 10")
+    assert all(each in (before, between, seen.now()) for each in seen.states)

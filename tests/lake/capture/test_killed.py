@@ -36,7 +36,8 @@ def pause(reached):
     if left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 with LakeClient(uri) as client:
-    capture = Capture(client, Options(source, "shop", into, slot, chunk_rows=10, interval=0.05))
+    options = Options(source=source, publication="shop", into=into, slot=slot, chunk_rows=10, interval=0.05)
+    capture = Capture(client, options)
     capture.pause = pause
     capture.run(once=True)
 """

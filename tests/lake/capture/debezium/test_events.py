@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lake.capture.debezium.events import Event, message_of, record_of
-from lake.capture.debezium.values import UNAVAILABLE, encoder, lake_type, parse
+from lake.capture.debezium.values import UNAVAILABLE, Placeholder, encoder, lake_type, parse
 from lake.capture.errors import CaptureError
 from tests.lake.capture.debezium.messages import ID, NOTE, change, envelope, order
 
@@ -69,7 +69,7 @@ def test_values(field: dict[str, Any], sent: str, type: str, kept: str) -> None:
 
 
 def event(message: Any) -> Event:
-    found = message_of(json.dumps(message).encode())
+    found = message_of(json.dumps(message).encode(), Placeholder())
     assert found is not None
     return found
 
@@ -105,11 +105,26 @@ def test_values_that_updates_leave_alone() -> None:
     message = envelope([ID, NOTE], change("u", {"id": 1, "note": "long"}, {"id": 1, "note": UNAVAILABLE}))
     assert (event(message).after, event(message).unchanged) == ('{"id":1,"note":"long"}', None)
     message = envelope([ID, NOTE], change("u", None, {"id": 1, "note": UNAVAILABLE}, connector="mysql"))
-    assert event(message).unchanged is None, "only Postgres leaves values out"
+    assert event(message).unchanged is None, "MySQL's updates have all values"
+    message = envelope([ID, NOTE], change("u", {"id": 1, "note": UNAVAILABLE}, {"id": 1, "note": UNAVAILABLE}))
+    message["payload"]["source"]["connector"] = "oracle"
+    assert event(message).unchanged == ["note"]
+
+
+@pytest.mark.parametrize("text", [UNAVAILABLE, "nicht verfügbar"])
+def test_forms_of_a_value_that_an_update_leaves_alone(text: str) -> None:
+    sent = text.encode()
+    in_base64 = base64.b64encode(sent).decode()
+    bytes_of_java = [each if each < 128 else each - 256 for each in sent]
+    for value in (text, in_base64, sent.hex(), [text], [in_base64], bytes_of_java, {text: text}):
+        assert Placeholder(text).stands_in(value), value
+    assert Placeholder(text).stands_in({"scale": 2, "value": in_base64})
+    for value in (None, 1, "", "a", [], [1], {}, [text, "a"], f"{text}.", {"scale": 2, "value": "AQ=="}):
+        assert not Placeholder(text).stands_in(value), value
 
 
 def test_what_is_no_change() -> None:
-    assert record_of(None, b'{"id": 1}') is None
+    assert record_of(None, b'{"id": 1}', Placeholder()) is None
     for each in (
         None,
         {"ts_ms": 1},
@@ -118,7 +133,7 @@ def test_what_is_no_change() -> None:
         change("m", None, None),
         {"schema": None, "payload": None},
     ):
-        assert message_of(json.dumps(each).encode()) is None
+        assert message_of(json.dumps(each).encode(), Placeholder()) is None
 
 
 @pytest.mark.parametrize(
@@ -137,6 +152,7 @@ def test_what_is_no_change() -> None:
         (b'{"op": "d", "source": {"db": "a", "table": "t"}}', "REPLICA IDENTITY FULL"),
         (json.dumps(envelope([DECIMAL_12_2 | {"field": "x"}], change("c", None, {"x": "?"}))).encode(), "column x"),
         (json.dumps(envelope([DECIMAL_12_2 | {"field": "x"}], change("c", None, {"x": 1}))).encode(), "column x"),
+        (json.dumps(change("c", None, {"x": "DEEP"})).replace('"DEEP"', "[" * 700 + "]" * 700).encode(), "too deep"),
         (
             json.dumps(
                 envelope([VARIABLE | {"field": "x"}], change("c", None, {"x": {"scale": -10**9, "value": "AQ=="}}))
@@ -147,4 +163,4 @@ def test_what_is_no_change() -> None:
 )  # fmt: skip
 def test_what_cannot_be_captured(line: bytes, said: str) -> None:
     with pytest.raises(CaptureError, match=said):
-        message_of(line)
+        message_of(line, Placeholder())

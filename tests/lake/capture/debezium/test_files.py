@@ -38,7 +38,7 @@ def pause(reached):
     if left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 with LakeClient(uri) as client:
-    capture = DebeziumCapture(client, DebeziumOptions(source, into, batch_rows=400))
+    capture = DebeziumCapture(client, DebeziumOptions(source=source, into=into, batch_rows=400))
     capture.pause = pause
     capture.run(once=True)
 """
@@ -227,6 +227,39 @@ def test_a_new_snapshot_counts_once_it_is_whole(landing: Landing) -> None:
     assert shown(landing, "public.items") == [12]
 
 
+UNAVAILABLE = "__debezium_unavailable_value"
+WITHOUT_VALUE = {
+    "no row before": [order("u", 1, UNAVAILABLE)],
+    "deleted before": [order("c", 1, "old"), order("d", 1), order("c", 1, UNAVAILABLE)],
+    "another key": [order("c", 2, "a"), order("d", 2), order("c", 1, UNAVAILABLE)],
+    "two updates": [order("u", 1, UNAVAILABLE), order("u", 1, UNAVAILABLE)],
+}
+
+
+@pytest.mark.parametrize("what", WITHOUT_VALUE)
+def test_a_large_value_that_no_message_has(landing: Landing, what: str) -> None:
+    landing.write("1.json", *WITHOUT_VALUE[what])
+    landing.capture()
+    query = query_of(landing.client, landing.into, "public.orders")
+    with pytest.raises(duckdb.Error, match=r"public\.orders left out its large value note.*REPLICA IDENTITY FULL"):
+        typed_rows(landing.client, landing.into, "public.orders", query)
+    landing.write("1.json", order("u", 1, "sent again"), order("u", 1, UNAVAILABLE))
+    landing.capture()
+    rows = typed_rows(landing.client, landing.into, "public.orders", query)
+    assert rows == [{"id": 1, "note": "sent again"}]
+    landing.write("1.json", order("d", 1), order("u", 3, UNAVAILABLE), order("d", 3), order("c", 4, None))
+    landing.write("1.json", order("u", 4, UNAVAILABLE))
+    landing.capture()
+    assert typed_rows(landing.client, landing.into, "public.orders", query) == [{"id": 4, "note": None}]
+
+
+def test_a_placeholder_that_the_connector_was_given(landing: Landing) -> None:
+    landing.write("1.json", order("c", 1, "a"), order("u", 1, "gone"), order("c", 2, UNAVAILABLE))
+    landing.capture(placeholder="gone")
+    found = [(row["after"], row["unchanged"]) for row in landing.raw() if row["op"] != "schema"]
+    assert found[1:] == [('{"id":1}', ["note"]), (f'{{"id":2,"note":"{UNAVAILABLE}"}}', None)]
+
+
 @pytest.mark.parametrize(("step", "count"), [("reading", 1), ("before", 1), ("before", 2), ("completed", 1)])
 def test_a_capture_that_is_killed(landing: Landing, metastore_server: MetastoreServer, step: str, count: int) -> None:
     landing.write("1.json", *[order("c", each, "a") for each in range(1_500)])
@@ -243,7 +276,7 @@ def test_a_metastore_that_is_killed(landing: Landing, tmp_path: Path) -> None:
     with MetastoreServer(tmp_path / "own") as server, LakeClient(server.uri) as client:
         landing.client = client
         landing.write("1.json", *[order("c", each, "a") for each in range(100)])
-        capture = DebeziumCapture(client, DebeziumOptions(str(landing.directory), landing.into))
+        capture = DebeziumCapture(client, DebeziumOptions(source=str(landing.directory), into=landing.into))
         killed = []
 
         def pause(step: str) -> None:
@@ -268,7 +301,7 @@ def test_the_commands(landing: Landing, metastore_server: MetastoreServer) -> No
     landing.write("1.json", envelope([ID], change("c", None, {"id": 1})))
     uri = ("--into", landing.into, "--uri", metastore_server.uri)
     directory = str(landing.directory)
-    run = ("run", directory, "--debezium", "--once", "--key", "public.orders=id", *uri)
+    run = ("run", directory, "--debezium", "--once", "--key", "public.orders=id", "--placeholder", "gone", *uri)
     assert json.loads(invoke(*run, "--json")) == {"batches": 1, "rows": {"public.orders": 2}, "troubles": {}}
     found = json.loads(invoke("status", "--json", *uri))
     assert found["messages"] == 1

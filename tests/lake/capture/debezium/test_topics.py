@@ -51,7 +51,7 @@ def test_topics_are_captured_once(kafka: KafkaServer, landing: Landing) -> None:
     assert landing.capture(source=source) == {"public.orders": 5}
     assert landing.capture(source=source) == {}
     send(kafka, "shop.public.orders", order("u", 2, "d"))
-    stopped = DebeziumCapture(landing.client, DebeziumOptions(source, landing.into))
+    stopped = DebeziumCapture(landing.client, DebeziumOptions(source=source, into=landing.into))
     stopped.pause = lambda step: (_ for _ in ()).throw(RuntimeError(step)) if step == "before" else None
     with pytest.raises(RuntimeError, match="before"):
         stopped.run(once=True)
@@ -75,7 +75,9 @@ def test_rows_that_another_partition_got_before_the_end_of_a_snapshot(kafka: Kaf
     send(kafka, "before", order("c", 1, "a"))
     landing.capture(source=f"kafka://{kafka.servers}?topic=before")
     send(kafka, "after", snapshot(2, "last"))
-    options = DebeziumOptions(f"kafka://{kafka.servers}?topic=after", landing.into, batch_rows=1, new_snapshot=True)
+    options = DebeziumOptions(
+        source=f"kafka://{kafka.servers}?topic=after", into=landing.into, batch_rows=1, new_snapshot=True
+    )
     capture = DebeziumCapture(landing.client, options)
     seen: list[list[int]] = []
 
@@ -107,7 +109,7 @@ def test_what_is_refused(kafka: KafkaServer, landing: Landing) -> None:
 def test_a_broker_that_hangs_for_a_while(landing: Landing) -> None:
     with KafkaServer() as own:
         send(own, "hangs", order("c", 1, "a"))
-        options = DebeziumOptions(f"kafka://{own.servers}?topic=hangs", landing.into, interval=0.1)
+        options = DebeziumOptions(source=f"kafka://{own.servers}?topic=hangs", into=landing.into, interval=0.1)
         capture = DebeziumCapture(landing.client, options)
         thread = threading.Thread(target=capture.run)
         thread.start()
