@@ -1,0 +1,219 @@
+package lake.metastore.spark;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.V1Table;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.MetadataBuilder;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** A keyed table, whose rows are those of a snapshot of its timeline. */
+final class LakeTable implements SupportsRead {
+    /** The files of a snapshot. */
+    static final class Snapshot {
+        final long position;
+        final String location;
+        final List<SnapshotFile> files;
+
+        private Snapshot(long position, String location, List<SnapshotFile> files) {
+            this.position = position;
+            this.location = location;
+            this.files = files;
+        }
+    }
+
+    /** The files that one call of the metastore names, at most about. */
+    private static final int PAGE = 20_000;
+
+    final KeyedTable keyed;
+    final V1Table definition;
+    private final Metastore metastore;
+    private final ReaderLeases leases;
+    private final long id;
+    private final ReadPoint point;
+    private final ReadMoment moment;
+    private final boolean includesUncommitted;
+
+    private LakeTable(
+            Metastore metastore,
+            ReaderLeases leases,
+            V1Table definition,
+            KeyedTable keyed,
+            long id,
+            ReadPoint point,
+            ReadMoment moment,
+            boolean includesUncommitted) {
+        this.metastore = metastore;
+        this.leases = leases;
+        this.definition = definition;
+        this.keyed = keyed;
+        this.id = id;
+        this.point = point;
+        this.moment = moment;
+        this.includesUncommitted = includesUncommitted;
+    }
+
+    /** The table that has the name now, to be read as of {@code point}. */
+    static LakeTable latest(
+            Metastore metastore, ReaderLeases leases, V1Table definition, KeyedTable keyed, ReadPoint point) {
+        TableIdentifier name = definition.v1Table().identifier();
+        boolean includesUncommitted = Relations.isDecorated(name);
+        Metastore.Answer position =
+                (Metastore.Answer) call(metastore, "lake_timeline_position", reference(LakeCatalog.undecorated(name), 0));
+        ReadMoment moment = null;
+        if (point.isLatest()) {
+            moment = ReadMoment.ofStatement();
+            moment.include(position.number(4, 0));
+        }
+        return new LakeTable(
+                metastore, leases, definition, keyed, position.number(8, 0), point, moment, includesUncommitted);
+    }
+
+    /** The same table, its uncommitted partitions visible. */
+    LakeTable includingUncommitted() {
+        return includesUncommitted
+                ? this
+                : new LakeTable(metastore, leases, definition, keyed, id, point, moment, true);
+    }
+
+    TableIdentifier identifier() {
+        return LakeCatalog.undecorated(definition.v1Table().identifier());
+    }
+
+    /** The snapshot that is read; it is the same for all scans of a statement. No clean removes its files meanwhile. */
+    Snapshot snapshot() {
+        Snapshot found = named();
+        if (found.position > 0) {
+            try {
+                leases.keep(reference(identifier(), id), id, found.position, leaseHours());
+            } catch (Metastore.Refused refused) {
+                throw Errors.analysis(refused.getMessage());
+            }
+        }
+        return found;
+    }
+
+    private static String leaseHours() {
+        return Catalogs.state(SparkSession.active()).conf().getConfString(ReaderLeases.HOURS, null);
+    }
+
+    private Snapshot named() {
+        ReadPoint at = moment == null ? point : ReadPoint.moment(moment.fixed());
+        List<SnapshotFile> files = new ArrayList<>();
+        String after = null;
+        while (true) {
+            Metastore.Struct request =
+                    at.addTo(new Metastore.Struct())
+                            .with(1, reference(identifier(), id))
+                            .with(8, includesUncommitted)
+                            .with(10, PAGE)
+                            .with(11, after);
+            Metastore.Answer answer = (Metastore.Answer) call(metastore, "lake_get_snapshot", request);
+            for (Metastore.Answer file : answer.structs(2)) {
+                files.add(new SnapshotFile(file));
+            }
+            after = answer.text(3);
+            long position = answer.number(1, 0);
+            if (after == null) {
+                return new Snapshot(position, answer.text(4), files);
+            }
+            at = ReadPoint.position(position);
+        }
+    }
+
+    private static Object call(Metastore metastore, String method, Metastore.Struct parameter) {
+        try {
+            return metastore.call(method, parameter);
+        } catch (Metastore.Refused refused) {
+            throw Errors.analysis(refused.getMessage());
+        }
+    }
+
+    private static Metastore.Struct reference(TableIdentifier name, long id) {
+        return new Metastore.Struct()
+                .with(2, name.database().get())
+                .with(3, name.table())
+                .with(4, id == 0 ? null : (Object) id);
+    }
+
+    @Override
+    public String name() {
+        return definition.name();
+    }
+
+    /**
+     * The columns as they are stored: CHAR isn't padded and defaults aren't filled in, so that all readers see the same
+     * rows.
+     */
+    @Override
+    public StructType schema() {
+        List<StructField> fields = new ArrayList<>();
+        for (StructField each : definition.schema().fields()) {
+            Metadata metadata = Metadata.empty();
+            if (each.metadata().contains("comment")) {
+                metadata =
+                        new MetadataBuilder().putString("comment", each.metadata().getString("comment")).build();
+            }
+            fields.add(new StructField(each.name(), each.dataType(), true, metadata));
+        }
+        return new StructType(fields.toArray(new StructField[0]));
+    }
+
+    /** The columns of the files, in lower case as there. */
+    StructType dataSchema() {
+        List<String> partitions = Arrays.asList(Catalogs.partitionColumns(definition.v1Table()));
+        List<StructField> fields = new ArrayList<>();
+        for (StructField each : schema().fields()) {
+            String name = each.name().toLowerCase(Locale.ROOT);
+            if (!partitions.contains(name)) {
+                fields.add(new StructField(name, each.dataType(), true, Metadata.empty()));
+            }
+        }
+        return new StructType(fields.toArray(new StructField[0]));
+    }
+
+    boolean isPartitionedBy(String column) {
+        return Arrays.asList(Catalogs.partitionColumns(definition.v1Table()))
+                .contains(column.toLowerCase(Locale.ROOT));
+    }
+
+    @Override
+    public Transform[] partitioning() {
+        return definition.partitioning();
+    }
+
+    @Override
+    public Map<String, String> properties() {
+        return new HashMap<>(definition.properties());
+    }
+
+    @Override
+    public Set<TableCapability> capabilities() {
+        return Collections.singleton(TableCapability.BATCH_READ);
+    }
+
+    @Override
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+        LakeTable table = options.getBoolean(Scope.HINT, false) ? includingUncommitted() : this;
+        return new LakeScan.Builder(table);
+    }
+
+    @Override
+    public String toString() {
+        return name();
+    }
+}
