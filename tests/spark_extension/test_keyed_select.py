@@ -207,12 +207,13 @@ def _history(spark: SparkSession, table: str, properties: dict[str, str], chance
         f"CREATE TABLE {table} (k STRING, a INT, b STRING, c DOUBLE, d DECIMAL(9, 2), e ARRAY<INT>, dt INT) "
         f"USING parquet PARTITIONED BY (dt) TBLPROPERTIES ({listed})"
     )
+    nothing = [] if "sequence.field" in properties else [None]
     steps = []
     for _ in range(6):
         batch = {
             (f"k{chance.randrange(9)}", chance.randrange(2)): (
-                chance.choice([None, chance.randrange(5)]),
-                chance.choice([None, "x", "y", "é"]),
+                chance.choice([*nothing, chance.randrange(5)]),
+                chance.choice([*nothing, "x", "y", "é"]),
                 chance.choice([None, 1.5, -2.0, float("nan")]),
                 chance.choice([None, "1.25", "2.00"]),
                 chance.choice([None, [], [1, 2]]),
@@ -226,9 +227,9 @@ def _history(spark: SparkSession, table: str, properties: dict[str, str], chance
 found = []
 for operation, given in {steps!r}:
     if operation == "compact":
-        plan = plan_compaction(spark, {table!r}) if {properties["table-type"] == "merge-on-read"} else None
+        plan = plan_compaction(spark, {table!r}).instant if {properties["table-type"] == "merge-on-read"} else None
         if plan is not None:
-            run_plan(spark, plan)
+            run_plan(spark, {table!r}, plan.timestamp)
     else:
         rows = spark.createDataFrame(given, "k string, a int, b string, c double, d string, e array<int>, dt int")
         write(rows.withColumn("d", rows.d.cast("decimal(9,2)")), {table!r}, operation=operation)
@@ -241,3 +242,24 @@ result = [each for each in found if not each[0]]
 """
     code = code.replace("float('nan')", "nan").replace("\nfound = []", "\nnan = float('nan')\nfound = []")
     assert spark.python(code) == []
+
+
+def test_what_the_metastore_knows(spark: SparkSession, customers: str) -> None:
+    instants = rows(spark, f"SELECT position, state FROM {customers}.instants")
+    assert instants == [[1, "completed"], [2, "completed"], [3, "completed"]]
+    files = rows(spark, f"SELECT kind, rows FROM {customers}.files WHERE kind = 'base'")
+    assert len(files) == 1
+    assert rows(spark, f"SELECT partition, files > 0 FROM {customers}.partitions") == [["", True]]
+    assert rows(spark, f"SELECT value FROM {customers}.options WHERE key = 'primary-key'") == [["id"]]
+    with pytest.raises(SparkError, match=r"(?i)cannot be found|requires? a? ?single-part"):
+        spark.sql(f"SELECT * FROM {customers}.nothing")
+
+
+def test_tables_are_made_without_rows(spark: SparkSession, customers: str, database: str) -> None:
+    keyed = "USING parquet TBLPROPERTIES ('primary-key' = 'id')"
+    with pytest.raises(SparkError, match="make the table without rows"):
+        spark.sql(f"CREATE TABLE {database}.made {keyed} AS SELECT 1 AS id")
+    append = f"spark.sql('SELECT 1L AS id, \"x\" AS Name').write.mode('append').saveAsTable({customers!r})"
+    with pytest.raises(SparkError):
+        spark.python(append)
+    assert rows(spark, f"SELECT count(*) FROM {customers}") == [[3]]

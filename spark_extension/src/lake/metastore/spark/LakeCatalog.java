@@ -38,6 +38,14 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
     }
 
     private Table loaded(Identifier name, ReadPoint point) throws NoSuchTableException {
+        String[] namespace = name.namespace();
+        if (namespace.length == 2 && MetadataTable.isKind(name.name())) {
+            Table table = loaded(Identifier.of(new String[] {namespace[0]}, namespace[1]), point);
+            if (!(table instanceof LakeTable)) {
+                throw Errors.analysis(namespace[0] + "." + namespace[1] + " is no keyed table: it has no " + name.name());
+            }
+            return MetadataTable.of((LakeTable) table, name.name());
+        }
         Table table = super.loadTable(name);
         if (!(table instanceof V1Table)) {
             return table;

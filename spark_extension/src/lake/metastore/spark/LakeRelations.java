@@ -95,7 +95,7 @@ final class LakeRelations {
         }
     }
 
-    /** Refuses to read a keyed table's directory: what is published there is not what the table holds. */
+    /** Refuses to read or fill a keyed table's directory: what lies there is not what the table holds. */
     static final class DirectoryCheck extends AbstractFunction1<LogicalPlan, BoxedUnit> {
         @Override
         public BoxedUnit apply(LogicalPlan plan) {
@@ -108,6 +108,7 @@ final class LakeRelations {
         }
 
         private static void check(LogicalPlan node) {
+            checkCreated(node);
             CatalogTable table = null;
             if (node instanceof HiveTableRelation) {
                 table = ((HiveTableRelation) node).tableMeta();
@@ -119,6 +120,19 @@ final class LakeRelations {
                         table.identifier().unquotedString()
                                 + " is a keyed table, which this session can't read: set"
                                 + " spark.sql.catalog.spark_catalog=" + LakeCatalog.class.getName());
+            }
+        }
+
+        /** CREATE TABLE AS SELECT, and appends of saveAsTable. */
+        private static void checkCreated(LogicalPlan node) {
+            if (!node.getClass().getSimpleName().endsWith("TableAsSelectCommand")) {
+                return;
+            }
+            Object table = node.productElement(0);
+            if (table instanceof CatalogTable && LakeCatalog.keyedTable((CatalogTable) table) != null) {
+                throw Errors.analysis(
+                        ((CatalogTable) table).identifier().unquotedString()
+                                + " has a primary-key: make the table without rows, and write them with lake.spark.write");
             }
         }
     }

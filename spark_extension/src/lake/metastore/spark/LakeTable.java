@@ -20,6 +20,8 @@ import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** A keyed table, whose rows are those of a snapshot of its timeline. */
 final class LakeTable implements SupportsRead {
@@ -38,6 +40,8 @@ final class LakeTable implements SupportsRead {
 
     /** The files that one call of the metastore names, at most about. */
     private static final int PAGE = 20_000;
+
+    private static final Logger LOG = LoggerFactory.getLogger(LakeTable.class);
 
     final KeyedTable keyed;
     final V1Table definition;
@@ -72,15 +76,21 @@ final class LakeTable implements SupportsRead {
             Metastore metastore, ReaderLeases leases, V1Table definition, KeyedTable keyed, ReadPoint point) {
         TableIdentifier name = definition.v1Table().identifier();
         boolean includesUncommitted = Relations.isDecorated(name);
-        Metastore.Answer position =
-                (Metastore.Answer) call(metastore, "lake_timeline_position", reference(LakeCatalog.undecorated(name), 0));
-        ReadMoment moment = null;
-        if (point.isLatest()) {
-            moment = ReadMoment.ofStatement();
-            moment.include(position.number(4, 0));
+        ReadMoment moment = point.isLatest() ? ReadMoment.ofStatement() : null;
+        long id = 0;
+        try {
+            Metastore.Answer position =
+                    (Metastore.Answer)
+                            metastore.call("lake_timeline_position", reference(LakeCatalog.undecorated(name), 0));
+            id = position.number(8, 0);
+            if (moment != null) {
+                moment.include(position.number(4, 0));
+            }
+        } catch (Metastore.Refused refused) {
+            // Who may not read the table may still describe, alter or drop it: reads are refused when they begin.
+            LOG.debug("the rows of {} can't be read: {}", name, refused.getMessage());
         }
-        return new LakeTable(
-                metastore, leases, definition, keyed, position.number(8, 0), point, moment, includesUncommitted);
+        return new LakeTable(metastore, leases, definition, keyed, id, point, moment, includesUncommitted);
     }
 
     /** The same table, its uncommitted partitions visible. */
@@ -96,15 +106,15 @@ final class LakeTable implements SupportsRead {
 
     /** The snapshot that is read; it is the same for all scans of a statement. No clean removes its files meanwhile. */
     Snapshot snapshot() {
-        Snapshot found = named();
-        if (found.position > 0) {
-            try {
+        try {
+            Snapshot found = named();
+            if (found.position > 0) {
                 leases.keep(reference(identifier(), id), id, found.position, leaseHours());
-            } catch (Metastore.Refused refused) {
-                throw Errors.analysis(refused.getMessage());
             }
+            return found;
+        } catch (Metastore.Refused refused) {
+            throw Errors.analysis(refused.getMessage());
         }
-        return found;
     }
 
     private static String leaseHours() {
@@ -122,7 +132,7 @@ final class LakeTable implements SupportsRead {
                             .with(8, includesUncommitted)
                             .with(10, PAGE)
                             .with(11, after);
-            Metastore.Answer answer = (Metastore.Answer) call(metastore, "lake_get_snapshot", request);
+            Metastore.Answer answer = (Metastore.Answer) metastore.call("lake_get_snapshot", request);
             for (Metastore.Answer file : answer.structs(2)) {
                 files.add(new SnapshotFile(file));
             }
@@ -135,9 +145,16 @@ final class LakeTable implements SupportsRead {
         }
     }
 
-    private static Object call(Metastore metastore, String method, Metastore.Struct parameter) {
+    /** All instants of its timeline. */
+    List<Metastore.Answer> instants() {
         try {
-            return metastore.call(method, parameter);
+            Object found =
+                    metastore.call("lake_list_instants", new Metastore.Struct().with(1, reference(identifier(), id)));
+            List<Metastore.Answer> instants = new ArrayList<>();
+            for (Object each : (List<?>) found) {
+                instants.add((Metastore.Answer) each);
+            }
+            return instants;
         } catch (Metastore.Refused refused) {
             throw Errors.analysis(refused.getMessage());
         }
