@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.spark.session import SparkError, SparkSession
+from tests.support.long_runs import share_of
 
 WRITING = "from lake.spark import read, write, plan_compaction, run_plan\n"
 
@@ -64,7 +65,13 @@ def test_earlier_rows(spark: SparkSession, customers: str) -> None:
     assert rows(spark, f"SELECT * FROM {customers} VERSION AS OF 1") == first
     assert rows(spark, f"SELECT * FROM {customers} VERSION AS OF '{min(instant)}'") == first
     assert rows(spark, f"SELECT * FROM {customers} VERSION AS OF 2 WHERE id = 2") == [[2, "b"]]
-    assert rows(spark, f"SELECT * FROM {customers} TIMESTAMP AS OF current_timestamp()") == [[1, "A"], [3, "c"], [4, "d"]]
+    assert rows(spark, f"SELECT * FROM {customers} TIMESTAMP AS OF current_timestamp()") == [
+        [1, "A"],
+        [3, "c"],
+        [4, "d"],
+    ]
+    read = f"spark.read.option('versionAsOf', '1').table({customers!r})"
+    assert sorted(spark.python(f"result = [list(row) for row in {read}.collect()]")) == first
     with pytest.raises(SparkError, match="give a position"):
         spark.sql(f"SELECT * FROM {customers} VERSION AS OF 'yesterday'")
 
@@ -107,7 +114,7 @@ def test_definitions_are_shown_and_changed(spark: SparkSession, customers: str) 
     spark.sql(f"ANALYZE TABLE {customers} COMPUTE STATISTICS")
     spark.sql(f"CREATE TABLE {customers}_like LIKE {customers}")
     spark.sql(f"DROP TABLE {customers}")
-    assert [row[1] for row in spark.sql(f"SHOW TABLES LIKE 'c'")] == []
+    assert [row[1] for row in spark.sql("SHOW TABLES LIKE 'c'")] == []
 
 
 def test_hidden_partitions(spark: SparkSession, database: str, lake: Any) -> None:
@@ -124,9 +131,9 @@ def test_hidden_partitions(spark: SparkSession, database: str, lake: Any) -> Non
     everything = [[1, "A", "d1"], [2, "b", "d2"]]
     assert rows(spark, f"SELECT /*+ includeUnCommit=true */ * FROM {table}") == everything
     assert rows(spark, f"SELECT * FROM {database}.`p@includeuncommit`") == everything
-    assert rows(spark, f"SELECT /*+ includeUnCommit(true) */ dt, count(*) FROM {table} WHERE dt > 'd1' GROUP BY dt") == [
-        ["d2", 1]
-    ]
+    assert rows(
+        spark, f"SELECT /*+ includeUnCommit(true) */ dt, count(*) FROM {table} WHERE dt > 'd1' GROUP BY dt"
+    ) == [["d2", 1]]
     assert [row[0] for row in spark.sql(f"SHOW PARTITIONS {table}")] == ["dt=d1"]
 
 
@@ -152,8 +159,8 @@ writer = threading.Thread(target=go_on)
 writer.start()
 result = []
 while not stopped.is_set():
-    query = "SELECT o.n, i.n FROM {database}.orders o JOIN {database}.items i ON i.id = (SELECT max(id) FROM {database}.orders)"
-    result += [list(row) for row in spark.sql(query).collect()]
+    query = "SELECT o.n, i.n FROM {{0}}.orders o JOIN {{0}}.items i ON i.id = (SELECT max(id) FROM {{0}}.orders)"
+    result += [list(row) for row in spark.sql(query.format("{database}")).collect()]
 writer.join()
 """
     )
@@ -195,9 +202,9 @@ def test_histories_read_like_the_arrow_reader(spark: SparkSession, database: str
         _history(spark, f"{database}.h{number}", ENGINES[engine], random.Random(seed))
 
 
-@pytest.fixture
-def histories() -> int:
-    return 1
+@pytest.fixture(params=[1, pytest.param(share_of(300), marks=pytest.mark.long)], ids=["sample", "many"])
+def histories(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
 
 
 def _history(spark: SparkSession, table: str, properties: dict[str, str], chance: random.Random) -> None:
@@ -263,3 +270,39 @@ def test_tables_are_made_without_rows(spark: SparkSession, customers: str, datab
     with pytest.raises(SparkError):
         spark.python(append)
     assert rows(spark, f"SELECT count(*) FROM {customers}") == [[3]]
+
+
+def test_directories_are_not_read_for_rows(hinting_session: Callable[[str], SparkSession]) -> None:
+    spark = hinting_session("4")
+    spark.sql("CREATE TABLE IF NOT EXISTS default.unread (id INT) USING parquet TBLPROPERTIES ('primary-key' = 'id')")
+    code = """
+other = spark.newSession()
+other.conf.set("spark.sql.catalog.spark_catalog", "builtin")
+result = other.sql("SELECT * FROM default.unread").collect()
+"""
+    with pytest.raises(SparkError, match=r"set spark\.sql\.catalog\.spark_catalog=lake"):
+        spark.python(code)
+    spark.sql("DROP TABLE default.unread")
+
+
+def test_a_table_made_again_is_another(spark: SparkSession, customers: str) -> None:
+    code = f"""
+rows = spark.table({customers!r})
+spark.sql("DROP TABLE {customers}")
+spark.sql("CREATE TABLE {customers} (id BIGINT, Name STRING) USING parquet TBLPROPERTIES ('primary-key' = 'id')")
+result = rows.collect()
+"""
+    with pytest.raises(SparkError, match="another table"):
+        spark.python(code)
+    assert rows(spark, f"SELECT * FROM {customers}") == []
+
+
+def test_cached_and_temporary_views(spark: SparkSession, customers: str) -> None:
+    spark.sql(f"CACHE TABLE kept AS SELECT * FROM {customers}")
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW seen AS SELECT * FROM {customers}")
+    before = [[1, "A"], [3, "c"], [4, "d"]]
+    assert rows(spark, "SELECT * FROM seen") == before
+    write(spark, customers, "id bigint, name string", [(9, "z")])
+    assert rows(spark, "SELECT * FROM kept") == before
+    assert rows(spark, f"SELECT * FROM {customers}") == [*before, [9, "z"]]
+    spark.sql("UNCACHE TABLE kept")

@@ -226,7 +226,20 @@ final class LakeTable implements SupportsRead {
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
         LakeTable table = options.getBoolean(Scope.HINT, false) ? includingUncommitted() : this;
-        return new LakeScan.Builder(table);
+        return new LakeScan.Builder(point.isLatest() ? table.asOf(options) : table);
+    }
+
+    /** As the options of a DataFrame's reader say, which Spark 3.5 leaves to the table. */
+    private LakeTable asOf(CaseInsensitiveStringMap options) {
+        if (options.containsKey("timestampAsOf")) {
+            throw Errors.analysis(
+                    name() + ": the option timestampAsOf needs Spark 4; SELECT … TIMESTAMP AS OF does not");
+        }
+        return options.containsKey("versionAsOf") ? at(ReadPoint.version(options.get("versionAsOf"))) : this;
+    }
+
+    private LakeTable at(ReadPoint other) {
+        return new LakeTable(metastore, leases, definition, keyed, id, other, null, includesUncommitted);
     }
 
     @Override
