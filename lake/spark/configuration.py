@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lake.protocol.errors import UserError
-from lake.spark.jar import EXTENSION_CLASS, ExtensionNotBuilt, extension_jar, spark_home
+from lake.spark.jar import CATALOG_CLASS, EXTENSION_CLASS, ExtensionNotBuilt, extension_jar, spark_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 #: Spark's settings that are lists; what is there already stays.
 _LISTS = ("spark.sql.extensions", "spark.jars")
 _WAREHOUSE = "spark.sql.warehouse.dir"
+
+#: Spark's setting of the catalog that its own tables are in.
+CATALOG = "spark.sql.catalog.spark_catalog"
 
 #: How many compiled classes Spark keeps. Three layers have 240; with Spark's 100, each refresh compiles all again.
 CODE_CACHE = "spark.sql.codegen.cache.maxEntries"
@@ -56,8 +59,9 @@ def configure(
     if kerberos_principal is not None:
         wanted |= kerberos_settings(kerberos_principal)
     _use_running_jvm(wanted["spark.jars"])
-    if _is_set(CODE_CACHE, given):
-        del wanted[CODE_CACHE]
+    for key in (CODE_CACHE, CATALOG):
+        if _is_set(key, given):
+            del wanted[key]
     for key, value in wanted.items():
         if key in _LISTS:
             value = _joined(str(given.get(key) or _configured(key)), value)
@@ -73,6 +77,7 @@ def settings(uri: str, jar: Path | str, *, keep_listings: bool = False) -> dict[
         "spark.sql.catalogImplementation": "hive",
         "spark.hadoop.hive.metastore.uris": uri,
         "spark.sql.extensions": EXTENSION_CLASS,
+        CATALOG: CATALOG_CLASS,
         "spark.jars": str(jar),
         # The default, static, removes the files of partitions that Spark isn't shown and leaves their entries.
         "spark.sql.sources.partitionOverwriteMode": "dynamic",

@@ -19,6 +19,9 @@ from lake.protocol.errors import UserError
 #: What `spark.sql.extensions` names.
 EXTENSION_CLASS = "lake.metastore.spark.MetastoreExtensions"
 
+#: What `spark.sql.catalog.spark_catalog` names.
+CATALOG_CLASS = "lake.metastore.spark.LakeCatalog"
+
 #: Where a wheel has the jar and the source.
 PACKAGED_JAR = Path(__file__).with_name("extension") / "lake-metastore-spark.jar"
 PACKAGED_SOURCE = Path(__file__).with_name("extension") / "src"

@@ -43,6 +43,7 @@ def test_what_is_set(given_jar: Path) -> None:
         "spark.sql.catalogImplementation": "hive",
         "spark.hadoop.hive.metastore.uris": "thrift://a:1,thrift://b:2",
         "spark.sql.extensions": "lake.metastore.spark.MetastoreExtensions",
+        "spark.sql.catalog.spark_catalog": "lake.metastore.spark.LakeCatalog",
         "spark.jars": str(given_jar),
         "spark.sql.sources.partitionOverwriteMode": "dynamic",
         "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",
@@ -59,8 +60,8 @@ def test_listings_can_be_kept(given_jar: Path) -> None:
     assert "spark.sql.hive.filesourcePartitionFileCacheSize" not in builder._options
 
 
-def test_compiled_classes_are_kept_as_many_as_it_was_said(given_jar: Path, no_spark_files: Path) -> None:
-    key = "spark.sql.codegen.cache.maxEntries"
+@pytest.mark.parametrize("key", ["spark.sql.codegen.cache.maxEntries", "spark.sql.catalog.spark_catalog"])
+def test_what_is_set_already_stays(given_jar: Path, no_spark_files: Path, key: str) -> None:
     builder = configure(PySparkSession.builder.config(key, "300"), "thrift://a:1", warehouse_dir="/w")
     assert builder._options[key] == "300"
     (no_spark_files / "spark-defaults.conf").write_text(f"{key} 400\n")

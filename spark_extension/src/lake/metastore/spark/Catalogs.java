@@ -1,14 +1,32 @@
 package lake.metastore.spark;
 
 import java.lang.reflect.InvocationTargetException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.NoSuchElementException;
+import java.util.regex.Pattern;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.internal.config.ConfigEntry;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalog;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.internal.SessionState;
 import scala.Option;
 
 /** What differs between Spark's lines about sessions and their catalogs. */
 final class Catalogs {
+    private static final Pattern READER_SETTINGS =
+            Pattern.compile(
+                    "spark\\.sql\\.(parquet\\..*|legacy\\.parquet\\..*|caseSensitive"
+                            + "|optimizer\\.nestedSchemaPruning\\.enabled)");
+
+    private static final Class<?>[] TWO_OBJECTS = {Object.class, Object.class};
+
     private Catalogs() {}
 
     static SessionState state(SparkSession session) {
@@ -23,13 +41,73 @@ final class Catalogs {
     }
 
     static boolean hasPartitionColumns(CatalogTable table) {
+        return partitionColumns(table).length > 0;
+    }
+
+    /** The names of the columns that partition a table, in lower case. */
+    static String[] partitionColumns(CatalogTable table) {
         Object names = call(table, "partitionColumnNames", new Class<?>[0]);
-        return ((scala.collection.Iterable<?>) names).iterator().hasNext();
+        List<String> found = new ArrayList<>();
+        scala.collection.Iterator<?> iterator = ((scala.collection.Iterable<?>) names).iterator();
+        while (iterator.hasNext()) {
+            found.add(((String) iterator.next()).toLowerCase(Locale.ROOT));
+        }
+        return found.toArray(new String[0]);
+    }
+
+    static Map<String, String> properties(CatalogTable table) {
+        Map<String, String> found = new HashMap<>();
+        scala.collection.Iterator<scala.Tuple2<String, String>> iterator = table.properties().iterator();
+        while (iterator.hasNext()) {
+            scala.Tuple2<String, String> each = iterator.next();
+            found.put(each._1(), each._2());
+        }
+        return found;
+    }
+
+    static scala.collection.immutable.Map<String, String> noOptions() {
+        return scala.collection.immutable.Map$.MODULE$.empty();
+    }
+
+    static scala.collection.immutable.Map<String, Object> noConstants() {
+        return scala.collection.immutable.Map$.MODULE$.empty();
+    }
+
+    /** A map with one entry more; the method's result has other types from one of Scala's lines to the next. */
+    @SuppressWarnings("unchecked")
+    static scala.collection.immutable.Map<String, String> with(
+            scala.collection.immutable.Map<String, String> options, String key, String value) {
+        return (scala.collection.immutable.Map<String, String>)
+                call(scala.collection.immutable.Map.class, options, "updated", TWO_OBJECTS, key, value);
+    }
+
+    /** How many bytes of files a task reads, as Spark decides it for its own tables. */
+    static long maxSplitBytes(SparkSession session, long total) {
+        SQLConf conf = state(session).conf();
+        long each = total / Math.max(1, session.sparkContext().defaultParallelism());
+        return Math.max(1, Math.min(conf.filesMaxPartitionBytes(), Math.max(conf.filesOpenCostInBytes(), each)));
+    }
+
+    /** Copies what Spark's Parquet reader takes from the configuration, with Spark's defaults for what is not set. */
+    static void setParquetSettings(Configuration hadoop, SQLConf conf) {
+        for (ConfigEntry<?> entry : SQLConf$.MODULE$.getConfigEntries()) {
+            if (READER_SETTINGS.matcher(entry.key()).matches()) {
+                try {
+                    hadoop.set(entry.key(), conf.getConfString(entry.key()));
+                } catch (NoSuchElementException undefined) {
+                    continue; // it has no default
+                }
+            }
+        }
     }
 
     private static Object call(Object target, String name, Class<?>[] types, Object... arguments) {
+        return call(target.getClass(), target, name, types, arguments);
+    }
+
+    private static Object call(Class<?> type, Object target, String name, Class<?>[] types, Object... arguments) {
         try {
-            return target.getClass().getMethod(name, types).invoke(target, arguments);
+            return type.getMethod(name, types).invoke(target, arguments);
         } catch (InvocationTargetException error) {
             throw Errors.rethrow(error.getCause());
         } catch (ReflectiveOperationException error) {

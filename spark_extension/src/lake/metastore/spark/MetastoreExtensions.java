@@ -16,9 +16,11 @@ public final class MetastoreExtensions implements Function1<SparkSessionExtensio
     @Override
     public BoxedUnit apply(SparkSessionExtensions extensions) {
         extensions.injectParser((session, parser) -> HintParser.wrap(parser));
+        extensions.injectResolutionRule(session -> new LakeRelations.CommandRule());
         extensions.injectResolutionRule(session -> new ScopeRule(new Relations(session)));
         extensions.injectPostHocResolutionRule(session -> new ReadyRule(new Relations(session)));
         extensions.injectCheckRule(session -> new WriteCheck());
+        extensions.injectCheckRule(session -> new LakeRelations.DirectoryCheck());
         return BoxedUnit.UNIT;
     }
 }

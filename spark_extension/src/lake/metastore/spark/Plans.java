@@ -1,5 +1,7 @@
 package lake.metastore.spark;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.UnaryOperator;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
@@ -24,6 +26,16 @@ final class Plans {
         LogicalPlan plan = subquery.plan();
         LogicalPlan changed = change.apply(plan);
         return changed == plan ? subquery : subquery.withNewPlan(changed);
+    }
+
+    static List<LogicalPlan> children(LogicalPlan node) {
+        List<LogicalPlan> found = new ArrayList<>();
+        node.mapChildren(
+                child -> {
+                    found.add(child);
+                    return child;
+                });
+        return found;
     }
 
     /** The elements of a case class, one of them replaced. */

@@ -54,6 +54,9 @@ final class Relations {
         if (relation instanceof LogicalRelation) {
             return decoratedSource((LogicalRelation) relation);
         }
+        if (LakeRelations.table(relation) != null) {
+            return LakeRelations.includingUncommitted(relation);
+        }
         return relation;
     }
 

@@ -65,7 +65,10 @@ final class ScopeRule extends Rule<LogicalPlan> {
     }
 
     private LogicalPlan leaf(LogicalPlan leaf, Scope scope) {
-        boolean isTable = leaf instanceof HiveTableRelation || leaf instanceof LogicalRelation;
+        boolean isTable =
+                leaf instanceof HiveTableRelation
+                        || leaf instanceof LogicalRelation
+                        || LakeRelations.table(leaf) != null;
         if (isTable && scope.includesUncommitted) {
             return relations.decorated(leaf);
         }

@@ -1,0 +1,36 @@
+package lake.metastore.spark;
+
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+
+/** The files of a bucket whose rows are more than its base file. */
+final class BucketPartition implements InputPartition {
+    private static final long serialVersionUID = 1;
+
+    /** For messages. */
+    final String name;
+    /** Null if there is none. */
+    final PartitionedFile base;
+    /** The files of column families, which have the same rows as the base file in the same order. */
+    final Map<String, PartitionedFile> families;
+    /** In the order in which they are merged. */
+    final List<PartitionedFile> logs;
+    /** Of the partition's columns. */
+    final InternalRow values;
+
+    BucketPartition(
+            String name,
+            PartitionedFile base,
+            Map<String, PartitionedFile> families,
+            List<PartitionedFile> logs,
+            InternalRow values) {
+        this.name = name;
+        this.base = base;
+        this.families = families;
+        this.logs = logs;
+        this.values = values;
+    }
+}

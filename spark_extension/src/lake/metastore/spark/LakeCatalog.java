@@ -1,0 +1,90 @@
+package lake.metastore.spark;
+
+import java.util.Arrays;
+import java.util.Locale;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.V1Table;
+
+/**
+ * Spark's session catalog, in which keyed tables are read from their timeline: {@code
+ * spark.sql.catalog.spark_catalog=lake.metastore.spark.LakeCatalog}. All other tables, views and functions stay Spark's.
+ */
+public final class LakeCatalog extends DelegatingCatalogExtension {
+    private Metastore metastore;
+    private ReaderLeases leases;
+
+    @Override
+    public Table loadTable(Identifier name) throws NoSuchTableException {
+        return loaded(name, ReadPoint.LATEST);
+    }
+
+    /** {@code version}: a position on the timeline, or the timestamp of an instant. */
+    @Override
+    public Table loadTable(Identifier name, String version) throws NoSuchTableException {
+        return loaded(name, ReadPoint.version(version));
+    }
+
+    /** {@code timestamp}: in microseconds since 1970. */
+    @Override
+    public Table loadTable(Identifier name, long timestamp) throws NoSuchTableException {
+        return loaded(name, ReadPoint.time(timestamp));
+    }
+
+    private Table loaded(Identifier name, ReadPoint point) throws NoSuchTableException {
+        String[] namespace = name.namespace();
+        if (namespace.length == 2 && MetadataTable.isKind(name.name())) {
+            Table table = loaded(Identifier.of(new String[] {namespace[0]}, namespace[1]), point);
+            if (!(table instanceof LakeTable)) {
+                throw Errors.analysis(namespace[0] + "." + namespace[1] + " is no keyed table: it has no " + name.name());
+            }
+            return MetadataTable.of((LakeTable) table, name.name());
+        }
+        Table table = super.loadTable(name);
+        if (!(table instanceof V1Table)) {
+            return table;
+        }
+        CatalogTable definition = ((V1Table) table).v1Table();
+        KeyedTable keyed = keyedTable(definition);
+        Configuration configuration = Catalogs.state(SparkSession.active()).newHadoopConf();
+        if (keyed == null || !Metastore.isNamed(configuration)) {
+            if (!point.isLatest()) {
+                throw Errors.analysis(
+                        definition.identifier().unquotedString()
+                                + " has no primary-key: VERSION and TIMESTAMP AS OF read keyed tables");
+            }
+            return table;
+        }
+        connect(configuration);
+        return LakeTable.latest(metastore, leases, (V1Table) table, keyed, point);
+    }
+
+    private synchronized void connect(Configuration configuration) {
+        if (metastore == null) {
+            metastore = new Metastore(configuration);
+            leases = new ReaderLeases(metastore, SparkSession.active().sparkContext());
+        }
+    }
+
+    /** The primary key and what goes with it; null for all tables but Parquet tables with that property. */
+    static KeyedTable keyedTable(CatalogTable table) {
+        String format =
+                table.provider().isDefined() && !table.provider().get().equalsIgnoreCase("hive")
+                        ? table.provider().get()
+                        : table.storage().inputFormat().isDefined() ? table.storage().inputFormat().get() : "";
+        if (!format.toLowerCase(Locale.ROOT).contains("parquet")) {
+            return null;
+        }
+        return KeyedTable.of(Catalogs.properties(table), Arrays.asList(Catalogs.partitionColumns(table)));
+    }
+
+    static TableIdentifier undecorated(TableIdentifier table) {
+        return Relations.isDecorated(table) ? Relations.undecorated(table) : table;
+    }
+}

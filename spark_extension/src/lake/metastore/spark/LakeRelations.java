@@ -1,0 +1,139 @@
+package lake.metastore.spark;
+
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
+
+/** Where statements name keyed tables: which of them Spark's own commands run, and which are refused. */
+final class LakeRelations {
+    /** Statements that would change a table's rows without its timeline. The table is the first child. */
+    private static final Set<String> WRITES =
+            new HashSet<>(
+                    Arrays.asList(
+                            "AppendData",
+                            "OverwriteByExpression",
+                            "OverwritePartitionsDynamic",
+                            "InsertIntoStatement",
+                            "DeleteFromTable",
+                            "UpdateTable",
+                            "MergeIntoTable",
+                            "LoadData",
+                            "TruncateTable",
+                            "TruncatePartition"));
+
+    private LakeRelations() {}
+
+    /** The keyed table of a relation, null for all other plans. */
+    static LakeTable table(LogicalPlan plan) {
+        if (plan instanceof DataSourceV2Relation && ((DataSourceV2Relation) plan).table() instanceof LakeTable) {
+            return (LakeTable) ((DataSourceV2Relation) plan).table();
+        }
+        return null;
+    }
+
+    static LogicalPlan includingUncommitted(LogicalPlan relation) {
+        LakeTable table = table(relation);
+        LakeTable including = table.includingUncommitted();
+        return including == table
+                ? relation
+                : relation.makeCopy(Plans.with((DataSourceV2Relation) relation, 0, including));
+    }
+
+    /** Gives commands the table as Spark's own catalog has it: definitions and partitions are changed and shown there. */
+    static final class CommandRule extends Rule<LogicalPlan> {
+        @Override
+        public LogicalPlan apply(LogicalPlan plan) {
+            if (plan instanceof ResolvedTable && ((ResolvedTable) plan).table() instanceof LakeTable) {
+                LakeTable table = (LakeTable) ((ResolvedTable) plan).table();
+                return plan.makeCopy(Plans.with((ResolvedTable) plan, 2, table.definition));
+            }
+            if (WRITES.contains(plan.getClass().getSimpleName())) {
+                refuse(plan);
+            }
+            return plan.mapChildren(this::apply);
+        }
+
+        private static void refuse(LogicalPlan plan) {
+            LakeTable table = target(plan);
+            if (table != null) {
+                throw Errors.analysis(
+                        table.identifier().unquotedString()
+                                + " is a keyed table, which SQL can only read so far: write it with"
+                                + " lake.spark.write(rows, \"" + table.identifier().unquotedString()
+                                + "\", operation=\"upsert\"), or delete, merge or overwrite");
+            }
+        }
+
+        /** The keyed table that a statement changes, null for another. */
+        private static LakeTable target(LogicalPlan plan) {
+            Object first = plan.productElement(0);
+            LogicalPlan found = first instanceof LogicalPlan ? (LogicalPlan) first : plan;
+            while (table(found) == null) {
+                if (found instanceof ResolvedTable) {
+                    Table table = ((ResolvedTable) found).table();
+                    return table instanceof LakeTable ? (LakeTable) table : null;
+                }
+                List<LogicalPlan> children = found == plan ? Collections.emptyList() : Plans.children(found);
+                if (children.size() != 1) {
+                    return null;
+                }
+                found = children.get(0); // of an alias
+            }
+            return table(found);
+        }
+    }
+
+    /** Refuses to read or fill a keyed table's directory: what lies there is not what the table holds. */
+    static final class DirectoryCheck extends AbstractFunction1<LogicalPlan, BoxedUnit> {
+        @Override
+        public BoxedUnit apply(LogicalPlan plan) {
+            plan.foreach(
+                    node -> {
+                        check(node);
+                        return BoxedUnit.UNIT;
+                    });
+            return BoxedUnit.UNIT;
+        }
+
+        private static void check(LogicalPlan node) {
+            checkCreated(node);
+            CatalogTable table = null;
+            if (node instanceof HiveTableRelation) {
+                table = ((HiveTableRelation) node).tableMeta();
+            } else if (node instanceof LogicalRelation && ((LogicalRelation) node).catalogTable().isDefined()) {
+                table = ((LogicalRelation) node).catalogTable().get();
+            }
+            if (table != null && LakeCatalog.keyedTable(table) != null) {
+                throw Errors.analysis(
+                        table.identifier().unquotedString()
+                                + " is a keyed table, which this session can't read: set"
+                                + " spark.sql.catalog.spark_catalog=" + LakeCatalog.class.getName());
+            }
+        }
+
+        /** CREATE TABLE AS SELECT, and appends of saveAsTable. */
+        private static void checkCreated(LogicalPlan node) {
+            if (!node.getClass().getSimpleName().endsWith("TableAsSelectCommand")) {
+                return;
+            }
+            Object table = node.productElement(0);
+            if (table instanceof CatalogTable && LakeCatalog.keyedTable((CatalogTable) table) != null) {
+                throw Errors.analysis(
+                        ((CatalogTable) table).identifier().unquotedString()
+                                + " has a primary-key: make the table without rows, and write them with lake.spark.write");
+            }
+        }
+    }
+}

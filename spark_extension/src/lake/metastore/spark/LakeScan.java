@@ -1,0 +1,367 @@
+package lake.metastore.spark;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.OptionalLong;
+import java.util.Set;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
+import org.apache.spark.sql.catalyst.catalog.CatalogTablePartition;
+import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InterpretedPredicate;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
+import org.apache.spark.sql.execution.datasources.FilePartition;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+
+/** A read of a keyed table's snapshot: which of its files, and which of their columns. */
+final class LakeScan implements Scan, Batch, SupportsReportStatistics {
+    /** Takes what a query needs of a table. */
+    static final class Builder
+            implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownCatalystFilters {
+        private final LakeTable table;
+        private StructType required;
+        private final List<Expression> partitionFilters = new ArrayList<>();
+        private final List<Filter> dataFilters = new ArrayList<>();
+
+        Builder(LakeTable table) {
+            this.table = table;
+            this.required = table.schema();
+        }
+
+        @Override
+        public void pruneColumns(StructType required) {
+            this.required = required;
+        }
+
+        /** Spark 3.5 calls this one. All filters are evaluated again: files are only skipped by them. */
+        public scala.collection.Seq<Expression> pushFilters(scala.collection.Seq<Expression> filters) {
+            push(filters.iterator());
+            return filters;
+        }
+
+        /** Spark 4 calls this one. */
+        public scala.collection.immutable.Seq<Expression> pushFilters(
+                scala.collection.immutable.Seq<Expression> filters) {
+            push(((scala.collection.Iterable<Expression>) filters).iterator());
+            return filters;
+        }
+
+        private void push(scala.collection.Iterator<Expression> filters) {
+            while (filters.hasNext()) {
+                Expression filter = filters.next();
+                if (!filter.deterministic() || SubqueryExpression.hasSubquery(filter)) {
+                    continue;
+                }
+                if (isOnPartitions(filter)) {
+                    partitionFilters.add(filter);
+                } else {
+                    Option<Filter> translated = DataSourceStrategy$.MODULE$.translateFilter(filter, true);
+                    if (translated.isDefined()) {
+                        dataFilters.add(translated.get());
+                    }
+                }
+            }
+        }
+
+        private boolean isOnPartitions(Expression filter) {
+            scala.collection.Iterator<Attribute> columns = filter.references().iterator();
+            while (columns.hasNext()) {
+                if (!table.isPartitionedBy(columns.next().name())) {
+                    return false;
+                }
+            }
+            return true;
+        }
+
+        @Override
+        public Predicate[] pushedFilters() {
+            return new Predicate[0];
+        }
+
+        @Override
+        public Scan build() {
+            return new LakeScan(table, required, partitionFilters, dataFilters);
+        }
+    }
+
+    private final LakeTable table;
+    private final StructType dataColumns;
+    private final StructType partitionColumns;
+    private final List<Filter> dataFilters;
+    private final List<List<SnapshotFile>> buckets;
+    private final LakeTable.Snapshot snapshot;
+    private final SparkSession session = SparkSession.active();
+
+    private LakeScan(
+            LakeTable table, StructType required, List<Expression> partitionFilters, List<Filter> dataFilters) {
+        this.table = table;
+        this.dataFilters = dataFilters;
+        List<StructField> data = new ArrayList<>();
+        List<StructField> partitions = new ArrayList<>();
+        for (StructField each : required.fields()) {
+            (table.isPartitionedBy(each.name()) ? partitions : data).add(each);
+        }
+        dataColumns = new StructType(data.toArray(new StructField[0]));
+        partitionColumns = new StructType(partitions.toArray(new StructField[0]));
+        snapshot = table.snapshot();
+        buckets = SnapshotFile.byBucket(pruned(snapshot.files, partitionFilters));
+    }
+
+    /** The files of the partitions for which the filters hold. */
+    private List<SnapshotFile> pruned(List<SnapshotFile> files, List<Expression> filters) {
+        if (filters.isEmpty()) {
+            return files;
+        }
+        StructType partitions = allPartitionColumns();
+        List<InterpretedPredicate> predicates = new ArrayList<>();
+        for (Expression filter : filters) {
+            predicates.add(new InterpretedPredicate(bound(filter, partitions)));
+        }
+        Map<String, Boolean> known = new HashMap<>();
+        List<SnapshotFile> found = new ArrayList<>();
+        for (SnapshotFile file : files) {
+            if (known.computeIfAbsent(file.partition, name -> holds(predicates, values(name, partitions)))) {
+                found.add(file);
+            }
+        }
+        return found;
+    }
+
+    private static boolean holds(List<InterpretedPredicate> predicates, InternalRow values) {
+        for (InterpretedPredicate each : predicates) {
+            if (!each.eval(values)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static Expression bound(Expression filter, StructType partitions) {
+        if (filter instanceof Attribute) {
+            for (int i = 0; i < partitions.size(); i++) {
+                if (partitions.apply(i).name().equalsIgnoreCase(((Attribute) filter).name())) {
+                    return new BoundReference(i, partitions.apply(i).dataType(), true);
+                }
+            }
+        }
+        return (Expression) filter.mapChildren(child -> bound(child, partitions));
+    }
+
+    private StructType allPartitionColumns() {
+        List<StructField> found = new ArrayList<>();
+        for (StructField each : table.schema().fields()) {
+            if (table.isPartitionedBy(each.name())) {
+                found.add(each);
+            }
+        }
+        return new StructType(found.toArray(new StructField[0]));
+    }
+
+    /** The values of a partition's columns, as Spark's own catalog reads them from its name. */
+    private InternalRow values(String name, StructType columns) {
+        scala.collection.immutable.Map<String, String> spec = Catalogs.noOptions();
+        for (String part : name.isEmpty() ? new String[0] : name.split("/")) {
+            int sign = part.indexOf('=');
+            String column = ExternalCatalogUtils.unescapePathName(part.substring(0, sign));
+            for (StructField each : columns.fields()) {
+                if (each.name().equalsIgnoreCase(column)) {
+                    String value = ExternalCatalogUtils.unescapePathName(part.substring(sign + 1));
+                    spec = Catalogs.with(spec, each.name(), value);
+                }
+            }
+        }
+        CatalogTablePartition partition =
+                new CatalogTablePartition(
+                        spec, CatalogStorageFormat.empty(), Catalogs.noOptions(), 0, 0, Option.empty());
+        return partition.toRow(columns, conf().sessionLocalTimeZone());
+    }
+
+    private SQLConf conf() {
+        return Catalogs.state(session).conf();
+    }
+
+    @Override
+    public StructType readSchema() {
+        List<StructField> found = new ArrayList<>();
+        Collections.addAll(found, dataColumns.fields());
+        Collections.addAll(found, partitionColumns.fields());
+        return new StructType(found.toArray(new StructField[0]));
+    }
+
+    @Override
+    public String description() {
+        return table.name() + " at position " + snapshot.position + ", " + buckets.size() + " buckets";
+    }
+
+    @Override
+    public Batch toBatch() {
+        return this;
+    }
+
+    @Override
+    public Statistics estimateStatistics() {
+        long size = 0;
+        long rows = 0;
+        for (List<SnapshotFile> bucket : buckets) {
+            boolean isMerged = SnapshotFile.needMerging(bucket);
+            for (SnapshotFile file : bucket) {
+                size += file.size;
+                rows = isMerged || file.rows < 0 || rows < 0 ? -1 : rows + (file.isBase ? file.rows : 0);
+            }
+        }
+        OptionalLong sizeInBytes = OptionalLong.of(size);
+        OptionalLong numRows = rows < 0 ? OptionalLong.empty() : OptionalLong.of(rows);
+        return new Statistics() {
+            @Override
+            public OptionalLong sizeInBytes() {
+                return sizeInBytes;
+            }
+
+            @Override
+            public OptionalLong numRows() {
+                return numRows;
+            }
+        };
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions() {
+        List<PartitionedFile> clean = new ArrayList<>();
+        List<InputPartition> found = new ArrayList<>();
+        long total = buckets.stream().flatMap(List::stream).mapToLong(each -> each.size).sum();
+        long most = Catalogs.maxSplitBytes(session, total);
+        Map<String, InternalRow> known = new HashMap<>();
+        for (List<SnapshotFile> bucket : buckets) {
+            InternalRow values =
+                    known.computeIfAbsent(bucket.get(0).partition, name -> values(name, partitionColumns));
+            if (SnapshotFile.needMerging(bucket)) {
+                found.add(bucketPartition(bucket, values));
+                continue;
+            }
+            for (SnapshotFile file : bucket) {
+                for (long start = 0; file.isBase && start < Math.max(file.size, 1); start += most) {
+                    clean.add(partitioned(file, values, start, Math.min(most, file.size - start)));
+                }
+            }
+        }
+        found.addAll(packed(clean, most, found.size()));
+        return found.toArray(new InputPartition[0]);
+    }
+
+    /** Tasks of about so many bytes each, of whole or parts of files. */
+    private List<InputPartition> packed(List<PartitionedFile> files, long most, int next) {
+        files.sort((one, other) -> Long.compare(other.length(), one.length()));
+        long openCost = conf().filesOpenCostInBytes();
+        List<InputPartition> found = new ArrayList<>();
+        List<PartitionedFile> current = new ArrayList<>();
+        long size = 0;
+        for (PartitionedFile file : files) {
+            if (!current.isEmpty() && size + file.length() > most) {
+                found.add(new FilePartition(next + found.size(), current.toArray(new PartitionedFile[0])));
+                current.clear();
+                size = 0;
+            }
+            current.add(file);
+            size += file.length() + openCost;
+        }
+        if (!current.isEmpty()) {
+            found.add(new FilePartition(next + found.size(), current.toArray(new PartitionedFile[0])));
+        }
+        return found;
+    }
+
+    private BucketPartition bucketPartition(List<SnapshotFile> bucket, InternalRow values) {
+        String name = bucket.get(0).partition + " " + bucket.get(0).fileGroup;
+        SnapshotFile main = null;
+        List<PartitionedFile> logs = new ArrayList<>();
+        Map<String, PartitionedFile> families = new HashMap<>();
+        for (SnapshotFile file : bucket) {
+            if (file.isBase && !file.isFamily()) {
+                main = file;
+            } else if (!file.isBase) {
+                logs.add(partitioned(file, values, 0, file.size));
+            }
+        }
+        if (bucket.stream().anyMatch(SnapshotFile::isFamily)) {
+            for (Map.Entry<String, List<String>> family : table.keyed.families.entrySet()) {
+                families.put(family.getKey(), partitioned(familyFile(family, main, bucket), values, 0, -1));
+            }
+        }
+        PartitionedFile base = main == null ? null : partitioned(main, values, 0, main.size);
+        return new BucketPartition(table.name() + ", bucket " + name.trim(), base, families, logs, values);
+    }
+
+    private SnapshotFile familyFile(
+            Map.Entry<String, List<String>> family, SnapshotFile main, List<SnapshotFile> bucket) {
+        Set<String> wanted = new HashSet<>(family.getValue());
+        for (SnapshotFile file : bucket) {
+            if (file.isFamily() && new HashSet<>(file.columns).equals(wanted)) {
+                if (main == null || !file.isOfRowsOf(main)) {
+                    throw new IllegalStateException(
+                            file.path + " has columns of other rows than its main file: roll back what was written last");
+                }
+                return file;
+            }
+        }
+        throw new IllegalStateException(
+                "the column family " + family.getKey() + " of " + table.name()
+                        + " has no file in a bucket: roll back what was written last");
+    }
+
+    private PartitionedFile partitioned(SnapshotFile file, InternalRow values, long start, long length) {
+        // The location isn't encoded: a %3A is in the name of a directory.
+        SparkPath path = SparkPath.fromPath(new Path(snapshot.location + "/" + file.path));
+        return new PartitionedFile(
+                values,
+                path,
+                start,
+                length < 0 ? file.size : length,
+                new String[0],
+                0,
+                file.size,
+                Catalogs.noConstants());
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+        boolean isMerged = buckets.stream().anyMatch(SnapshotFile::needMerging);
+        return LakeReaders.of(session, table, lower(dataColumns), partitionColumns, dataFilters, isMerged);
+    }
+
+    private static StructType lower(StructType columns) {
+        List<StructField> found = new ArrayList<>();
+        for (StructField each : columns.fields()) {
+            // Nested fields that are not needed may have been left out of the type.
+            found.add(new StructField(each.name().toLowerCase(Locale.ROOT), each.dataType(), true, each.metadata()));
+        }
+        return new StructType(found.toArray(new StructField[0]));
+    }
+}

@@ -1,0 +1,67 @@
+package lake.metastore.spark;
+
+/** As of what a table is read: the latest snapshot, a position, an instant, or a time. */
+final class ReadPoint {
+    static final ReadPoint LATEST = new ReadPoint(0, null);
+
+    /** Instants have timestamps of at least so many digits; no position has. */
+    private static final int TIMESTAMP_DIGITS = 14;
+
+    /** The field of the metastore's SnapshotRequest. */
+    private final int field;
+    private final Object value;
+
+    private ReadPoint(int field, Object value) {
+        this.field = field;
+        this.value = value;
+    }
+
+    static ReadPoint version(String text) {
+        String version = text.trim();
+        if (!version.matches("[0-9]{1,40}")) {
+            throw Errors.analysis(
+                    "VERSION AS OF '" + text + "': give a position of the timeline, or the timestamp of an instant");
+        }
+        if (version.length() < TIMESTAMP_DIGITS) {
+            return new ReadPoint(3, Long.valueOf(version));
+        }
+        return new ReadPoint(2, version);
+    }
+
+    /** {@code micros}: since 1970. */
+    static ReadPoint time(long micros) {
+        long millis = Math.floorDiv(micros, 1_000L);
+        if (millis > System.currentTimeMillis()) {
+            throw Errors.analysis("TIMESTAMP AS OF is in the future: what will be there then isn't known");
+        }
+        return new ReadPoint(4, millis);
+    }
+
+    static ReadPoint position(long position) {
+        return new ReadPoint(3, position);
+    }
+
+    static ReadPoint moment(long moment) {
+        return new ReadPoint(5, moment);
+    }
+
+    boolean isLatest() {
+        return field == 0;
+    }
+
+    Metastore.Struct addTo(Metastore.Struct request) {
+        return field == 0 ? request : request.with(field, value);
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof ReadPoint
+                && ((ReadPoint) other).field == field
+                && java.util.Objects.equals(((ReadPoint) other).value, value);
+    }
+
+    @Override
+    public int hashCode() {
+        return java.util.Objects.hash(field, value);
+    }
+}

@@ -1,0 +1,308 @@
+"""Keyed tables by plain SQL: a SELECT sees the rows of the timeline's latest snapshot, or of another."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.spark.session import SparkError, SparkSession
+from tests.support.long_runs import share_of
+
+WRITING = "from lake.spark import read, write, plan_compaction, run_plan\n"
+
+
+def write(spark: SparkSession, table: str, columns: str, rows: list[tuple[Any, ...]], **options: Any) -> str:
+    """Writes rows and returns the instant's timestamp."""
+    options = {"operation": "upsert", **options}
+    return str(
+        spark.python(
+            f"{WRITING}rows = spark.createDataFrame({rows!r}, {columns!r})\n"
+            f"result = write(rows, {table!r}, **{options!r}).instant.timestamp"
+        )
+    )
+
+
+def rows(spark: SparkSession, query: str) -> list[list[Any]]:
+    return sorted((list(row) for row in spark.sql(query)), key=repr)
+
+
+def merged(spark: SparkSession, table: str, **options: Any) -> list[list[Any]]:
+    """The rows as the Arrow reader gives them, with what SQL doesn't go through."""
+    code = f"{WRITING}result = [list(row) for row in read(spark, {table!r}, **{options!r}).collect()]"
+    return sorted(spark.python(code), key=repr)
+
+
+@pytest.fixture(params=["copy-on-write", "merge-on-read"])
+def customers(request: pytest.FixtureRequest, spark: SparkSession, database: str) -> str:
+    """A table whose row 1 was updated, 2 deleted, and 3 left alone."""
+    table = f"{database}.c"
+    spark.sql(
+        f"CREATE TABLE {table} (id BIGINT, Name STRING) USING parquet "
+        f"TBLPROPERTIES ('primary-key' = 'id', 'table-type' = '{request.param}')"
+    )
+    columns = "id bigint, name string"
+    write(spark, table, columns, [(1, "a"), (2, "b"), (3, "c")])
+    write(spark, table, columns, [(1, "A"), (4, "d")])
+    write(spark, table, "id bigint", [(2,)], operation="delete")
+    return table
+
+
+def test_latest_rows(spark: SparkSession, customers: str) -> None:
+    assert rows(spark, f"SELECT * FROM {customers}") == [[1, "A"], [3, "c"], [4, "d"]]
+    assert rows(spark, f"SELECT name FROM {customers} WHERE id = 1") == [["A"]]
+    assert rows(spark, f"SELECT count(*) FROM {customers}") == [[3]]
+    assert rows(spark, f"SELECT a.id FROM {customers} a JOIN {customers} b ON a.id = b.id + 1") == [[4]]
+    assert rows(spark, f"SELECT max(id), min(name) FROM (SELECT * FROM {customers} LIMIT 10)") == [[4, "A"]]
+
+
+def test_earlier_rows(spark: SparkSession, customers: str) -> None:
+    instant = spark.python(
+        f"from lake.spark.session_client import lake_table\n"
+        f"result = [each.timestamp for each in lake_table(spark, {customers!r}, None).instants(states=['completed'])]"
+    )
+    first = [[1, "a"], [2, "b"], [3, "c"]]
+    assert rows(spark, f"SELECT * FROM {customers} VERSION AS OF 1") == first
+    assert rows(spark, f"SELECT * FROM {customers} VERSION AS OF '{min(instant)}'") == first
+    assert rows(spark, f"SELECT * FROM {customers} VERSION AS OF 2 WHERE id = 2") == [[2, "b"]]
+    assert rows(spark, f"SELECT * FROM {customers} TIMESTAMP AS OF current_timestamp()") == [
+        [1, "A"],
+        [3, "c"],
+        [4, "d"],
+    ]
+    read = f"spark.read.option('versionAsOf', '1').table({customers!r})"
+    assert sorted(spark.python(f"result = [list(row) for row in {read}.collect()]")) == first
+    with pytest.raises(SparkError, match="give a position"):
+        spark.sql(f"SELECT * FROM {customers} VERSION AS OF 'yesterday'")
+
+
+def test_views_see_later_writes(spark: SparkSession, customers: str) -> None:
+    spark.sql(f"CREATE VIEW {customers}_view AS SELECT id FROM {customers}")
+    write(spark, customers, "id bigint, name string", [(9, "z")])
+    assert rows(spark, f"SELECT * FROM {customers}_view") == [[1], [3], [4], [9]]
+    assert rows(spark, f"SELECT id FROM {customers} WHERE id IN (SELECT max(id) FROM {customers}_view)") == [[9]]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO {0} VALUES (7, 'x')",
+        "INSERT OVERWRITE {0} VALUES (7, 'x')",
+        "DELETE FROM {0} WHERE id = 1",
+        "DELETE FROM {0}",
+        "UPDATE {0} SET name = 'x'",
+        "MERGE INTO {0} t USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+        "TRUNCATE TABLE {0}",
+        "LOAD DATA LOCAL INPATH '/nowhere' INTO TABLE {0}",
+    ],
+)
+def test_no_statement_passes_by_the_timeline(spark: SparkSession, customers: str, statement: str) -> None:
+    with pytest.raises(SparkError, match="is a keyed table, which SQL can only read"):
+        spark.sql(statement.format(customers))
+    assert rows(spark, f"SELECT count(*) FROM {customers}") == [[3]]
+
+
+def test_definitions_are_shown_and_changed(spark: SparkSession, customers: str) -> None:
+    described = {row[0]: row[1] for row in spark.sql(f"DESCRIBE EXTENDED {customers}")}
+    assert described["id"] == "bigint"
+    assert "primary-key=id" in described["Table Properties"]
+    assert "primary-key" in spark.sql(f"SHOW CREATE TABLE {customers}")[0][0]
+    assert [row[0] for row in spark.sql(f"SHOW COLUMNS IN {customers}")] == ["id", "Name"]
+    spark.sql(f"ALTER TABLE {customers} ADD COLUMNS (city STRING)")
+    spark.sql(f"ALTER TABLE {customers} SET TBLPROPERTIES ('note' = 'x')")
+    assert rows(spark, f"SELECT * FROM {customers} WHERE id = 1") == [[1, "A", None]]
+    spark.sql(f"ANALYZE TABLE {customers} COMPUTE STATISTICS")
+    spark.sql(f"CREATE TABLE {customers}_like LIKE {customers}")
+    spark.sql(f"DROP TABLE {customers}")
+    assert [row[1] for row in spark.sql("SHOW TABLES LIKE 'c'")] == []
+
+
+def test_hidden_partitions(spark: SparkSession, database: str, lake: Any) -> None:
+    table = f"{database}.p"
+    spark.sql(
+        f"CREATE TABLE {table} (id BIGINT, v STRING, dt STRING) USING parquet PARTITIONED BY (dt) "
+        "TBLPROPERTIES ('primary-key' = 'id,dt', 'table-type' = 'merge-on-read')"
+    )
+    columns = "id bigint, v string, dt string"
+    write(spark, table, columns, [(1, "a", "d1"), (2, "b", "d2")])
+    write(spark, table, columns, [(1, "A", "d1")])
+    lake.reopen(database, "p", "dt=d2")
+    assert rows(spark, f"SELECT * FROM {table}") == [[1, "A", "d1"]]
+    everything = [[1, "A", "d1"], [2, "b", "d2"]]
+    assert rows(spark, f"SELECT /*+ includeUnCommit=true */ * FROM {table}") == everything
+    assert rows(spark, f"SELECT * FROM {database}.`p@includeuncommit`") == everything
+    assert rows(
+        spark, f"SELECT /*+ includeUnCommit(true) */ dt, count(*) FROM {table} WHERE dt > 'd1' GROUP BY dt"
+    ) == [["d2", 1]]
+    assert [row[0] for row in spark.sql(f"SHOW PARTITIONS {table}")] == ["dt=d1"]
+
+
+def test_tables_written_together_are_seen_together(spark: SparkSession, database: str) -> None:
+    for name in ("orders", "items"):
+        spark.sql(
+            f"CREATE TABLE {database}.{name} (id BIGINT, n INT) USING parquet TBLPROPERTIES ('primary-key' = 'id')"
+        )
+    found = spark.python(
+        f"""
+import threading
+from lake.spark import write_together
+def put(n):
+    rows = spark.createDataFrame([(1, n)], "id bigint, n int")
+    write_together([(rows, "{database}.orders", "upsert"), (rows, "{database}.items", "upsert")])
+put(0)
+stopped = threading.Event()
+def go_on():
+    for n in range(1, 12):
+        put(n)
+    stopped.set()
+writer = threading.Thread(target=go_on)
+writer.start()
+result = []
+while not stopped.is_set():
+    query = "SELECT o.n, i.n FROM {{0}}.orders o JOIN {{0}}.items i ON i.id = (SELECT max(id) FROM {{0}}.orders)"
+    result += [list(row) for row in spark.sql(query.format("{database}")).collect()]
+writer.join()
+"""
+    )
+    assert len(found) > 3
+    assert all(one == other for one, other in found)
+
+
+ENGINES = {
+    "deduplicate": {},
+    "by sequence": {"sequence.field": "a,b"},
+    "first-row": {"merge-engine": "first-row", "ignore-delete": "true"},
+    "partial-update": {"merge-engine": "partial-update", "fields.a.sequence-group": "b,c", "ignore-delete": "true"},
+    "removing": {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
+    "aggregation": {
+        "merge-engine": "aggregation",
+        "ignore-delete": "true",
+        "fields.a.aggregate-function": "sum",
+        "fields.b.aggregate-function": "max",
+        "fields.c.aggregate-function": "first_value",
+        "fields.d.aggregate-function": "sum",
+    },
+    "aggregation of others": {
+        "merge-engine": "aggregation",
+        "ignore-delete": "true",
+        "fields.a.aggregate-function": "min",
+        "fields.b.aggregate-function": "last_value",
+        "fields.c.aggregate-function": "first_non_null_value",
+    },
+    "families": {"table-type": "copy-on-write", "column-families": "one:c;two:d"},
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_histories_read_like_the_arrow_reader(spark: SparkSession, database: str, engine: str, histories: int) -> None:
+    """Random writes and compactions; after each step SQL and the Arrow reader see the same rows."""
+    for number in range(histories):
+        seed = random.randrange(1 << 32)
+        print(f"seed {seed}")
+        _history(spark, f"{database}.h{number}", ENGINES[engine], random.Random(seed))
+
+
+@pytest.fixture(params=[1, pytest.param(share_of(300), marks=pytest.mark.long)], ids=["sample", "many"])
+def histories(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+def _history(spark: SparkSession, table: str, properties: dict[str, str], chance: random.Random) -> None:
+    properties = {"primary-key": "k,dt", "bucket": "2", "table-type": "merge-on-read", **properties}
+    listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+    spark.sql(
+        f"CREATE TABLE {table} (k STRING, a INT, b STRING, c DOUBLE, d DECIMAL(9, 2), e ARRAY<INT>, dt INT) "
+        f"USING parquet PARTITIONED BY (dt) TBLPROPERTIES ({listed})"
+    )
+    nothing = [] if "sequence.field" in properties else [None]
+    steps = []
+    for _ in range(6):
+        batch = {
+            (f"k{chance.randrange(9)}", chance.randrange(2)): (
+                chance.choice([*nothing, chance.randrange(5)]),
+                chance.choice([*nothing, "x", "y", "é"]),
+                chance.choice([None, 1.5, -2.0, float("nan")]),
+                chance.choice([None, "1.25", "2.00"]),
+                chance.choice([None, [], [1, 2]]),
+            )
+            for _ in range(chance.randrange(1, 9))
+        }
+        given = [(key, *values, place) for (key, place), values in batch.items()]
+        steps.append((chance.choice(["upsert", "upsert", "upsert", "delete", "compact"]), given))
+    code = f"""
+{WRITING}
+found = []
+for operation, given in {steps!r}:
+    if operation == "compact":
+        plan = plan_compaction(spark, {table!r}).instant if {properties["table-type"] == "merge-on-read"} else None
+        if plan is not None:
+            run_plan(spark, {table!r}, plan.timestamp)
+    else:
+        rows = spark.createDataFrame(given, "k string, a int, b string, c double, d string, e array<int>, dt int")
+        write(rows.withColumn("d", rows.d.cast("decimal(9,2)")), {table!r}, operation=operation)
+    expected = sorted(repr(row) for row in read(spark, {table!r}).select("*").collect())
+    got = sorted(repr(row) for row in spark.table({table!r}).collect())
+    some = sorted(repr(row) for row in read(spark, {table!r}).select("d", "dt", "b").where("dt = 1").collect())
+    got_some = sorted(repr(row) for row in spark.sql("SELECT d, dt, b FROM {table} WHERE dt = 1").collect())
+    found.append([expected == got and some == got_some, operation, expected, got, some, got_some])
+result = [each for each in found if not each[0]]
+"""
+    code = code.replace("float('nan')", "nan").replace("\nfound = []", "\nnan = float('nan')\nfound = []")
+    assert spark.python(code) == []
+
+
+def test_what_the_metastore_knows(spark: SparkSession, customers: str) -> None:
+    instants = rows(spark, f"SELECT position, state FROM {customers}.instants")
+    assert instants == [[1, "completed"], [2, "completed"], [3, "completed"]]
+    files = rows(spark, f"SELECT kind, rows FROM {customers}.files WHERE kind = 'base'")
+    assert len(files) == 1
+    assert rows(spark, f"SELECT partition, files > 0 FROM {customers}.partitions") == [["", True]]
+    assert rows(spark, f"SELECT value FROM {customers}.options WHERE key = 'primary-key'") == [["id"]]
+    with pytest.raises(SparkError, match=r"(?i)cannot be found|requires? a? ?single-part"):
+        spark.sql(f"SELECT * FROM {customers}.nothing")
+
+
+def test_tables_are_made_without_rows(spark: SparkSession, customers: str, database: str) -> None:
+    keyed = "USING parquet TBLPROPERTIES ('primary-key' = 'id')"
+    with pytest.raises(SparkError, match="make the table without rows"):
+        spark.sql(f"CREATE TABLE {database}.made {keyed} AS SELECT 1 AS id")
+    append = f"spark.sql('SELECT 1L AS id, \"x\" AS Name').write.mode('append').saveAsTable({customers!r})"
+    with pytest.raises(SparkError):
+        spark.python(append)
+    assert rows(spark, f"SELECT count(*) FROM {customers}") == [[3]]
+
+
+def test_directories_are_not_read_for_rows(hinting_session: Callable[[str], SparkSession]) -> None:
+    spark = hinting_session("4")
+    spark.sql("CREATE TABLE IF NOT EXISTS default.unread (id INT) USING parquet TBLPROPERTIES ('primary-key' = 'id')")
+    code = """
+other = spark.newSession()
+other.conf.set("spark.sql.catalog.spark_catalog", "builtin")
+result = other.sql("SELECT * FROM default.unread").collect()
+"""
+    with pytest.raises(SparkError, match=r"set spark\.sql\.catalog\.spark_catalog=lake"):
+        spark.python(code)
+    spark.sql("DROP TABLE default.unread")
+
+
+def test_a_table_made_again_is_another(spark: SparkSession, customers: str) -> None:
+    code = f"""
+rows = spark.table({customers!r})
+spark.sql("DROP TABLE {customers}")
+spark.sql("CREATE TABLE {customers} (id BIGINT, Name STRING) USING parquet TBLPROPERTIES ('primary-key' = 'id')")
+result = rows.collect()
+"""
+    with pytest.raises(SparkError, match="another table"):
+        spark.python(code)
+    assert rows(spark, f"SELECT * FROM {customers}") == []
+
+
+def test_cached_and_temporary_views(spark: SparkSession, customers: str) -> None:
+    spark.sql(f"CACHE TABLE kept AS SELECT * FROM {customers}")
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW seen AS SELECT * FROM {customers}")
+    before = [[1, "A"], [3, "c"], [4, "d"]]
+    assert rows(spark, "SELECT * FROM seen") == before
+    write(spark, customers, "id bigint, name string", [(9, "z")])
+    assert rows(spark, "SELECT * FROM kept") == before
+    assert rows(spark, f"SELECT * FROM {customers}") == [*before, [9, "z"]]
+    spark.sql("UNCACHE TABLE kept")
