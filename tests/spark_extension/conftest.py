@@ -32,19 +32,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class ConfiguredSession(SparkSession):
-    """A session that `configure` made, with a given jar. A Thrift JDBC server started in it gets `jdbc_port`."""
+    """A session that `configure` made, with a given jar."""
 
     program = ROOT / "tests/spark/programs/configured.py"
 
     def __init__(self, line: str, lake: Lake, jar: Path, directory: Path) -> None:
         self.options = ("--jar", str(jar))
-        self.jdbc_port = free_port()
         # Compiling takes longer than running tiny queries.
         settings = {
             "spark_sql_codegen_wholeStage": "false",
             "spark_sql_adaptive_enabled": "false",
-            "spark_hadoop_hive_server2_thrift_bind_host": "127.0.0.1",
-            "spark_hadoop_hive_server2_thrift_port": str(self.jdbc_port),
         }
         super().__init__(line, lake.server.uri, str(lake.warehouse), directory, **settings)
 

@@ -1,14 +1,19 @@
 """The hint outside Python: in spark-sql and through the Thrift JDBC server."""
 
+import contextlib
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.spark.session import SparkSession
-from tests.spark_extension.conftest import ConfiguredSession, spark_of
+from tests.spark_extension.conftest import free_port, spark_of
 from tests.spark_extension.lake import Lake
+from tests.support.waiting import wait_until
 
 QUERIES = [
     "SELECT sum(id) FROM source",
@@ -28,29 +33,70 @@ def run(command: list[str], directory: Path, **environment: str) -> str:
     return done.stdout
 
 
-def test_spark_sql(spark: SparkSession, readable: str, lake: Lake, tmp_path: Path) -> None:
-    """With the settings that `metastore spark-conf` prints, and the jar that it builds for this Spark."""
-    home = str(spark_of(spark.line))
+@pytest.fixture
+def configuration(spark: SparkSession, lake: Lake, tmp_path: Path) -> list[str]:
+    """Options with the settings that `metastore spark-conf` prints, and the jar that it builds for this Spark."""
     settings = [sys.executable, "-m", "lake.cli", "spark-conf", "--uri", lake.server.uri]
-    (tmp_path / "lake.conf").write_text(run(settings, tmp_path, SPARK_HOME=home))
-    command = [f"{home}/bin/spark-sql", "--properties-file", str(tmp_path / "lake.conf"), "--master", "local[1]"]
-    command += ["--driver-java-options", f"-Djava.io.tmpdir={tmp_path} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"]
+    (tmp_path / "lake.conf").write_text(run(settings, tmp_path, SPARK_HOME=str(spark_of(spark.line))))
+    options = ["--properties-file", str(tmp_path / "lake.conf"), "--master", "local[1]"]
+    options += ["--driver-java-options", f"-Djava.io.tmpdir={tmp_path} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"]
     for setting in ("spark.ui.enabled=false", "spark.driver.host=127.0.0.1"):
-        command += ["--conf", setting]
-    statements = ";\n".join([f"USE {readable}", *QUERIES])
-    printed = run([*command, "-e", f"{statements};"], tmp_path, SPARK_HOME=home, SPARK_LOCAL_IP="127.0.0.1")
-    assert [line for line in printed.splitlines() if line.isdigit()] == ANSWERS
+        options += ["--conf", setting]
+    return options
 
 
-def test_jdbc(spark: ConfiguredSession, readable: str, tmp_path: Path) -> None:
-    thrift_server = "spark._jvm.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
-    spark.python(f"{thrift_server}.startWithContext(spark._jsparkSession.sqlContext())")
-    beeline = ["java", "-cp", f"{spark_of(spark.line)}/jars/*", "org.apache.hive.beeline.BeeLine"]
-    beeline += ["-u", f"jdbc:hive2://127.0.0.1:{spark.jdbc_port}/{readable}", "--silent=true", "--outputformat=csv2"]
-    for query in QUERIES:
-        beeline += ["-e", query]
-    printed = run(beeline, tmp_path)
-    assert re.findall(r"^\d+$", printed, re.MULTILINE) == ANSWERS
+@pytest.fixture
+def keyed(spark: SparkSession, readable: str) -> str:
+    """A keyed table that was written twice; the sum of its two rows is 26."""
+    columns = "(id BIGINT, n INT) USING parquet TBLPROPERTIES ('primary-key' = 'id', 'table-type' = 'merge-on-read')"
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {readable}.keyed {columns}")
+    spark.python(
+        f"""
+from lake.spark import write
+for rows in ([(1, 7), (2, 6)], [(1, 20)]):
+    write(spark.createDataFrame(rows, "id bigint, n int"), "{readable}.keyed", operation="upsert")
+"""
+    )
+    return "SELECT sum(n) FROM keyed"
+
+
+def test_spark_sql(spark: SparkSession, readable: str, keyed: str, configuration: list[str], tmp_path: Path) -> None:
+    home = str(spark_of(spark.line))
+    statements = ";\n".join([f"USE {readable}", *QUERIES, keyed])
+    command = [f"{home}/bin/spark-sql", *configuration, "-e", f"{statements};"]
+    printed = run(command, tmp_path, SPARK_HOME=home, SPARK_LOCAL_IP="127.0.0.1")
+    assert [line for line in printed.splitlines() if line.isdigit()] == [*ANSWERS, "26"]
+
+
+def test_jdbc(spark: SparkSession, readable: str, keyed: str, configuration: list[str], tmp_path: Path) -> None:
+    home = str(spark_of(spark.line))
+    port = free_port()
+    server = [f"{home}/bin/spark-submit", *configuration]
+    server += ["--conf", "spark.hadoop.hive.server2.thrift.bind.host=127.0.0.1"]
+    server += ["--conf", f"spark.hadoop.hive.server2.thrift.port={port}"]
+    server += ["--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", "spark-internal"]
+    environment = os.environ | {"SPARK_HOME": home, "SPARK_LOCAL_IP": "127.0.0.1"}
+    log = tmp_path / "server.log"
+    with log.open("wb") as output:
+        started = subprocess.Popen(server, cwd=tmp_path, env=environment, stdout=output, stderr=output)
+    try:
+        wait_until(lambda: accepts(port) or started.poll() is not None, 180, "the JDBC server")
+        assert started.poll() is None, log.read_text(errors="replace")
+        beeline = ["java", "-cp", f"{home}/jars/*", "org.apache.hive.beeline.BeeLine", "--silent=true"]
+        beeline += ["-u", f"jdbc:hive2://127.0.0.1:{port}/{readable}", "--outputformat=csv2"]
+        for query in [*QUERIES, keyed]:
+            beeline += ["-e", query]
+        printed = run(beeline, tmp_path)
+    finally:
+        started.terminate()
+        started.wait()
+    assert re.findall(r"^\d+$", printed, re.MULTILINE) == [*ANSWERS, "26"]
+
+
+def accepts(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
 
 
 def test_settings_as_json(tmp_path: Path) -> None:

@@ -15,12 +15,30 @@ import scala.runtime.BoxedUnit;
 public final class MetastoreExtensions implements Function1<SparkSessionExtensions, BoxedUnit> {
     @Override
     public BoxedUnit apply(SparkSessionExtensions extensions) {
-        extensions.injectParser((session, parser) -> HintParser.wrap(parser));
+        extensions.injectParser(
+                (session, parser) -> {
+                    makeCatalogReachable();
+                    return HintParser.wrap(parser);
+                });
         extensions.injectResolutionRule(session -> new LakeRelations.CommandRule());
         extensions.injectResolutionRule(session -> new ScopeRule(new Relations(session)));
         extensions.injectPostHocResolutionRule(session -> new ReadyRule(new Relations(session)));
         extensions.injectCheckRule(session -> new WriteCheck());
         extensions.injectCheckRule(session -> new LakeRelations.DirectoryCheck());
         return BoxedUnit.UNIT;
+    }
+
+    /**
+     * Lets this thread find the catalog's class. Spark looks for it in the thread's class loader when a session first
+     * needs it; Hive's part of the JDBC server, when it opens a session in a database, has put a loader there that does
+     * not know the jar.
+     */
+    private static void makeCatalogReachable() {
+        Thread thread = Thread.currentThread();
+        try {
+            Class.forName(LakeCatalog.class.getName(), false, thread.getContextClassLoader());
+        } catch (ClassNotFoundException unknown) {
+            thread.setContextClassLoader(LakeCatalog.class.getClassLoader());
+        }
     }
 }
