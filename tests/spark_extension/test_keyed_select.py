@@ -297,12 +297,16 @@ result = rows.collect()
     assert rows(spark, f"SELECT * FROM {customers}") == []
 
 
-def test_cached_and_temporary_views(spark: SparkSession, customers: str) -> None:
-    spark.sql(f"CACHE TABLE kept AS SELECT * FROM {customers}")
-    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW seen AS SELECT * FROM {customers}")
-    before = [[1, "A"], [3, "c"], [4, "d"]]
-    assert rows(spark, "SELECT * FROM seen") == before
-    write(spark, customers, "id bigint, name string", [(9, "z")])
-    assert rows(spark, "SELECT * FROM kept") == before
-    assert rows(spark, f"SELECT * FROM {customers}") == [*before, [9, "z"]]
-    spark.sql("UNCACHE TABLE kept")
+def test_dataframes_keep_their_snapshot(spark: SparkSession, customers: str) -> None:
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW seen AS SELECT id FROM {customers}")
+    code = f"""
+{WRITING}
+kept, cached = spark.table({customers!r}), spark.table({customers!r}).cache()
+before = [sorted(row.id for row in each.collect()) for each in (kept, cached)]
+write(spark.createDataFrame([(9, "z")], "id bigint, name string"), {customers!r}, operation="upsert")
+result = [before, [sorted(row.id for row in each.collect()) for each in (kept, cached)]]
+cached.unpersist()
+"""
+    before, after = spark.python(code)
+    assert before == after == [[1, 3, 4], [1, 3, 4]]
+    assert rows(spark, "SELECT * FROM seen") == [[1], [3], [4], [9]]
