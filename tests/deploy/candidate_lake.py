@@ -301,7 +301,11 @@ class Installation:
             file.writelines(map(line, messages))
 
     def _capture(self) -> dict[str, int]:
-        return DebeziumCapture(self.client, DebeziumOptions(str(self._landing), "raw.landed")).run(once=True).rows
+        return (
+            DebeziumCapture(self.client, DebeziumOptions(source=str(self._landing), into="raw.landed"))
+            .run(once=True)
+            .rows
+        )
 
     # Everything is read.
 

@@ -278,10 +278,11 @@ def test_directories_are_not_read_for_rows(hinting_session: Callable[[str], Spar
     code = """
 other = spark.newSession()
 other.conf.set("spark.sql.catalog.spark_catalog", "builtin")
-result = other.sql("SELECT * FROM default.unread").collect()
+result = other.sql({0!r}).collect()
 """
-    with pytest.raises(SparkError, match=r"set spark\.sql\.catalog\.spark_catalog=lake"):
-        spark.python(code)
+    for statement in ("SELECT * FROM default.unread", "INSERT OVERWRITE default.unread VALUES (1)"):
+        with pytest.raises(SparkError, match=r"set spark\.sql\.catalog\.spark_catalog=lake"):
+            spark.python(code.format(statement))
     spark.sql("DROP TABLE default.unread")
 
 
@@ -298,7 +299,7 @@ result = rows.collect()
 
 
 def test_dataframes_keep_their_snapshot(spark: SparkSession, customers: str) -> None:
-    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW seen AS SELECT id FROM {customers}")
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW seen_by_sql AS SELECT id FROM {customers}")
     code = f"""
 {WRITING}
 kept, cached = spark.table({customers!r}), spark.table({customers!r}).cache()
@@ -309,4 +310,4 @@ cached.unpersist()
 """
     before, after = spark.python(code)
     assert before == after == [[1, 3, 4], [1, 3, 4]]
-    assert rows(spark, "SELECT * FROM seen") == [[1], [3], [4], [9]]
+    assert rows(spark, "SELECT * FROM seen_by_sql") == [[1], [3], [4], [9]]

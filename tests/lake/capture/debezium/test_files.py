@@ -16,7 +16,6 @@ from lake.capture.debezium.capture import DebeziumCapture, DebeziumOptions
 from lake.capture.debezium.state import DebeziumState
 from lake.capture.definitions import columns_of, definition
 from lake.capture.errors import CaptureError
-from lake.capture.postgres.state import METADATA_KEY
 from lake.capture.raw_table import RawTable, rows_of
 from lake.cli import main
 from lake.tables.lake import LakeClient
@@ -127,7 +126,7 @@ def test_a_state_of_a_later_version(landing: Landing, monkeypatch: pytest.Monkey
 
     def of_later_version(state: DebeziumState, rows: int) -> bytes:
         found = json.loads(metadata(state, rows))
-        found[METADATA_KEY]["added"] = 1
+        found["capture"]["added"] = 1
         return json.dumps(found).encode()
 
     landing.write("1.json", order("c", 1, "a"))

@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import scala.Option;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
@@ -114,13 +115,28 @@ final class LakeRelations {
                 table = ((HiveTableRelation) node).tableMeta();
             } else if (node instanceof LogicalRelation && ((LogicalRelation) node).catalogTable().isDefined()) {
                 table = ((LogicalRelation) node).catalogTable().get();
+            } else if (node.getClass().getSimpleName().startsWith("InsertInto")) {
+                table = insertedInto(node);
             }
             if (table != null && LakeCatalog.keyedTable(table) != null) {
                 throw Errors.analysis(
                         table.identifier().unquotedString()
-                                + " is a keyed table, which this session can't read: set"
+                                + " is a keyed table, which this session can't read or write: set"
                                 + " spark.sql.catalog.spark_catalog=" + LakeCatalog.class.getName());
             }
+        }
+
+        private static CatalogTable insertedInto(LogicalPlan node) {
+            for (int i = 0; i < node.productArity(); i++) {
+                Object element = node.productElement(i);
+                if (element instanceof Option && ((Option<?>) element).isDefined()) {
+                    element = ((Option<?>) element).get();
+                }
+                if (element instanceof CatalogTable) {
+                    return (CatalogTable) element;
+                }
+            }
+            return null;
         }
 
         /** CREATE TABLE AS SELECT, and appends of saveAsTable. */

@@ -107,6 +107,11 @@ final class LakeTable implements SupportsRead {
     /** The snapshot that is read; it is the same for all scans of a statement. No clean removes its files meanwhile. */
     Snapshot snapshot() {
         try {
+            if (id == 0) {
+                // Mostly a refusal, whose message is thrown here.
+                metastore.call("lake_timeline_position", reference(identifier(), 0));
+                throw Errors.analysis(name() + ": the metastore did not answer during the analysis; run the statement again");
+            }
             Snapshot found = named();
             if (found.position > 0) {
                 leases.keep(reference(identifier(), id), id, found.position, leaseHours());
