@@ -52,6 +52,7 @@ def test_latest_rows(spark: SparkSession, customers: str) -> None:
     assert rows(spark, f"SELECT * FROM {customers}") == [[1, "A"], [3, "c"], [4, "d"]]
     assert rows(spark, f"SELECT name FROM {customers} WHERE id = 1") == [["A"]]
     assert rows(spark, f"SELECT count(*) FROM {customers}") == [[3]]
+    assert rows(spark, f"SELECT count(*) FROM {customers} WHERE 7 IN (id, 7L)") == [[3]]
     assert rows(spark, f"SELECT a.id FROM {customers} a JOIN {customers} b ON a.id = b.id + 1") == [[4]]
     assert rows(spark, f"SELECT max(id), min(name) FROM (SELECT * FROM {customers} LIMIT 10)") == [[4, "A"]]
 
@@ -311,3 +312,26 @@ cached.unpersist()
     before, after = spark.python(code)
     assert before == after == [[1, 3, 4], [1, 3, 4]]
     assert rows(spark, "SELECT * FROM seen_by_sql") == [[1], [3], [4], [9]]
+
+
+def test_conditions_on_the_key_read_its_bucket(spark: SparkSession, database: str) -> None:
+    table = f"{database}.k"
+    spark.sql(
+        f"CREATE TABLE {table} (a TINYINT, b STRING, c DATE, d TIMESTAMP, e BIGINT, v INT) USING parquet "
+        "TBLPROPERTIES ('primary-key' = 'a,b,c,d,e', 'bucket' = '40', 'table-type' = 'merge-on-read')"
+    )
+    code = f"""
+{WRITING}
+for value in (1, 2):
+    rows = spark.sql(f'''SELECT cast(id - 9 AS TINYINT) a, concat("ké", id) b, date"1969-12-30" + cast(id AS INT) c,
+        timestamp"1969-12-31 23:59:59.9" + make_interval(0, 0, 0, 0, 0, 0, id) d, -id * id e, {{value}} v
+        FROM range(20)''')
+    write(rows, {table!r}, operation="upsert")
+result = []
+for a, b, c, d, e, _ in spark.table({table!r}).collect():
+    key = f"a = {{a}} AND b = '{{b}}' AND date'{{c}}' = c AND d = timestamp'{{d}}' AND e IN ({{e}}, 77)"
+    found = spark.sql("SELECT v FROM {table} WHERE " + key)
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    result.append([[each.v for each in found.collect()], plan.count("buckets: 1") + plan.count("buckets: 2") > 0])
+"""
+    assert spark.python(code) == [[[2], True]] * 20

@@ -32,6 +32,8 @@ final class KeyedTable implements Serializable {
 
     /** The columns of the key without those that partition the table. */
     final List<String> key;
+    /** Of each partition. */
+    final int buckets;
     /** {@code deduplicate}, {@code partial-update}, {@code aggregation} or {@code first-row}. */
     final String engine;
     /** The columns that order the versions of a row; may be empty. */
@@ -46,6 +48,7 @@ final class KeyedTable implements Serializable {
     private KeyedTable(Map<String, String> properties, Collection<String> partitionColumns) {
         key = names(properties.get(PRIMARY_KEY));
         key.removeAll(partitionColumns);
+        buckets = Integer.parseInt(properties.getOrDefault("bucket", "1").trim());
         engine = properties.getOrDefault("merge-engine", "deduplicate").trim().toLowerCase(Locale.ROOT);
         sequence = names(properties.get("sequence.field"));
         groups = new LinkedHashMap<>();

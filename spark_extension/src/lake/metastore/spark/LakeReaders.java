@@ -68,12 +68,14 @@ final class LakeReaders implements PartitionReaderFactory {
             StructType dataColumns,
             StructType partitionColumns,
             List<Filter> filters,
+            List<Filter> keyFilters,
             boolean isMerged) {
         StructType all = table.dataSchema().add(KeyedTable.DELETED, DataTypes.BooleanType, true);
         Map<String, ParquetPartitionReaderFactory> parts = new LinkedHashMap<>();
         ParquetPartitionReaderFactory versions = null;
         if (isMerged && table.keyed.families.isEmpty()) {
-            versions = parquet(session, all, versionSchema(table, dataColumns), new StructType(), new Filter[0]);
+            StructType columns = versionSchema(table, dataColumns);
+            versions = parquet(session, all, columns, new StructType(), keyFilters.toArray(new Filter[0]));
         } else if (isMerged) {
             List<String> apart = new ArrayList<>();
             for (Map.Entry<String, List<String>> family : table.keyed.families.entrySet()) {

@@ -50,9 +50,12 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         private StructType required;
         private final List<Expression> partitionFilters = new ArrayList<>();
         private final List<Filter> dataFilters = new ArrayList<>();
+        private final List<Filter> keyFilters = new ArrayList<>();
+        private final KeyLookup keys;
 
         Builder(LakeTable table) {
             this.table = table;
+            this.keys = new KeyLookup(table.keyed);
             this.required = table.schema();
         }
 
@@ -83,9 +86,13 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
                 if (isOnPartitions(filter)) {
                     partitionFilters.add(filter);
                 } else {
+                    keys.add(filter);
                     Option<Filter> translated = DataSourceStrategy$.MODULE$.translateFilter(filter, true);
                     if (translated.isDefined()) {
                         dataFilters.add(translated.get());
+                        if (keys.isOnKey(filter)) {
+                            keyFilters.add(translated.get());
+                        }
                     }
                 }
             }
@@ -108,7 +115,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
 
         @Override
         public Scan build() {
-            return new LakeScan(table, required, partitionFilters, dataFilters);
+            return new LakeScan(this);
         }
     }
 
@@ -116,23 +123,28 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
     private final StructType dataColumns;
     private final StructType partitionColumns;
     private final List<Filter> dataFilters;
+    /** Those on columns of the key alone, which skip versions of rows, too. */
+    private final List<Filter> keyFilters;
     private final List<List<SnapshotFile>> buckets;
     private final LakeTable.Snapshot snapshot;
     private final SparkSession session = SparkSession.active();
 
-    private LakeScan(
-            LakeTable table, StructType required, List<Expression> partitionFilters, List<Filter> dataFilters) {
-        this.table = table;
-        this.dataFilters = dataFilters;
+    private LakeScan(Builder builder) {
+        this.table = builder.table;
+        this.dataFilters = builder.dataFilters;
+        this.keyFilters = builder.keyFilters;
         List<StructField> data = new ArrayList<>();
         List<StructField> partitions = new ArrayList<>();
-        for (StructField each : required.fields()) {
+        for (StructField each : builder.required.fields()) {
             (table.isPartitionedBy(each.name()) ? partitions : data).add(each);
         }
         dataColumns = new StructType(data.toArray(new StructField[0]));
         partitionColumns = new StructType(partitions.toArray(new StructField[0]));
         snapshot = table.snapshot();
-        buckets = SnapshotFile.byBucket(pruned(snapshot.files, partitionFilters));
+        // An earlier snapshot may be from before the number of buckets was changed.
+        Set<String> wanted = table.isLatest() ? builder.keys.buckets() : null;
+        buckets = SnapshotFile.byBucket(pruned(snapshot.files, builder.partitionFilters));
+        buckets.removeIf(bucket -> wanted != null && !wanted.contains(bucket.get(0).fileGroup));
     }
 
     /** The files of the partitions for which the filters hold. */
@@ -218,7 +230,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
 
     @Override
     public String description() {
-        return table.name() + " at position " + snapshot.position + ", " + buckets.size() + " buckets";
+        return table.name() + " at position " + snapshot.position + ", buckets: " + buckets.size();
     }
 
     @Override
@@ -353,7 +365,8 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
     @Override
     public PartitionReaderFactory createReaderFactory() {
         boolean isMerged = buckets.stream().anyMatch(SnapshotFile::needMerging);
-        return LakeReaders.of(session, table, lower(dataColumns), partitionColumns, dataFilters, isMerged);
+        return LakeReaders.of(
+                session, table, lower(dataColumns), partitionColumns, dataFilters, keyFilters, isMerged);
     }
 
     private static StructType lower(StructType columns) {

@@ -100,6 +100,10 @@ final class LakeTable implements SupportsRead {
                 : new LakeTable(metastore, leases, definition, keyed, id, point, moment, true);
     }
 
+    boolean isLatest() {
+        return point.isLatest();
+    }
+
     TableIdentifier identifier() {
         return LakeCatalog.undecorated(definition.v1Table().identifier());
     }

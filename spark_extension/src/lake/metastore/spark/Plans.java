@@ -28,6 +28,16 @@ final class Plans {
         return changed == plan ? subquery : subquery.withNewPlan(changed);
     }
 
+    static List<Expression> parts(Expression expression) {
+        List<Expression> found = new ArrayList<>();
+        expression.mapChildren(
+                child -> {
+                    found.add(child);
+                    return child;
+                });
+        return found;
+    }
+
     static List<LogicalPlan> children(LogicalPlan node) {
         List<LogicalPlan> found = new ArrayList<>();
         node.mapChildren(
