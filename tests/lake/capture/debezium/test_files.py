@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +70,6 @@ class Landing:
         found = RawTable(self.client, self.into).latest(DebeziumState.parse)
         assert found is not None
         return found
-
-
-@pytest.fixture
-def landing(tmp_path: Path, metastore_server: MetastoreServer) -> Iterator[Landing]:
-    directory = tmp_path / "landing"
-    directory.mkdir()
-    with LakeClient(metastore_server.uri) as client:
-        yield Landing(directory, client)
 
 
 def test_files_that_grow_and_are_added(landing: Landing) -> None:

@@ -1,27 +1,17 @@
 """Definitions of a captured table in a project of layers, on Spark: it takes them, and never shows a wrong value."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lake.capture.debezium.values import UNAVAILABLE
-from lake.tables.lake import LakeClient
 from tests.lake.capture.debezium.messages import order
 from tests.lake.capture.debezium.test_files import Landing
 from tests.lake.capture.typed_tables import TypedTable
 from tests.spark.session import SparkError, SparkSession
-from tests.support.server import MetastoreServer
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def landing(tmp_path: Path, metastore_server: MetastoreServer) -> Iterator[Landing]:
-    directory = tmp_path / "landing"
-    directory.mkdir()
-    with LakeClient(metastore_server.uri) as client:
-        yield Landing(directory, client)
 
 
 def test_a_large_value_that_no_message_has(
