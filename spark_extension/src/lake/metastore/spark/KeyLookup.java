@@ -62,13 +62,7 @@ final class KeyLookup {
 
     /** Whether a condition is on columns of the key alone: it holds for all versions of a row, or for none. */
     boolean isOnKey(Expression filter) {
-        scala.collection.Iterator<Attribute> columns = filter.references().iterator();
-        while (columns.hasNext()) {
-            if (!isKey(columns.next())) {
-                return false;
-            }
-        }
-        return true;
+        return Plans.refersOnlyTo(filter, this::isKey);
     }
 
     private boolean isKey(Expression expression) {

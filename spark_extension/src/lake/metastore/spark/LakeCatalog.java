@@ -52,8 +52,7 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
         }
         CatalogTable definition = ((V1Table) table).v1Table();
         KeyedTable keyed = keyedTable(definition);
-        Configuration configuration = Catalogs.state(SparkSession.active()).newHadoopConf();
-        if (keyed == null || !Metastore.isNamed(configuration)) {
+        if (keyed == null || !connect()) {
             if (!point.isLatest()) {
                 throw Errors.analysis(
                         definition.identifier().unquotedString()
@@ -61,15 +60,20 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
             }
             return table;
         }
-        connect(configuration);
         return LakeTable.latest(metastore, leases, (V1Table) table, keyed, point);
     }
 
-    private synchronized void connect(Configuration configuration) {
+    /** Whether the session names a metastore server. */
+    private synchronized boolean connect() {
         if (metastore == null) {
+            Configuration configuration = Catalogs.state(SparkSession.active()).newHadoopConf();
+            if (!Metastore.isNamed(configuration)) {
+                return false;
+            }
             metastore = new Metastore(configuration);
             leases = new ReaderLeases(metastore, SparkSession.active().sparkContext());
         }
+        return true;
     }
 
     /** The primary key and what goes with it; null for all tables but Parquet tables with that property. */

@@ -13,7 +13,6 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
-import scala.Option;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
@@ -100,11 +99,7 @@ final class LakeRelations {
     static final class DirectoryCheck extends AbstractFunction1<LogicalPlan, BoxedUnit> {
         @Override
         public BoxedUnit apply(LogicalPlan plan) {
-            plan.foreach(
-                    node -> {
-                        check(node);
-                        return BoxedUnit.UNIT;
-                    });
+            Plans.forEach(plan, DirectoryCheck::check);
             return BoxedUnit.UNIT;
         }
 
@@ -128,10 +123,7 @@ final class LakeRelations {
 
         private static CatalogTable insertedInto(LogicalPlan node) {
             for (int i = 0; i < node.productArity(); i++) {
-                Object element = node.productElement(i);
-                if (element instanceof Option && ((Option<?>) element).isDefined()) {
-                    element = ((Option<?>) element).get();
-                }
+                Object element = Plans.unwrapped(node.productElement(i));
                 if (element instanceof CatalogTable) {
                     return (CatalogTable) element;
                 }

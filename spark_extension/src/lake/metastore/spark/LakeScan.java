@@ -83,7 +83,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
                 if (!filter.deterministic() || SubqueryExpression.hasSubquery(filter)) {
                     continue;
                 }
-                if (isOnPartitions(filter)) {
+                if (Plans.refersOnlyTo(filter, column -> table.isPartitionedBy(column.name()))) {
                     partitionFilters.add(filter);
                 } else {
                     keys.add(filter);
@@ -96,16 +96,6 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
                     }
                 }
             }
-        }
-
-        private boolean isOnPartitions(Expression filter) {
-            scala.collection.Iterator<Attribute> columns = filter.references().iterator();
-            while (columns.hasNext()) {
-                if (!table.isPartitionedBy(columns.next().name())) {
-                    return false;
-                }
-            }
-            return true;
         }
 
         @Override
@@ -319,15 +309,15 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
             if (file.isBase && !file.isFamily()) {
                 main = file;
             } else if (!file.isBase) {
-                logs.add(partitioned(file, values, 0, file.size));
+                logs.add(whole(file, values));
             }
         }
         if (bucket.stream().anyMatch(SnapshotFile::isFamily)) {
             for (Map.Entry<String, List<String>> family : table.keyed.families.entrySet()) {
-                families.put(family.getKey(), partitioned(familyFile(family, main, bucket), values, 0, -1));
+                families.put(family.getKey(), whole(familyFile(family, main, bucket), values));
             }
         }
-        PartitionedFile base = main == null ? null : partitioned(main, values, 0, main.size);
+        PartitionedFile base = main == null ? null : whole(main, values);
         return new BucketPartition(table.name() + ", bucket " + name.trim(), base, families, logs, values);
     }
 
@@ -348,6 +338,10 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
                         + " has no file in a bucket: roll back what was written last");
     }
 
+    private PartitionedFile whole(SnapshotFile file, InternalRow values) {
+        return partitioned(file, values, 0, file.size);
+    }
+
     private PartitionedFile partitioned(SnapshotFile file, InternalRow values, long start, long length) {
         // The location isn't encoded: a %3A is in the name of a directory.
         SparkPath path = SparkPath.fromPath(new Path(snapshot.location + "/" + file.path));
@@ -355,7 +349,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
                 values,
                 path,
                 start,
-                length < 0 ? file.size : length,
+                length,
                 new String[0],
                 0,
                 file.size,

@@ -51,6 +51,7 @@ final class LakeTable implements SupportsRead {
     private final ReadPoint point;
     private final ReadMoment moment;
     private final boolean includesUncommitted;
+    private final List<String> partitionColumns;
 
     private LakeTable(
             Metastore metastore,
@@ -69,6 +70,7 @@ final class LakeTable implements SupportsRead {
         this.point = point;
         this.moment = moment;
         this.includesUncommitted = includesUncommitted;
+        this.partitionColumns = Arrays.asList(Catalogs.partitionColumns(definition.v1Table()));
     }
 
     /** The table that has the name now, to be read as of {@code point}. */
@@ -201,11 +203,10 @@ final class LakeTable implements SupportsRead {
 
     /** The columns of the files, in lower case as there. */
     StructType dataSchema() {
-        List<String> partitions = Arrays.asList(Catalogs.partitionColumns(definition.v1Table()));
         List<StructField> fields = new ArrayList<>();
         for (StructField each : schema().fields()) {
             String name = each.name().toLowerCase(Locale.ROOT);
-            if (!partitions.contains(name)) {
+            if (!partitionColumns.contains(name)) {
                 fields.add(new StructField(name, each.dataType(), true, Metadata.empty()));
             }
         }
@@ -213,8 +214,7 @@ final class LakeTable implements SupportsRead {
     }
 
     boolean isPartitionedBy(String column) {
-        return Arrays.asList(Catalogs.partitionColumns(definition.v1Table()))
-                .contains(column.toLowerCase(Locale.ROOT));
+        return partitionColumns.contains(column.toLowerCase(Locale.ROOT));
     }
 
     @Override

@@ -209,7 +209,7 @@ abstract class MergeEngine {
     }
 
     /** How the values of a column become one. */
-    private abstract static class Rule {
+    private interface Rule {
         static Rule of(String function, String name, DataType type) {
             switch (function) {
                 case "sum":
@@ -221,49 +221,29 @@ abstract class MergeEngine {
                 case "bool_and":
                     return new Extreme(type, -1);
                 case "last_value":
-                    return new Rule() {
-                        @Override
-                        boolean takes(Object[] values, int column, InternalRow version, boolean isNew) {
-                            return true;
-                        }
-                    };
+                    return (values, column, version, isNew) -> true;
                 case "last_non_null_value":
-                    return new Rule() {
-                        @Override
-                        boolean takes(Object[] values, int column, InternalRow version, boolean isNew) {
-                            return !version.isNullAt(column);
-                        }
-                    };
+                    return (values, column, version, isNew) -> !version.isNullAt(column);
                 case "first_value":
-                    return new Rule() {
-                        @Override
-                        boolean takes(Object[] values, int column, InternalRow version, boolean isNew) {
-                            return isNew;
-                        }
-                    };
+                    return (values, column, version, isNew) -> isNew;
                 case "first_non_null_value":
-                    return new Rule() {
-                        @Override
-                        boolean takes(Object[] values, int column, InternalRow version, boolean isNew) {
-                            return values[column] == null && !version.isNullAt(column);
-                        }
-                    };
+                    return (values, column, version, isNew) -> values[column] == null && !version.isNullAt(column);
                 default:
                     throw new IllegalStateException("unknown function " + function + ": update the extension");
             }
         }
 
         /** Whether the version's value counts. {@code isNew}: the key has had no row. */
-        abstract boolean takes(Object[] values, int column, InternalRow version, boolean isNew);
+        boolean takes(Object[] values, int column, InternalRow version, boolean isNew);
 
         /** What comes of the old value and one that counts. */
-        Object combined(Object old, Object value) {
+        default Object combined(Object old, Object value) {
             return value;
         }
     }
 
     /** Columns that change together: the greatest version wins, of equal ones the later; none is taken with a null. */
-    private static final class Grouped extends Rule {
+    private static final class Grouped implements Rule {
         private final int version;
         private final DataType type;
         private final Ordering<Object> order;
@@ -275,14 +255,14 @@ abstract class MergeEngine {
         }
 
         @Override
-        boolean takes(Object[] values, int column, InternalRow row, boolean isNew) {
+        public boolean takes(Object[] values, int column, InternalRow row, boolean isNew) {
             return !row.isNullAt(version)
                     && (values[version] == null || order.compare(row.get(version, type), values[version]) >= 0);
         }
     }
 
     /** The least or greatest value that isn't null; of equal ones the first. */
-    private static final class Extreme extends Rule {
+    private static final class Extreme implements Rule {
         private final DataType type;
         private final int sign;
         private final Ordering<Object> order;
@@ -294,7 +274,7 @@ abstract class MergeEngine {
         }
 
         @Override
-        boolean takes(Object[] values, int column, InternalRow row, boolean isNew) {
+        public boolean takes(Object[] values, int column, InternalRow row, boolean isNew) {
             return !row.isNullAt(column)
                     && (values[column] == null
                             || Integer.signum(order.compare(row.get(column, type), values[column])) == sign);
@@ -302,7 +282,7 @@ abstract class MergeEngine {
     }
 
     /** The sum of all values that aren't null. */
-    private static final class Sum extends Rule {
+    private static final class Sum implements Rule {
         private final String name;
         private final DataType type;
 
@@ -312,12 +292,12 @@ abstract class MergeEngine {
         }
 
         @Override
-        boolean takes(Object[] values, int column, InternalRow row, boolean isNew) {
+        public boolean takes(Object[] values, int column, InternalRow row, boolean isNew) {
             return !row.isNullAt(column);
         }
 
         @Override
-        Object combined(Object old, Object value) {
+        public Object combined(Object old, Object value) {
             return old == null ? value : sum(old, value);
         }
 

@@ -2,11 +2,16 @@ package lake.metastore.spark;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import scala.Option;
 import scala.Product;
+import scala.runtime.BoxedUnit;
 
 /** Changing plans without what differs between Scala's lines. Unchanged parts stay the same objects. */
 final class Plans {
@@ -26,6 +31,34 @@ final class Plans {
         LogicalPlan plan = subquery.plan();
         LogicalPlan changed = change.apply(plan);
         return changed == plan ? subquery : subquery.withNewPlan(changed);
+    }
+
+    /** Does something with each node of a plan. */
+    static void forEach(LogicalPlan plan, Consumer<LogicalPlan> action) {
+        plan.foreach(
+                node -> {
+                    action.accept(node);
+                    return BoxedUnit.UNIT;
+                });
+    }
+
+    /** An element of a case class, which may be in an Option; null for an empty one. */
+    static Object unwrapped(Object element) {
+        if (element instanceof Option) {
+            return ((Option<?>) element).isDefined() ? unwrapped(((Option<?>) element).get()) : null;
+        }
+        return element;
+    }
+
+    /** Whether all columns that an expression names are of some kind; so if it names none. */
+    static boolean refersOnlyTo(Expression expression, Predicate<Attribute> isOfKind) {
+        scala.collection.Iterator<Attribute> columns = expression.references().iterator();
+        while (columns.hasNext()) {
+            if (!isOfKind.test(columns.next())) {
+                return false;
+            }
+        }
+        return true;
     }
 
     static List<Expression> parts(Expression expression) {

@@ -6,7 +6,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LeafNode;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.View;
-import scala.Option;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
@@ -20,11 +19,7 @@ final class WriteCheck extends AbstractFunction1<LogicalPlan, BoxedUnit> {
 
     @Override
     public BoxedUnit apply(LogicalPlan plan) {
-        plan.foreach(
-                node -> {
-                    check(node);
-                    return BoxedUnit.UNIT;
-                });
+        Plans.forEach(plan, WriteCheck::check);
         return BoxedUnit.UNIT;
     }
 
@@ -58,12 +53,10 @@ final class WriteCheck extends AbstractFunction1<LogicalPlan, BoxedUnit> {
     }
 
     private static TableIdentifier identifier(Object element) {
-        if (element instanceof Option && ((Option<?>) element).isDefined()) {
-            return identifier(((Option<?>) element).get());
+        Object found = Plans.unwrapped(element);
+        if (found instanceof CatalogTable) {
+            return ((CatalogTable) found).identifier();
         }
-        if (element instanceof CatalogTable) {
-            return ((CatalogTable) element).identifier();
-        }
-        return element instanceof TableIdentifier ? (TableIdentifier) element : null;
+        return found instanceof TableIdentifier ? (TableIdentifier) found : null;
     }
 }
