@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
 
 from lake.client.lake_types import DataFile, from_millis
 from lake.protocol.formats.keyed_table import INSTANT, TOMBSTONES
@@ -49,6 +50,12 @@ class Extension:
         found.setAccessible(True)
         return found.get(target)
 
+    def sent(self, value: Any) -> Any:
+        """What executors get."""
+        serializer = self.jvm.org.apache.spark.serializer.JavaSerializer(self.spark._jsc.sc().conf()).newInstance()
+        tag = self.jvm.scala.reflect.ClassTag.apply(value.getClass())
+        return serializer.deserialize(serializer.serialize(value, tag), self._loader, tag)
+
     def array(self, values: Any) -> Any:
         found = self.spark.sparkContext._gateway.new_array(self.jvm.java.lang.Object, len(values))
         for index, value in enumerate(values):
@@ -64,8 +71,8 @@ class Extension:
     def _invoked(self, call: Any) -> Any:
         try:
             return call()
-        except Exception as error:
-            cause = error.java_exception.getCause()  # type: ignore[attr-defined]
+        except Py4JJavaError as error:
+            cause = error.java_exception.getCause()
             raise JavaError(f"{cause.getClass().getSimpleName()}: {cause.getMessage()}") from None
 
 
@@ -89,9 +96,7 @@ def write_by_java(spark: Any, table: str, batch: Any, event_time: str | None = N
             "BucketWriter$Target", writing.instant.timestamp, writing.directory, writing.path, event_time
         )
         writer = extension.call("BucketWriter", "of", None, session, loaded, columns, snapshot, target, replaces)
-        # Executors get a copy.
-        stream = extension.jvm.java.io.ByteArrayOutputStream()
-        extension.jvm.java.io.ObjectOutputStream(stream).writeObject(writer)
+        writer = extension.sent(writer)
         places, rows = given_rows(
             extension, batch.selectExpr(*data, f"{CHANGE_TYPE} = 'delete'", *keyed.partition_columns)
         )

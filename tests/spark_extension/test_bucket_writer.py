@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.session import SparkSession
+from tests.spark.session import SparkError, SparkSession
 from tests.support.long_runs import share_of
 
 #: The values of each column beside the key, as SQL writes them.
@@ -147,3 +147,80 @@ def batch(properties: dict[str, str], chance: random.Random) -> str:
         rows.append(f"({', '.join(cells)})")
     names = ", ".join(["k", "k2", "dt", "_change_type", *VALUES])
     return f"SELECT * FROM VALUES {', '.join(rows)} AS t({names})"
+
+
+def made(spark: SparkSession, table: str, properties: str) -> None:
+    spark.sql(
+        f"CREATE TABLE {table} (k INT, v TIMESTAMP) USING parquet TBLPROPERTIES ('primary-key' = 'k', {properties})"
+    )
+
+
+def test_files_say_their_calendar_and_have_no_checksums(spark: SparkSession, database: str) -> None:
+    table = f"{database}.t"
+    made(spark, table, "'bucket' = '1'")
+    code = f"""
+import pathlib
+import pyarrow.parquet as pq
+from lake.spark.session_client import lake_table
+from tests.spark_extension.bucket_writes import write_by_java
+with_settings = {{
+    "spark.sql.parquet.compression.codec": "gzip",
+    "spark.sql.parquet.outputTimestampType": "INT96",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+}}
+for key, value in with_settings.items():
+    spark.conf.set(key, value)
+batch = spark.sql("SELECT 1 AS k, timestamp'1500-01-01 00:00:00Z' AS v, 'insert' AS _change_type")
+write_by_java(spark, {table!r}, batch)
+for key in with_settings:
+    spark.conf.unset(key)
+snapshot = lake_table(spark, {table!r}, None).snapshot()
+(file,) = snapshot
+path = pathlib.Path(f"{{snapshot.location}}/{{file.path}}".removeprefix("file:"))
+found = pq.ParquetFile(path)
+column = found.metadata.row_group(0).column(1)
+result = {{
+    "calendar": found.metadata.metadata[b"writer.date.proleptic"].decode(),
+    "legacy": b"org.apache.spark.legacyDateTime" in found.metadata.metadata,
+    "compression": column.compression,
+    "type": str(found.schema_arrow.field("v").type),
+    "physical": column.physical_type,
+    "beside": sorted(each.suffix for each in path.parent.iterdir()),
+    "sizes": [file.size == path.stat().st_size, file.rows],
+    "rows": [str(row.v) for row in spark.sql("SELECT v FROM {table} WHERE v < '1501-01-01'").collect()],
+}}
+"""
+    assert spark.python(code) == {
+        "calendar": "true",
+        "legacy": False,
+        "compression": "SNAPPY",
+        "type": "timestamp[us, tz=UTC]",
+        "physical": "INT64",
+        "beside": [".parquet"],
+        "sizes": [True, 1],
+        "rows": ["1500-01-01 00:00:00"],
+    }
+
+
+def test_replaced_rows_are_not_merged(spark: SparkSession, database: str) -> None:
+    table = f"{database}.t"
+    made(spark, table, "'changelog-producer' = 'lookup'")
+    code = f"""
+from tests.spark_extension.bucket_writes import state, write_by_java
+for key, replaces in ((1, False), (2, True)):
+    batch = spark.sql(f"SELECT {{key}} AS k, CAST(NULL AS TIMESTAMP) AS v, 'insert' AS _change_type")
+    write_by_java(spark, {table!r}, batch, replaces=replaces)
+result = [row.k for row in spark.sql("SELECT k FROM {table}").collect()]
+"""
+    assert spark.python(code) == [2]
+
+
+def test_a_changelog_of_the_input_needs_pre_images(spark: SparkSession, database: str) -> None:
+    table = f"{database}.t"
+    made(spark, table, "'changelog-producer' = 'input'")
+    code = f"""
+from tests.spark_extension.bucket_writes import write_by_java
+write_by_java(spark, {table!r}, spark.sql("SELECT 1 AS k, CAST(NULL AS TIMESTAMP) AS v, 'insert' AS _change_type"))
+"""
+    with pytest.raises(SparkError, match="UnfitRows: changelog-producer=input takes merges alone"):
+        spark.python(code)
