@@ -135,6 +135,7 @@ def batch(properties: dict[str, str], chance: random.Random) -> str:
     if chance.random() < 0.8:
         keys = [*dict.fromkeys(keys)]
     rows = []
+    lacks_key = chance.random() < 0.1
     kinds = chance.choice([["insert"], ["insert", "insert", "delete"], ["insert", "insert", "delete"], ["delete"]])
     for key, place in keys:
         kind = chance.choice(kinds)
@@ -142,8 +143,8 @@ def batch(properties: dict[str, str], chance: random.Random) -> str:
         for name, (of, values) in VALUES.items():
             has_value = versioned and name in "ab" and kind == "insert" and chance.random() < 0.99
             cells.append(f"CAST({chance.choice(values if has_value else [*values, 'NULL'])} AS {of})")
-        if chance.random() < 0.02:
-            cells[chance.randrange(2)] = "NULL"
+        if lacks_key:  # in one partition, so that both writers find it first
+            cells[chance.randrange(2)], cells[2] = "NULL", "'d0'"
         rows.append(f"({', '.join(cells)})")
     names = ", ".join(["k", "k2", "dt", "_change_type", *VALUES])
     return f"SELECT * FROM VALUES {', '.join(rows)} AS t({names})"

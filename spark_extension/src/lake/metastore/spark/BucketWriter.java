@@ -168,8 +168,14 @@ final class BucketWriter implements Serializable {
         return found;
     }
 
-    /** The rows of a batch as versions. */
+    /** The rows of a batch as versions. Throws UnfitRows for a key with nulls, also in a delete that is ignored. */
     private List<InternalRow> versionsOf(List<InternalRow> rows) {
+        for (String name : table.key) {
+            int column = versions.fieldIndex(name);
+            if (rows.stream().anyMatch(row -> row.isNullAt(column))) {
+                throw Errors.unfitRows("the column " + name + " belongs to the key and is null in some rows");
+            }
+        }
         List<InternalRow> found = new ArrayList<>(rows.size());
         UTF8String instant = UTF8String.fromString(target.instant);
         int columns = batch.size() - 1;

@@ -24,14 +24,14 @@ final class LogRecords {
 
     /**
      * The log records of a batch of one bucket, sorted by key. {@code versions}: rows of the engine's schema, with the
-     * instant that writes them. Throws UnfitRows.
+     * instant that writes them; their keys have no nulls. Throws UnfitRows.
      */
     static List<InternalRow> of(MergeEngine engine, List<InternalRow> versions) {
         Map<UnsafeRow, List<InternalRow>> byKey = new LinkedHashMap<>();
         for (InternalRow version : versions) {
             InternalRow checked = engine.isDeleted(version) ? deletion(engine, version) : version;
             if (checked != null) {
-                checkNulls(engine, checked);
+                checkSequence(engine, checked);
                 byKey.computeIfAbsent(engine.keys.of(checked).copy(), key -> new ArrayList<>(1)).add(checked);
             }
         }
@@ -55,12 +55,8 @@ final class LogRecords {
         return engine.deletion(version, version);
     }
 
-    private static void checkNulls(MergeEngine engine, InternalRow version) {
-        for (String name : engine.table.key) {
-            if (version.isNullAt(engine.schema.fieldIndex(name))) {
-                throw Errors.unfitRows("the column " + name + " belongs to the key and is null in some rows");
-            }
-        }
+    /** Throws UnfitRows for nulls in what orders the versions. */
+    static void checkSequence(MergeEngine engine, InternalRow version) {
         for (String name : engine.table.sequence) {
             if (version.isNullAt(engine.schema.fieldIndex(name))) {
                 throw Errors.unfitRows(

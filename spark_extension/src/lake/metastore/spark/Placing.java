@@ -2,6 +2,7 @@ package lake.metastore.spark;
 
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -89,13 +90,16 @@ final class Placing {
      * is older than what is there. Throws UnfitRows.
      */
     Map<String, List<InternalRow>> placed() {
-        Map<String, List<InternalRow>> found = new TreeMap<>();
+        Map<Entry, List<Placed>> given = new LinkedHashMap<>();
         for (Entry entry : entries.values()) {
-            List<Placed> given = withSequences(entry, withoutMoves(entry.given));
-            if (!given.isEmpty()) {
-                put(entry, given, found);
+            List<Placed> versions = withSequences(entry, withoutMoves(entry.given));
+            if (!versions.isEmpty()) {
+                versions.forEach(each -> LogRecords.checkSequence(engine, each.version));
+                given.put(entry, versions);
             }
         }
+        Map<String, List<InternalRow>> found = new TreeMap<>();
+        given.forEach((entry, versions) -> put(entry, versions, found));
         return found;
     }
 
