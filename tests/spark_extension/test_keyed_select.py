@@ -84,25 +84,6 @@ def test_views_see_later_writes(spark: SparkSession, customers: str) -> None:
     assert rows(spark, f"SELECT id FROM {customers} WHERE id IN (SELECT max(id) FROM {customers}_view)") == [[9]]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "INSERT INTO {0} VALUES (7, 'x')",
-        "INSERT OVERWRITE {0} VALUES (7, 'x')",
-        "DELETE FROM {0} WHERE id = 1",
-        "DELETE FROM {0}",
-        "UPDATE {0} SET name = 'x'",
-        "MERGE INTO {0} t USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
-        "TRUNCATE TABLE {0}",
-        "LOAD DATA LOCAL INPATH '/nowhere' INTO TABLE {0}",
-    ],
-)
-def test_no_statement_passes_by_the_timeline(spark: SparkSession, customers: str, statement: str) -> None:
-    with pytest.raises(SparkError, match="is a keyed table, which SQL can only read"):
-        spark.sql(statement.format(customers))
-    assert rows(spark, f"SELECT count(*) FROM {customers}") == [[3]]
-
-
 def test_definitions_are_shown_and_changed(spark: SparkSession, customers: str) -> None:
     described = {row[0]: row[1] for row in spark.sql(f"DESCRIBE EXTENDED {customers}")}
     assert described["id"] == "bigint"
@@ -261,16 +242,6 @@ def test_what_the_metastore_knows(spark: SparkSession, customers: str) -> None:
     assert rows(spark, f"SELECT value FROM {customers}.options WHERE key = 'primary-key'") == [["id"]]
     with pytest.raises(SparkError, match=r"(?i)cannot be found|requires? a? ?single-part"):
         spark.sql(f"SELECT * FROM {customers}.nothing")
-
-
-def test_tables_are_made_without_rows(spark: SparkSession, customers: str, database: str) -> None:
-    keyed = "USING parquet TBLPROPERTIES ('primary-key' = 'id')"
-    with pytest.raises(SparkError, match="make the table without rows"):
-        spark.sql(f"CREATE TABLE {database}.made {keyed} AS SELECT 1 AS id")
-    append = f"spark.sql('SELECT 1L AS id, \"x\" AS Name').write.mode('append').saveAsTable({customers!r})"
-    with pytest.raises(SparkError):
-        spark.python(append)
-    assert rows(spark, f"SELECT count(*) FROM {customers}") == [[3]]
 
 
 def test_directories_are_not_read_for_rows(hinting_session: Callable[[str], SparkSession]) -> None:

@@ -26,4 +26,9 @@ final class Errors {
     static <E extends Throwable> RuntimeException rethrow(Throwable error) throws E {
         throw (E) error;
     }
+
+    /** Rows that can't be written into a table, as lake's UnfitRows. */
+    static RuntimeException unfitRows(String message) {
+        return new IllegalArgumentException(message);
+    }
 }

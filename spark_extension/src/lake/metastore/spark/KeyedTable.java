@@ -3,6 +3,7 @@ package lake.metastore.spark;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -42,6 +43,15 @@ final class KeyedTable implements Serializable {
     final Map<String, List<String>> groups;
     /** By column, how its values become one. */
     final Map<String, String> aggregates;
+    /** Writes add log files, instead of replacing base files. */
+    final boolean isMergeOnRead;
+    /** The key is unique over all partitions: a row may move to another. */
+    final boolean isTableWide;
+    final boolean ignoresDeletes;
+    final boolean removesOnDelete;
+    /** {@code none}, {@code input} or {@code lookup}. */
+    final String changelogProducer;
+    private final List<String> partitionColumns;
     /** The columns that have files of their own, by family. */
     final Map<String, List<String>> families;
 
@@ -49,7 +59,15 @@ final class KeyedTable implements Serializable {
         key = names(properties.get(PRIMARY_KEY));
         key.removeAll(partitionColumns);
         buckets = Integer.parseInt(properties.getOrDefault("bucket", "1").trim());
-        engine = properties.getOrDefault("merge-engine", "deduplicate").trim().toLowerCase(Locale.ROOT);
+        engine = word(properties, "merge-engine", "deduplicate");
+        isMergeOnRead = word(properties, "table-type", "copy-on-write").equals("merge-on-read");
+        this.partitionColumns = new ArrayList<>(partitionColumns);
+        isTableWide =
+                !partitionColumns.isEmpty()
+                        && Collections.disjoint(partitionColumns, names(properties.get(PRIMARY_KEY)));
+        ignoresDeletes = word(properties, "ignore-delete", "false").equals("true");
+        removesOnDelete = word(properties, "partial-update.remove-record-on-delete", "false").equals("true");
+        changelogProducer = word(properties, "changelog-producer", "none");
         sequence = names(properties.get("sequence.field"));
         groups = new LinkedHashMap<>();
         aggregates = new LinkedHashMap<>();
@@ -65,7 +83,7 @@ final class KeyedTable implements Serializable {
         for (String text : properties.getOrDefault("column-families", "").split(";")) {
             int colon = text.indexOf(':');
             if (colon > 0) {
-                families.put(text.substring(0, colon).trim(), names(text.substring(colon + 1)));
+                families.put(text.substring(0, colon).trim().toLowerCase(Locale.ROOT), names(text.substring(colon + 1)));
             }
         }
     }
@@ -89,6 +107,57 @@ final class KeyedTable implements Serializable {
             }
         }
         return found;
+    }
+
+    /** The file group of a bucket, the same in every partition. */
+    static String fileGroup(int bucket) {
+        return String.format(Locale.ROOT, "bucket-%05d", bucket);
+    }
+
+    boolean writesChangelog() {
+        return !changelogProducer.equals("none");
+    }
+
+    /** Whether the merge engine lets a delete remove a row. */
+    boolean takesDeletes() {
+        return !ignoresDeletes && (engine.equals("deduplicate") || (engine.equals("partial-update") && removesOnDelete));
+    }
+
+    /** Whether an update, which is a delete and an insert, does what it says: the last version of a row is the row. */
+    boolean takesUpdates() {
+        return !ignoresDeletes && engine.equals("deduplicate");
+    }
+
+    /**
+     * The properties by which rows are placed and merged, in one spelling. A writer sends them with a completion, so that
+     * it is refused if the table has others by then.
+     */
+    Map<String, String> layout() {
+        List<String> columns = new ArrayList<>(key);
+        if (!isTableWide) {
+            columns.addAll(partitionColumns);
+        }
+        Map<String, String> found = new LinkedHashMap<>();
+        found.put(PRIMARY_KEY, String.join(",", columns));
+        found.put("bucket", String.valueOf(buckets));
+        found.put("merge-engine", engine);
+        found.put("sequence.field", String.join(",", sequence));
+        found.put("column-families", joined(families));
+        found.put(FIELDS + "*" + GROUP, joined(groups));
+        List<String> functions = new ArrayList<>();
+        aggregates.forEach((column, function) -> functions.add(column + ":" + function));
+        found.put(FIELDS + "*" + AGGREGATE, String.join(";", functions));
+        return found;
+    }
+
+    private static String joined(Map<String, List<String>> columns) {
+        List<String> found = new ArrayList<>();
+        columns.forEach((name, members) -> found.add(name + ":" + String.join(",", members)));
+        return String.join(";", found);
+    }
+
+    private static String word(Map<String, String> properties, String name, String missing) {
+        return properties.getOrDefault(name, missing).trim().toLowerCase(Locale.ROOT);
     }
 
     private static String column(String property, String ending) {

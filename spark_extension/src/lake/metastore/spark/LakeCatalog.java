@@ -5,15 +5,17 @@ import java.util.Locale;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.V1Table;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 
 /**
- * Spark's session catalog, in which keyed tables are read from their timeline: {@code
+ * Spark's session catalog, in which keyed tables are read from and written to their timeline: {@code
  * spark.sql.catalog.spark_catalog=lake.metastore.spark.LakeCatalog}. All other tables, views and functions stay Spark's.
  */
 public final class LakeCatalog extends DelegatingCatalogExtension {
@@ -61,6 +63,12 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
             return table;
         }
         return LakeTable.latest(metastore, leases, (V1Table) table, keyed, point);
+    }
+
+    @Override
+    public UnboundFunction loadFunction(Identifier name) throws NoSuchFunctionException {
+        boolean isOurs = name.namespace().length == 0 && name.name().equals(PlaceFunction.NAME);
+        return isOurs ? new PlaceFunction() : super.loadFunction(name);
     }
 
     /** Whether the session names a metastore server. */

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.datasources.CreateTable;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.runtime.AbstractFunction1;
@@ -18,20 +19,16 @@ import scala.runtime.BoxedUnit;
 
 /** Where statements name keyed tables: which of them Spark's own commands run, and which are refused. */
 final class LakeRelations {
-    /** Statements that would change a table's rows without its timeline. The table is the first child. */
-    private static final Set<String> WRITES =
-            new HashSet<>(
-                    Arrays.asList(
-                            "AppendData",
-                            "OverwriteByExpression",
-                            "OverwritePartitionsDynamic",
-                            "InsertIntoStatement",
-                            "DeleteFromTable",
-                            "UpdateTable",
-                            "MergeIntoTable",
-                            "LoadData",
-                            "TruncateTable",
-                            "TruncatePartition"));
+    /** Statements of Spark's that would change a table's directory. The table is the first child. */
+    private static final Set<String> PAST_THE_TIMELINE = new HashSet<>(Arrays.asList("LoadData", "TruncatePartition"));
+
+    /** Statements that insert rows of a query. The table is the first child. */
+    private static final Set<String> INSERTS =
+            new HashSet<>(Arrays.asList("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic"));
+
+    /** Statements that change rows which are there. The table is the first child. */
+    private static final Set<String> CHANGES =
+            new HashSet<>(Arrays.asList("DeleteFromTable", "UpdateTable", "MergeIntoTable"));
 
     private LakeRelations() {}
 
@@ -55,25 +52,74 @@ final class LakeRelations {
     static final class CommandRule extends Rule<LogicalPlan> {
         @Override
         public LogicalPlan apply(LogicalPlan plan) {
+            String name = plan.getClass().getSimpleName();
             if (plan instanceof ResolvedTable && ((ResolvedTable) plan).table() instanceof LakeTable) {
                 LakeTable table = (LakeTable) ((ResolvedTable) plan).table();
                 return plan.makeCopy(Plans.with((ResolvedTable) plan, 2, table.definition));
             }
-            if (WRITES.contains(plan.getClass().getSimpleName())) {
-                refuse(plan);
+            if (plan instanceof CreateTable) {
+                LogicalPlan rewritten = LakeCreation.rewritten((CreateTable) plan);
+                return rewritten == null ? plan : rewritten;
+            }
+            if (name.equals("TruncateTable")) {
+                return plan; // the table empties itself
+            }
+            if (PAST_THE_TIMELINE.contains(name) || INSERTS.contains(name) || CHANGES.contains(name)) {
+                LakeTable table = target(plan);
+                if (table != null) {
+                    return checked(plan, name, table);
+                }
             }
             return plan.mapChildren(this::apply);
         }
 
-        private static void refuse(LogicalPlan plan) {
-            LakeTable table = target(plan);
-            if (table != null) {
+        private LogicalPlan checked(LogicalPlan plan, String name, LakeTable table) {
+            String shown = table.identifier().unquotedString();
+            if (PAST_THE_TIMELINE.contains(name)) {
                 throw Errors.analysis(
-                        table.identifier().unquotedString()
-                                + " is a keyed table, which SQL can only read so far: write it with"
-                                + " lake.spark.write(rows, \"" + table.identifier().unquotedString()
-                                + "\", operation=\"upsert\"), or delete, merge or overwrite");
+                        shown + " is a keyed table, whose rows have a timeline: "
+                                + (name.equals("LoadData") ? "INSERT them" : "DELETE them by a condition")
+                                + " instead of changing its directory");
             }
+            if (Relations.isDecorated(table.definition.v1Table().identifier())) {
+                throw Errors.analysis(
+                        table.definition.v1Table().identifier().unquotedString()
+                                + " can only be read: write to " + shown + " instead");
+            }
+            if (!table.isLatest()) {
+                throw Errors.analysis(shown + " can only be written as it is now, not as of an earlier position");
+            }
+            RowChanges.check(plan, name, table);
+            LogicalPlan changed = plan.mapChildren(this::apply);
+            LakeTable read = CHANGES.contains(name) ? table : readTwin(changed, table);
+            if (read == null || table.isReadByItsWriter()) {
+                return changed;
+            }
+            LogicalPlan target = withTable((LogicalPlan) changed.productElement(0), table.readByItsWriter(read));
+            return changed.makeCopy(Plans.with(changed, 0, target));
+        }
+
+        /** The same table where the query of an insert reads it; null if it doesn't. */
+        private static LakeTable readTwin(LogicalPlan insert, LakeTable table) {
+            LakeTable[] found = {null};
+            for (LogicalPlan query : Plans.children(insert)) {
+                Plans.forEachWithSubqueries(
+                        query,
+                        node -> {
+                            LakeTable other = table(node);
+                            if (other != null && other.isLatest() && other.isSame(table)) {
+                                found[0] = other;
+                            }
+                        });
+            }
+            return found[0];
+        }
+
+        /** A relation, which may have an alias, with another table. */
+        private static LogicalPlan withTable(LogicalPlan plan, LakeTable table) {
+            return table(plan) == null
+                    ? (LogicalPlan) plan.mapChildren(child -> withTable(child, table))
+                    : plan.makeCopy(Plans.with((DataSourceV2Relation) plan, 0, table));
         }
 
         /** The keyed table that a statement changes, null for another. */
@@ -140,7 +186,8 @@ final class LakeRelations {
             if (table instanceof CatalogTable && LakeCatalog.keyedTable((CatalogTable) table) != null) {
                 throw Errors.analysis(
                         ((CatalogTable) table).identifier().unquotedString()
-                                + " has a primary-key: make the table without rows, and write them with lake.spark.write");
+                                + " has a primary-key, and this session can't write it: set"
+                                + " spark.sql.catalog.spark_catalog=" + LakeCatalog.class.getName());
             }
         }
     }

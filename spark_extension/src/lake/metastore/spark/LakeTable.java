@@ -2,7 +2,7 @@ package lake.metastore.spark;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -11,10 +11,17 @@ import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TruncatableTable;
 import org.apache.spark.sql.connector.catalog.V1Table;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
@@ -23,8 +30,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** A keyed table, whose rows are those of a snapshot of its timeline. */
-final class LakeTable implements SupportsRead {
+/** A keyed table, whose rows are those of a snapshot of its timeline. A write of it is an instant there. */
+final class LakeTable
+        implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, TruncatableTable {
     /** The files of a snapshot. */
     static final class Snapshot {
         final long position;
@@ -41,6 +49,9 @@ final class LakeTable implements SupportsRead {
     /** The files that one call of the metastore names, at most about. */
     private static final int PAGE = 20_000;
 
+    /** Of columns: the comment, and the default of inserts. */
+    private static final String[] KEPT_METADATA = {"comment", "CURRENT_DEFAULT"};
+
     private static final Logger LOG = LoggerFactory.getLogger(LakeTable.class);
 
     final KeyedTable keyed;
@@ -51,6 +62,8 @@ final class LakeTable implements SupportsRead {
     private final ReadPoint point;
     private final ReadMoment moment;
     private final boolean includesUncommitted;
+    /** The statement that writes the table has read it, too. */
+    private final boolean isReadByItsWriter;
     private final List<String> partitionColumns;
 
     private LakeTable(
@@ -61,7 +74,8 @@ final class LakeTable implements SupportsRead {
             long id,
             ReadPoint point,
             ReadMoment moment,
-            boolean includesUncommitted) {
+            boolean includesUncommitted,
+            boolean isReadByItsWriter) {
         this.metastore = metastore;
         this.leases = leases;
         this.definition = definition;
@@ -70,6 +84,7 @@ final class LakeTable implements SupportsRead {
         this.point = point;
         this.moment = moment;
         this.includesUncommitted = includesUncommitted;
+        this.isReadByItsWriter = isReadByItsWriter;
         this.partitionColumns = Arrays.asList(Catalogs.partitionColumns(definition.v1Table()));
     }
 
@@ -92,18 +107,38 @@ final class LakeTable implements SupportsRead {
             // Who may not read the table may still describe, alter or drop it: reads are refused when they begin.
             LOG.debug("the rows of {} can't be read: {}", name, refused.getMessage());
         }
-        return new LakeTable(metastore, leases, definition, keyed, id, point, moment, includesUncommitted);
+        return new LakeTable(metastore, leases, definition, keyed, id, point, moment, includesUncommitted, false);
     }
 
     /** The same table, its uncommitted partitions visible. */
     LakeTable includingUncommitted() {
         return includesUncommitted
                 ? this
-                : new LakeTable(metastore, leases, definition, keyed, id, point, moment, true);
+                : new LakeTable(metastore, leases, definition, keyed, id, point, moment, true, isReadByItsWriter);
+    }
+
+    /** The same table, written by a statement that has read it as {@code read}: a change since is a conflict. */
+    LakeTable readByItsWriter(LakeTable read) {
+        return new LakeTable(
+                metastore, leases, definition, keyed, id, point, read.moment, includesUncommitted, true);
+    }
+
+    boolean isReadByItsWriter() {
+        return isReadByItsWriter;
+    }
+
+    /** Whether it is the same table of the metastore. */
+    boolean isSame(LakeTable other) {
+        return id != 0 && id == other.id;
     }
 
     boolean isLatest() {
         return point.isLatest();
+    }
+
+    /** The columns that partition it, in lower case. */
+    List<String> partitionColumns() {
+        return partitionColumns;
     }
 
     TableIdentifier identifier() {
@@ -113,12 +148,8 @@ final class LakeTable implements SupportsRead {
     /** The snapshot that is read; it is the same for all scans of a statement. No clean removes its files meanwhile. */
     Snapshot snapshot() {
         try {
-            if (id == 0) {
-                // Mostly a refusal, whose message is thrown here.
-                metastore.call("lake_timeline_position", reference(identifier(), 0));
-                throw Errors.analysis(name() + ": the metastore did not answer during the analysis; run the statement again");
-            }
-            Snapshot found = named();
+            checkKnown();
+            Snapshot found = named(moment == null ? point : ReadPoint.moment(moment.fixed()), includesUncommitted);
             if (found.position > 0) {
                 leases.keep(reference(identifier(), id), id, found.position, leaseHours());
             }
@@ -128,12 +159,42 @@ final class LakeTable implements SupportsRead {
         }
     }
 
+    /** Begins an instant that writes the table, in the definition that this object has. */
+    PendingInstant begin(String action) {
+        checkKnown();
+        Long position = null;
+        if (isReadByItsWriter) {
+            try {
+                position = named(moment == null ? point : ReadPoint.moment(moment.fixed()), includesUncommitted).position;
+            } catch (Metastore.Refused refused) {
+                throw Errors.analysis(refused.getMessage());
+            }
+        }
+        return PendingInstant.begin(metastore, reference(identifier(), id), name(), action, position);
+    }
+
+    /** All files at a position, those of uncommitted partitions among them. */
+    Snapshot snapshotToChange(long position) {
+        try {
+            return named(ReadPoint.position(position), true);
+        } catch (Metastore.Refused refused) {
+            throw Errors.analysis(refused.getMessage());
+        }
+    }
+
+    private void checkKnown() {
+        if (id == 0) {
+            // Mostly a refusal, whose message is thrown here.
+            metastore.call("lake_timeline_position", reference(identifier(), 0));
+            throw Errors.analysis(name() + ": the metastore did not answer during the analysis; run the statement again");
+        }
+    }
+
     private static String leaseHours() {
         return Catalogs.state(SparkSession.active()).conf().getConfString(ReaderLeases.HOURS, null);
     }
 
-    private Snapshot named() {
-        ReadPoint at = moment == null ? point : ReadPoint.moment(moment.fixed());
+    private Snapshot named(ReadPoint at, boolean includesUncommitted) {
         List<SnapshotFile> files = new ArrayList<>();
         String after = null;
         while (true) {
@@ -184,19 +245,23 @@ final class LakeTable implements SupportsRead {
     }
 
     /**
-     * The columns as they are stored: CHAR isn't padded and defaults aren't filled in, so that all readers see the same
-     * rows.
+     * The columns as they are stored: CHAR isn't padded and files don't get defaults that are younger, so that all readers
+     * see the same rows.
      */
     @Override
     public StructType schema() {
         List<StructField> fields = new ArrayList<>();
         for (StructField each : definition.schema().fields()) {
-            Metadata metadata = Metadata.empty();
-            if (each.metadata().contains("comment")) {
-                metadata =
-                        new MetadataBuilder().putString("comment", each.metadata().getString("comment")).build();
+            MetadataBuilder metadata = new MetadataBuilder();
+            for (String key : KEPT_METADATA) {
+                if (each.metadata().contains(key)) {
+                    metadata.putString(key, each.metadata().getString(key));
+                }
             }
-            fields.add(new StructField(each.name(), each.dataType(), true, metadata));
+            String name = each.name().toLowerCase(Locale.ROOT);
+            boolean isNullable =
+                    !keyed.key.contains(name) && !keyed.sequence.contains(name) && !partitionColumns.contains(name);
+            fields.add(new StructField(each.name(), each.dataType(), isNullable, metadata.build()));
         }
         return new StructType(fields.toArray(new StructField[0]));
     }
@@ -229,13 +294,55 @@ final class LakeTable implements SupportsRead {
 
     @Override
     public Set<TableCapability> capabilities() {
-        return Collections.singleton(TableCapability.BATCH_READ);
+        return EnumSet.of(
+                TableCapability.BATCH_READ,
+                TableCapability.BATCH_WRITE,
+                TableCapability.TRUNCATE,
+                TableCapability.OVERWRITE_BY_FILTER,
+                TableCapability.OVERWRITE_DYNAMIC);
     }
 
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
         LakeTable table = options.getBoolean(Scope.HINT, false) ? includingUncommitted() : this;
         return new LakeScan.Builder(point.isLatest() ? table.asOf(options) : table);
+    }
+
+    @Override
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+        return new LakeWrite.Builder(this, info, "upsert");
+    }
+
+    @Override
+    public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+        RowChanges.check(info.command(), this);
+        return () -> new RowChanges(isReadByItsWriter ? this : readByItsWriter(this), info.command());
+    }
+
+    /** DELETE without a condition, and TRUNCATE. */
+    @Override
+    public boolean truncateTable() {
+        if (!keyed.takesDeletes()) {
+            throw Errors.analysis(RowChanges.noDeletes(this));
+        }
+        LakeWrite.truncate(this);
+        return true;
+    }
+
+    /** The place of a column of event times among the data columns. */
+    int eventTimeColumn(String column) {
+        StructType data = dataSchema();
+        scala.Option<Object> place = data.getFieldIndex(column);
+        if (place.isEmpty()) {
+            throw Errors.analysis(name() + " has no column " + column + " beside its keys, of which to take event times");
+        }
+        int found = (Integer) place.get();
+        String type = data.apply(found).dataType().typeName();
+        if (!type.startsWith("timestamp") && !type.equals("date")) {
+            throw Errors.analysis(
+                    name() + "'s column " + column + " is " + type + ": event times are timestamps or dates");
+        }
+        return found;
     }
 
     /** As the options of a DataFrame's reader say, which Spark 3.5 leaves to the table. */
@@ -248,7 +355,7 @@ final class LakeTable implements SupportsRead {
     }
 
     private LakeTable at(ReadPoint other) {
-        return new LakeTable(metastore, leases, definition, keyed, id, other, null, includesUncommitted);
+        return new LakeTable(metastore, leases, definition, keyed, id, other, null, includesUncommitted, false);
     }
 
     @Override

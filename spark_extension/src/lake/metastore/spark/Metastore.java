@@ -1,8 +1,10 @@
 package lake.metastore.spark;
 
 import java.lang.reflect.Field;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -204,29 +206,54 @@ final class Metastore {
     private static void write(TProtocol out, Struct struct) throws TException {
         out.writeStructBegin(new TStruct(""));
         for (Map.Entry<Short, Object> each : struct.fields.entrySet()) {
-            Object value = each.getValue();
-            out.writeFieldBegin(new TField("", typeOf(value), each.getKey()));
-            if (value instanceof Struct) {
-                write(out, (Struct) value);
-            } else if (value instanceof String) {
-                out.writeString((String) value);
-            } else if (value instanceof Long) {
-                out.writeI64((Long) value);
-            } else if (value instanceof Integer) {
-                out.writeI32((Integer) value);
-            } else {
-                out.writeBool((Boolean) value);
-            }
+            out.writeFieldBegin(new TField("", typeOf(each.getValue()), each.getKey()));
+            writeValue(out, each.getValue());
             out.writeFieldEnd();
         }
         out.writeFieldStop();
         out.writeStructEnd();
     }
 
+    private static void writeValue(TProtocol out, Object value) throws TException {
+        if (value instanceof Struct) {
+            write(out, (Struct) value);
+        } else if (value instanceof String) {
+            out.writeString((String) value);
+        } else if (value instanceof byte[]) {
+            out.writeBinary(ByteBuffer.wrap((byte[]) value));
+        } else if (value instanceof Long) {
+            out.writeI64((Long) value);
+        } else if (value instanceof Integer) {
+            out.writeI32((Integer) value);
+        } else if (value instanceof List) {
+            List<?> list = (List<?>) value;
+            out.writeListBegin(new TList(elementType(list), list.size()));
+            for (Object each : list) {
+                writeValue(out, each);
+            }
+            out.writeListEnd();
+        } else if (value instanceof Map) {
+            Map<?, ?> map = (Map<?, ?>) value;
+            out.writeMapBegin(new TMap(TType.STRING, elementType(map.values()), map.size()));
+            for (Map.Entry<?, ?> each : map.entrySet()) {
+                writeValue(out, each.getKey());
+                writeValue(out, each.getValue());
+            }
+            out.writeMapEnd();
+        } else {
+            out.writeBool((Boolean) value);
+        }
+    }
+
+    /** That of the first. Of the lists that may be empty, all are of structs. */
+    private static byte elementType(Collection<?> values) {
+        return values.isEmpty() ? TType.STRUCT : typeOf(values.iterator().next());
+    }
+
     private static byte typeOf(Object value) {
         if (value instanceof Struct) {
             return TType.STRUCT;
-        } else if (value instanceof String) {
+        } else if (value instanceof String || value instanceof byte[]) {
             return TType.STRING;
         } else if (value instanceof Long) {
             return TType.I64;
@@ -234,6 +261,10 @@ final class Metastore {
             return TType.I32;
         } else if (value instanceof Boolean) {
             return TType.BOOL;
+        } else if (value instanceof List) {
+            return TType.LIST;
+        } else if (value instanceof Map) {
+            return TType.MAP;
         }
         throw new IllegalArgumentException("no field has the type " + value.getClass());
     }
@@ -264,7 +295,7 @@ final class Metastore {
             case TType.I64:
                 return in.readI64();
             case TType.STRING:
-                java.nio.ByteBuffer bytes = in.readBinary();
+                ByteBuffer bytes = in.readBinary();
                 byte[] found = new byte[bytes.remaining()];
                 bytes.get(found);
                 return found;
