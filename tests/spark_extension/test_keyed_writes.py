@@ -84,7 +84,7 @@ def test_merge(spark: SparkSession, table: str) -> None:
         "ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
     )
     assert both(spark, table) == [[1, "x", 9], [3, "c", -1], [7, "z", 9], [8, "new", 8]]
-    with pytest.raises(SparkError, match="(?i)multiple source|MERGE_CARDINALITY"):
+    with pytest.raises(SparkError, match=r"(?i)multiple source|MERGE_CARDINALITY"):
         spark.sql(
             f"MERGE INTO {table} t USING (SELECT * FROM VALUES (1, 'p'), (1, 'q') AS s(id, name)) s ON t.id = s.id "
             "WHEN MATCHED THEN UPDATE SET name = s.name"
@@ -131,7 +131,7 @@ def test_partitions(spark: SparkSession, days: str) -> None:
     spark.sql(f"DELETE FROM {days} WHERE dt = date'2026-01-01'")
     assert rows(spark, shown) == [[5, "e", "2026-01-02", "x"]]
     assert len(both(spark, days)) == 1
-    with pytest.raises(SparkError, match="partitions the table|belongs to the key"):
+    with pytest.raises(SparkError, match=r"partitions the table|belongs to the key"):
         spark.sql(f"INSERT INTO {days} VALUES (9, 'z', date'2026-01-01', '')")
 
 
@@ -163,7 +163,7 @@ def test_tables_are_made_with_rows(spark: SparkSession, database: str) -> None:
     spark.sql(f"{parted} AS SELECT * FROM {database}.made")
     assert both(spark, f"{database}.parted") == [[1, "a"]]
     spark.sql(f"CREATE TABLE IF NOT EXISTS {database}.made USING parquet {keyed} AS SELECT 2 AS id, 'b' AS v")
-    with pytest.raises(SparkError, match="(?i)already exists"):
+    with pytest.raises(SparkError, match=r"(?i)already exists"):
         spark.sql(f"CREATE TABLE {database}.made USING parquet {keyed} AS SELECT 2 AS id, 'b' AS v")
     assert both(spark, f"{database}.made") == [[1, "a"]]
     with pytest.raises(SparkError):
@@ -260,13 +260,14 @@ def test_lengths(spark: SparkSession, database: str) -> None:
         "('a', 'x', 'wxyz', NULL)",
         "('a', 'x', 'y', named_struct('x', 'abc'))",
     ):
-        with pytest.raises(SparkError, match="(?i)length|longer"):
+        with pytest.raises(SparkError, match=r"(?i)length|longer"):
             spark.sql(f"INSERT INTO {table} VALUES {values}")
 
 
 def test_defaults(spark: SparkSession, database: str) -> None:
     spark.sql(
-        f"CREATE TABLE {database}.f (id INT, v STRING DEFAULT 'none') USING parquet TBLPROPERTIES ('primary-key' = 'id')"
+        f"CREATE TABLE {database}.f (id INT, v STRING DEFAULT 'none') USING parquet "
+        "TBLPROPERTIES ('primary-key' = 'id')"
     )
     spark.sql(f"INSERT INTO {database}.f (id) VALUES (1)")
     spark.sql(f"INSERT INTO {database}.f VALUES (2, DEFAULT)")
