@@ -2,7 +2,6 @@ package lake.metastore.spark;
 
 import java.util.Arrays;
 import java.util.Locale;
-import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -17,9 +16,6 @@ import org.apache.spark.sql.connector.catalog.V1Table;
  * spark.sql.catalog.spark_catalog=lake.metastore.spark.LakeCatalog}. All other tables, views and functions stay Spark's.
  */
 public final class LakeCatalog extends DelegatingCatalogExtension {
-    private Metastore metastore;
-    private ReaderLeases leases;
-
     @Override
     public Table loadTable(Identifier name) throws NoSuchTableException {
         return loaded(name, ReadPoint.LATEST);
@@ -52,7 +48,8 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
         }
         CatalogTable definition = ((V1Table) table).v1Table();
         KeyedTable keyed = keyedTable(definition);
-        if (keyed == null || !connect()) {
+        Metastore metastore = keyed == null ? null : Metastore.of(SparkSession.active());
+        if (metastore == null) {
             if (!point.isLatest()) {
                 throw Errors.analysis(
                         definition.identifier().unquotedString()
@@ -60,20 +57,7 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
             }
             return table;
         }
-        return LakeTable.latest(metastore, leases, (V1Table) table, keyed, point);
-    }
-
-    /** Whether the session names a metastore server. */
-    private synchronized boolean connect() {
-        if (metastore == null) {
-            Configuration configuration = Catalogs.state(SparkSession.active()).newHadoopConf();
-            if (!Metastore.isNamed(configuration)) {
-                return false;
-            }
-            metastore = new Metastore(configuration);
-            leases = new ReaderLeases(metastore, SparkSession.active().sparkContext());
-        }
-        return true;
+        return LakeTable.latest(metastore, (V1Table) table, keyed, point);
     }
 
     /** The primary key and what goes with it; null for all tables but Parquet tables with that property. */

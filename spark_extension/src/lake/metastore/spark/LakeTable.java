@@ -46,7 +46,6 @@ final class LakeTable implements SupportsRead {
     final KeyedTable keyed;
     final V1Table definition;
     private final Metastore metastore;
-    private final ReaderLeases leases;
     private final long id;
     private final ReadPoint point;
     private final ReadMoment moment;
@@ -55,7 +54,6 @@ final class LakeTable implements SupportsRead {
 
     private LakeTable(
             Metastore metastore,
-            ReaderLeases leases,
             V1Table definition,
             KeyedTable keyed,
             long id,
@@ -63,7 +61,6 @@ final class LakeTable implements SupportsRead {
             ReadMoment moment,
             boolean includesUncommitted) {
         this.metastore = metastore;
-        this.leases = leases;
         this.definition = definition;
         this.keyed = keyed;
         this.id = id;
@@ -75,7 +72,7 @@ final class LakeTable implements SupportsRead {
 
     /** The table that has the name now, to be read as of {@code point}. */
     static LakeTable latest(
-            Metastore metastore, ReaderLeases leases, V1Table definition, KeyedTable keyed, ReadPoint point) {
+            Metastore metastore, V1Table definition, KeyedTable keyed, ReadPoint point) {
         TableIdentifier name = definition.v1Table().identifier();
         boolean includesUncommitted = Relations.isDecorated(name);
         ReadMoment moment = point.isLatest() ? ReadMoment.ofStatement() : null;
@@ -91,15 +88,17 @@ final class LakeTable implements SupportsRead {
         } catch (Metastore.Refused refused) {
             // Who may not read the table may still describe, alter or drop it: reads are refused when they begin.
             LOG.debug("the rows of {} can't be read: {}", name, refused.getMessage());
+        } catch (Metastore.NoAnswer missing) {
+            throw Errors.analysis(missing.getMessage());
         }
-        return new LakeTable(metastore, leases, definition, keyed, id, point, moment, includesUncommitted);
+        return new LakeTable(metastore, definition, keyed, id, point, moment, includesUncommitted);
     }
 
     /** The same table, its uncommitted partitions visible. */
     LakeTable includingUncommitted() {
         return includesUncommitted
                 ? this
-                : new LakeTable(metastore, leases, definition, keyed, id, point, moment, true);
+                : new LakeTable(metastore, definition, keyed, id, point, moment, true);
     }
 
     boolean isLatest() {
@@ -120,11 +119,11 @@ final class LakeTable implements SupportsRead {
             }
             Snapshot found = named();
             if (found.position > 0) {
-                leases.keep(reference(identifier(), id), id, found.position, leaseHours());
+                metastore.leases().keep(reference(identifier(), id), id, found.position, leaseHours());
             }
             return found;
-        } catch (Metastore.Refused refused) {
-            throw Errors.analysis(refused.getMessage());
+        } catch (Metastore.Failed failed) {
+            throw Errors.analysis(failed.getMessage());
         }
     }
 
@@ -166,8 +165,8 @@ final class LakeTable implements SupportsRead {
                 instants.add((Metastore.Answer) each);
             }
             return instants;
-        } catch (Metastore.Refused refused) {
-            throw Errors.analysis(refused.getMessage());
+        } catch (Metastore.Failed failed) {
+            throw Errors.analysis(failed.getMessage());
         }
     }
 
@@ -248,7 +247,7 @@ final class LakeTable implements SupportsRead {
     }
 
     private LakeTable at(ReadPoint other) {
-        return new LakeTable(metastore, leases, definition, keyed, id, other, null, includesUncommitted);
+        return new LakeTable(metastore, definition, keyed, id, other, null, includesUncommitted);
     }
 
     @Override
