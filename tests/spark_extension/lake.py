@@ -3,7 +3,13 @@
 from pathlib import Path
 
 from lake.protocol.hive import Partition
-from lake.protocol.lake import CommitPartitionsRequest, ListPartitionsRequest, ReopenPartitionsRequest, TableReference
+from lake.protocol.lake import (
+    CommitPartitionsRequest,
+    ListPartitionsRequest,
+    ReaderLease,
+    ReopenPartitionsRequest,
+    TableReference,
+)
 from tests.support.server import MetastoreServer
 from tests.support.target import Target, local_path
 
@@ -43,6 +49,13 @@ class Lake:
         with self._target.connect() as client:
             request = ListPartitionsRequest(TableReference(database=database, table=table), includeUncommitted=True)
             return {state.name: state.ready for state in client.call("lake_list_partitions", request).partitions}
+
+    def leases(self, table: str) -> list[ReaderLease]:
+        """The readers' leases on a table, given as `database.table`."""
+        database, name = table.split(".")
+        with self._target.connect() as client:
+            found: list[ReaderLease] = client.call("lake_list_leases", TableReference(database=database, table=name))
+            return found
 
     def directory(self, database: str, table: str) -> Path:
         with self._target.connect() as client:

@@ -2,7 +2,6 @@ package lake.metastore.spark;
 
 import java.util.Arrays;
 import java.util.Locale;
-import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
@@ -19,9 +18,6 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
  * spark.sql.catalog.spark_catalog=lake.metastore.spark.LakeCatalog}. All other tables, views and functions stay Spark's.
  */
 public final class LakeCatalog extends DelegatingCatalogExtension {
-    private Metastore metastore;
-    private ReaderLeases leases;
-
     @Override
     public Table loadTable(Identifier name) throws NoSuchTableException {
         return loaded(name, ReadPoint.LATEST);
@@ -54,7 +50,8 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
         }
         CatalogTable definition = ((V1Table) table).v1Table();
         KeyedTable keyed = keyedTable(definition);
-        if (keyed == null || !connect()) {
+        Metastore metastore = keyed == null ? null : Metastore.of(SparkSession.active());
+        if (metastore == null) {
             if (!point.isLatest()) {
                 throw Errors.analysis(
                         definition.identifier().unquotedString()
@@ -62,26 +59,13 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
             }
             return table;
         }
-        return LakeTable.latest(metastore, leases, (V1Table) table, keyed, point);
+        return LakeTable.latest(metastore, (V1Table) table, keyed, point);
     }
 
     @Override
     public UnboundFunction loadFunction(Identifier name) throws NoSuchFunctionException {
         boolean isOurs = name.namespace().length == 0 && name.name().equals(PlaceFunction.NAME);
         return isOurs ? new PlaceFunction() : super.loadFunction(name);
-    }
-
-    /** Whether the session names a metastore server. */
-    private synchronized boolean connect() {
-        if (metastore == null) {
-            Configuration configuration = Catalogs.state(SparkSession.active()).newHadoopConf();
-            if (!Metastore.isNamed(configuration)) {
-                return false;
-            }
-            metastore = new Metastore(configuration);
-            leases = new ReaderLeases(metastore, SparkSession.active().sparkContext());
-        }
-        return true;
     }
 
     /** The primary key and what goes with it; null for all tables but Parquet tables with that property. */

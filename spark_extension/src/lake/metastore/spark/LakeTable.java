@@ -57,7 +57,6 @@ final class LakeTable
     final KeyedTable keyed;
     final V1Table definition;
     private final Metastore metastore;
-    private final ReaderLeases leases;
     private final long id;
     private final ReadPoint point;
     private final ReadMoment moment;
@@ -68,7 +67,6 @@ final class LakeTable
 
     private LakeTable(
             Metastore metastore,
-            ReaderLeases leases,
             V1Table definition,
             KeyedTable keyed,
             long id,
@@ -77,7 +75,6 @@ final class LakeTable
             boolean includesUncommitted,
             boolean isReadByItsWriter) {
         this.metastore = metastore;
-        this.leases = leases;
         this.definition = definition;
         this.keyed = keyed;
         this.id = id;
@@ -90,7 +87,7 @@ final class LakeTable
 
     /** The table that has the name now, to be read as of {@code point}. */
     static LakeTable latest(
-            Metastore metastore, ReaderLeases leases, V1Table definition, KeyedTable keyed, ReadPoint point) {
+            Metastore metastore, V1Table definition, KeyedTable keyed, ReadPoint point) {
         TableIdentifier name = definition.v1Table().identifier();
         boolean includesUncommitted = Relations.isDecorated(name);
         ReadMoment moment = point.isLatest() ? ReadMoment.ofStatement() : null;
@@ -106,21 +103,23 @@ final class LakeTable
         } catch (Metastore.Refused refused) {
             // Who may not read the table may still describe, alter or drop it: reads are refused when they begin.
             LOG.debug("the rows of {} can't be read: {}", name, refused.getMessage());
+        } catch (Metastore.NoAnswer missing) {
+            throw Errors.analysis(missing.getMessage());
         }
-        return new LakeTable(metastore, leases, definition, keyed, id, point, moment, includesUncommitted, false);
+        return new LakeTable(metastore, definition, keyed, id, point, moment, includesUncommitted, false);
     }
 
     /** The same table, its uncommitted partitions visible. */
     LakeTable includingUncommitted() {
         return includesUncommitted
                 ? this
-                : new LakeTable(metastore, leases, definition, keyed, id, point, moment, true, isReadByItsWriter);
+                : new LakeTable(metastore, definition, keyed, id, point, moment, true, isReadByItsWriter);
     }
 
     /** The same table, written by a statement that has read it as {@code read}: a change since is a conflict. */
     LakeTable readByItsWriter(LakeTable read) {
         return new LakeTable(
-                metastore, leases, definition, keyed, id, point, read.moment, includesUncommitted, true);
+                metastore, definition, keyed, id, point, read.moment, includesUncommitted, true);
     }
 
     boolean isReadByItsWriter() {
@@ -151,11 +150,11 @@ final class LakeTable
             checkKnown();
             Snapshot found = named(moment == null ? point : ReadPoint.moment(moment.fixed()), includesUncommitted);
             if (found.position > 0) {
-                leases.keep(reference(identifier(), id), id, found.position, leaseHours());
+                metastore.leases().keep(reference(identifier(), id), id, found.position, leaseHours());
             }
             return found;
-        } catch (Metastore.Refused refused) {
-            throw Errors.analysis(refused.getMessage());
+        } catch (Metastore.Failed failed) {
+            throw Errors.analysis(failed.getMessage());
         }
     }
 
@@ -227,8 +226,8 @@ final class LakeTable
                 instants.add((Metastore.Answer) each);
             }
             return instants;
-        } catch (Metastore.Refused refused) {
-            throw Errors.analysis(refused.getMessage());
+        } catch (Metastore.Failed failed) {
+            throw Errors.analysis(failed.getMessage());
         }
     }
 
@@ -355,7 +354,7 @@ final class LakeTable
     }
 
     private LakeTable at(ReadPoint other) {
-        return new LakeTable(metastore, leases, definition, keyed, id, other, null, includesUncommitted, false);
+        return new LakeTable(metastore, definition, keyed, id, other, null, includesUncommitted, false);
     }
 
     @Override

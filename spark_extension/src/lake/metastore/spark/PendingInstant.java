@@ -65,7 +65,7 @@ final class PendingInstant {
         try {
             Metastore.Answer begun =
                     (Metastore.Answer)
-                            metastore.call(
+                            metastore.callOnce(
                                     "lake_begin_instant",
                                     new Metastore.Struct()
                                             .with(1, table)
