@@ -1,11 +1,13 @@
 """Keyed tables written by plain SQL: each statement is one instant."""
 
+import random
 from typing import Any
 
 import pytest
 
 from tests.spark.session import SparkError, SparkSession
 from tests.spark_extension.test_keyed_select import merged, rows
+from tests.support.long_runs import share_of
 
 TYPES = ["copy-on-write", "merge-on-read"]
 
@@ -287,3 +289,140 @@ table = lake_table(spark, {table!r}, None)
 result = [[str(each.min_event_time), str(each.max_event_time)] for each in table.snapshot()]
 """
     assert spark.python(code) == [["2026-01-01 00:00:05.500000+00:00"] * 2]
+
+
+def test_procedures(spark: SparkSession, days: str) -> None:
+    def call(text: str) -> dict[str, str]:
+        return dict(row[0].split("=", 1) for row in spark.sql(f"CALL lake.system.{text}"))
+
+    spark.sql(f"INSERT INTO {days} VALUES (1, 'later', date'2026-01-02', 'x')")
+    (first,), (last,) = spark.sql(f"SELECT timestamp FROM {days}.instants WHERE state = 'completed' ORDER BY position")
+    assert call(f"savepoint(table => '{days}', instant => '{first}')") == {"savepoint": first}
+    assert call(f"rollback('{days}', '{last}')").keys() == {"instant"}
+    assert rows(spark, f"SELECT v FROM {days} WHERE city = 'x' AND dt > '2026-01-01'") == [["c"]]
+    partition = "dt=2026-01-02/city=x"
+    assert call(f"reopen_partition(table => '{days}', partition => '{partition}')") == {"reopened": partition}
+    assert len(rows(spark, f"SELECT * FROM {days}")) == 2
+    assert call(f"commit_partition('{days}', '{partition}')") == {"committed": partition}
+    assert len(rows(spark, f"SELECT * FROM {days}")) == 3
+    assert int(call(f"clean(table => '{days}', keep_versions => 1)")["files"]) >= 0
+    assert call(f"delete_savepoint('{days}', '{first}')") == {"deleted": first}
+    for text, message in [
+        ("nothing('x')", "there are .*clean.*rollback"),
+        (f"rollback('{days}')", "needs instant"),
+        (f"rollback('{days}', '7')", "no completed instant"),
+        (f"rollback('{days}', instants => '7')", "takes table, instant"),
+        ("clean('nowhere')", "(?i)not found|cannot be found"),
+    ]:
+        with pytest.raises(SparkError, match=message):
+            call(text)
+
+
+@pytest.mark.parametrize("count", [1, pytest.param(share_of(100), marks=pytest.mark.long)], ids=["sample", "many"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_histories_of_statements(spark: SparkSession, database: str, kind: str, count: int) -> None:
+    """Random statements, also over two tables, and compactions; after each the rows are those of a plain model."""
+    for number in range(count):
+        seed = random.randrange(1 << 32)
+        print(f"seed {seed}")
+        failures = _history(spark, f"{database}.h{number}", kind, random.Random(seed))
+        assert failures == []
+
+
+Row = tuple[str, int | None, str | None, int]
+Model = dict[tuple[str, int], Row]
+
+
+def _history(spark: SparkSession, table: str, kind: str, chance: random.Random) -> Any:
+    spark.sql(
+        f"CREATE TABLE {table} (k STRING, a INT, b STRING, dt INT) USING parquet PARTITIONED BY (dt) "
+        f"TBLPROPERTIES ('primary-key' = 'k,dt', 'bucket' = '2', 'table-type' = '{kind}')"
+    )
+    model: Model = {}
+    steps = []
+    for _ in range(8):
+        statement = _statement(table, model, chance)
+        steps.append((statement, sorted(model.values(), key=repr)))
+    code = f"""
+from lake.spark import read, plan_compaction, run_plan
+result = []
+for statement, expected in {steps!r}:
+    if statement == "compact":
+        plan = plan_compaction(spark, {table!r}).instant
+        if plan is not None:
+            run_plan(spark, {table!r}, plan.timestamp)
+    else:
+        spark.sql(statement)
+    got = sorted([tuple(row) for row in spark.table({table!r}).collect()], key=repr)
+    same = sorted([tuple(row) for row in read(spark, {table!r}).collect()], key=repr)
+    if not expected == got == same:
+        result.append([statement, expected, got, same])
+        break
+"""
+    return spark.python(code)
+
+
+def _values(given: list[Row]) -> str:
+    def text(value: Any) -> str:
+        return "NULL" if value is None else repr(value)
+
+    listed = ", ".join(f"({', '.join(map(text, row))})" for row in given)
+    return f"(SELECT * FROM VALUES {listed}, ('', 0, '', 0) AS s(k, a, b, dt) WHERE k != '')"
+
+
+def _statement(table: str, model: Model, chance: random.Random) -> str:
+    """A statement, or "compact"; the model becomes what it must make of the rows."""
+    keys = {(f"k{chance.randrange(7)}", chance.randrange(2)) for _ in range(chance.randrange(5))}
+    given: list[Row] = [
+        (k, chance.choice([None, 1, 2, 3]), chance.choice([None, "x", "y"]), dt) for k, dt in sorted(keys)
+    ]
+    source = _values(given)
+    match chance.randrange(9):
+        case 0 | 1:
+            model.update({(row[0], row[3]): row for row in given})
+            return f"INSERT INTO {table} SELECT * FROM {source}"
+        case 2:
+            for key in [key for key, row in model.items() if row[1] == 1]:
+                model[key] = (key[0], None, "u", key[1])
+            return f"UPDATE {table} SET a = NULL, b = 'u' WHERE a = 1"
+        case 3:
+            moved = {(row[0] + "m", row[3]): (row[0] + "m", *row[1:]) for row in model.values() if row[2] == "y"}
+            for key in [key for key, row in model.items() if row[2] == "y"]:
+                del model[key]
+            model.update(moved)  # type: ignore[arg-type]
+            return f"UPDATE {table} SET k = concat(k, 'm') WHERE b = 'y'"
+        case 4:
+            place = chance.randrange(2)
+            for key in [key for key, row in model.items() if key[1] == place and row[1] is None]:
+                del model[key]
+            return f"DELETE FROM {table} WHERE dt = {place} AND a IS NULL"
+        case 5:
+            for row in given:
+                key = (row[0], row[3])
+                if key not in model:
+                    model[key] = row
+                elif row[1] == 1:
+                    del model[key]
+                else:
+                    model[key] = (key[0], row[1], model[key][2], key[1])
+            return (
+                f"MERGE INTO {table} t USING {source} s ON t.k = s.k AND t.dt = s.dt "
+                "WHEN MATCHED AND s.a = 1 THEN DELETE WHEN MATCHED THEN UPDATE SET a = s.a "
+                "WHEN NOT MATCHED THEN INSERT *"
+            )
+        case 6:
+            place = chance.randrange(2)
+            for key in [key for key in model if key[1] == place]:
+                del model[key]
+            model.update({(row[0], place): (*row[:3], place) for row in given if row[3] == place})
+            return f"INSERT OVERWRITE {table} PARTITION (dt = {place}) SELECT k, a, b FROM {source} WHERE dt = {place}"
+        case 7:
+            for key, row in list(model.items()):
+                if key[1] == 0 and (key[0], 1) in model:
+                    model[(key[0], 1)] = (key[0], row[1], "from 0", 1)
+            return (
+                f"INSERT INTO {table} SELECT x.k, x.a, 'from 0', 1 FROM {table} x JOIN {table} y "
+                "ON x.k = y.k AND x.dt = 0 AND y.dt = 1"
+            )
+        case _:
+            return "compact"

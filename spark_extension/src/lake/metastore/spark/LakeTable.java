@@ -2,6 +2,7 @@ package lake.metastore.spark;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
@@ -10,10 +11,15 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TruncatableTable;
 import org.apache.spark.sql.connector.catalog.V1Table;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -148,7 +154,7 @@ final class LakeTable
     Snapshot snapshot() {
         try {
             checkKnown();
-            Snapshot found = named(moment == null ? point : ReadPoint.moment(moment.fixed()), includesUncommitted);
+            Snapshot found = filesAt(moment == null ? point : ReadPoint.moment(moment.fixed()), includesUncommitted);
             if (found.position > 0) {
                 metastore.leases().keep(reference(identifier(), id), id, found.position, leaseHours());
             }
@@ -164,9 +170,9 @@ final class LakeTable
         Long position = null;
         if (isReadByItsWriter) {
             try {
-                position = named(moment == null ? point : ReadPoint.moment(moment.fixed()), includesUncommitted).position;
-            } catch (Metastore.Refused refused) {
-                throw Errors.analysis(refused.getMessage());
+                position = filesAt(moment == null ? point : ReadPoint.moment(moment.fixed()), includesUncommitted).position;
+            } catch (Metastore.Failed failed) {
+                throw Errors.analysis(failed.getMessage());
             }
         }
         return PendingInstant.begin(metastore, reference(identifier(), id), name(), action, position);
@@ -175,9 +181,9 @@ final class LakeTable
     /** All files at a position, those of uncommitted partitions among them. */
     Snapshot snapshotToChange(long position) {
         try {
-            return named(ReadPoint.position(position), true);
-        } catch (Metastore.Refused refused) {
-            throw Errors.analysis(refused.getMessage());
+            return filesAt(ReadPoint.position(position), true);
+        } catch (Metastore.Failed failed) {
+            throw Errors.analysis(failed.getMessage());
         }
     }
 
@@ -193,7 +199,7 @@ final class LakeTable
         return Catalogs.state(SparkSession.active()).conf().getConfString(ReaderLeases.HOURS, null);
     }
 
-    private Snapshot named(ReadPoint at, boolean includesUncommitted) {
+    private Snapshot filesAt(ReadPoint at, boolean includesUncommitted) {
         List<SnapshotFile> files = new ArrayList<>();
         String after = null;
         while (true) {
@@ -229,6 +235,56 @@ final class LakeTable
         } catch (Metastore.Failed failed) {
             throw Errors.analysis(failed.getMessage());
         }
+    }
+
+    /** A table by its name, of the current database if it names none. */
+    static LakeTable named(String name) {
+        SparkSession session = SparkSession.active();
+        try {
+            TableIdentifier parsed = Catalogs.state(session).sqlParser().parseTableIdentifier(name);
+            String database =
+                    parsed.database().isDefined()
+                            ? parsed.database().get()
+                            : Catalogs.state(session).catalog().getCurrentDatabase();
+            Table table =
+                    ((TableCatalog) Catalogs.sessionCatalog(session))
+                            .loadTable(Identifier.of(new String[] {database}, parsed.table()));
+            if (table instanceof LakeTable) {
+                return (LakeTable) table;
+            }
+        } catch (ParseException | NoSuchTableException error) {
+            throw Errors.rethrow(error);
+        }
+        throw Errors.analysis(name + " is no keyed table");
+    }
+
+    /** What names this table in requests. */
+    Metastore.Struct reference() {
+        checkKnown();
+        return reference(identifier(), id);
+    }
+
+    Metastore.Answer call(String method, Object... parameters) {
+        return (Metastore.Answer) metastore.call(method, parameters);
+    }
+
+    List<Metastore.Answer> list(String method, Object... parameters) {
+        List<Metastore.Answer> found = new ArrayList<>();
+        for (Object each : (List<?>) metastore.call(method, parameters)) {
+            found.add((Metastore.Answer) each);
+        }
+        return found;
+    }
+
+    /** Makes an instant that writes no files. Answers its timestamp. */
+    Map<String, Object> change(String action, Metastore.Struct completion) {
+        PendingInstant instant = begin(action);
+        try {
+            instant.complete(completion);
+        } finally {
+            instant.abort(); // unless it is complete
+        }
+        return Collections.singletonMap("instant", instant.timestamp);
     }
 
     private static Metastore.Struct reference(TableIdentifier name, long id) {

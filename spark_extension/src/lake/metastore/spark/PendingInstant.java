@@ -76,8 +76,8 @@ final class PendingInstant {
             PendingInstant found = new PendingInstant(metastore, table, name, action, begun);
             found.sendHeartbeats();
             return found;
-        } catch (Metastore.Refused refused) {
-            throw Errors.analysis(refused.getMessage());
+        } catch (Metastore.Failed failed) {
+            throw Errors.analysis(failed.getMessage());
         }
     }
 
