@@ -77,6 +77,17 @@ def test_earlier_rows(spark: SparkSession, customers: str) -> None:
         spark.sql(f"SELECT * FROM {customers} VERSION AS OF 'yesterday'")
 
 
+def test_column_families_in_any_partition(spark: SparkSession, database: str) -> None:
+    table = f"{database}.f"
+    spark.sql(
+        f"CREATE TABLE {table} (id BIGINT, v STRING, w STRING, dt STRING) USING parquet PARTITIONED BY (dt) "
+        "TBLPROPERTIES ('primary-key' = 'id,dt', 'column-families' = 'one:w')"
+    )
+    partition = "\u00e9 \U0001f600 \"quoted\" \\ %41"
+    write(spark, table, "id bigint, v string, w string, dt string", [(1, "a", "b", partition)])
+    assert rows(spark, f"SELECT * FROM {table}") == [[1, "a", "b", partition]]
+
+
 def test_views_see_later_writes(spark: SparkSession, customers: str) -> None:
     spark.sql(f"CREATE VIEW {customers}_view AS SELECT id FROM {customers}")
     write(spark, customers, "id bigint, name string", [(9, "z")])

@@ -1,7 +1,11 @@
 package lake.metastore.spark;
 
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
@@ -21,7 +25,7 @@ final class BucketPartition implements InputPartition {
     /** Of the partition's columns. */
     final InternalRow values;
 
-    BucketPartition(
+    private BucketPartition(
             String name,
             PartitionedFile base,
             Map<String, PartitionedFile> families,
@@ -32,5 +36,43 @@ final class BucketPartition implements InputPartition {
         this.families = families;
         this.logs = logs;
         this.values = values;
+    }
+
+    /** {@code files}: of one bucket, in the order in which they are merged. {@code location}: the snapshot's. */
+    static BucketPartition of(LakeTable table, String location, List<SnapshotFile> files, InternalRow values) {
+        SnapshotFile main = null;
+        List<PartitionedFile> logs = new ArrayList<>();
+        Map<String, PartitionedFile> families = new HashMap<>();
+        for (SnapshotFile file : files) {
+            if (file.isBase && !file.isFamily()) {
+                main = file;
+            } else if (!file.isBase) {
+                logs.add(file.whole(location, values));
+            }
+        }
+        if (files.stream().anyMatch(SnapshotFile::isFamily)) {
+            for (Map.Entry<String, List<String>> family : table.keyed.families.entrySet()) {
+                families.put(family.getKey(), familyFile(table, family, main, files).whole(location, values));
+            }
+        }
+        String name = table.name() + ", bucket " + (files.get(0).partition + " " + files.get(0).fileGroup).trim();
+        return new BucketPartition(name, main == null ? null : main.whole(location, values), families, logs, values);
+    }
+
+    private static SnapshotFile familyFile(
+            LakeTable table, Map.Entry<String, List<String>> family, SnapshotFile main, List<SnapshotFile> files) {
+        Set<String> wanted = new HashSet<>(family.getValue());
+        for (SnapshotFile file : files) {
+            if (file.isFamily() && new HashSet<>(file.columns).equals(wanted)) {
+                if (main == null || !file.isOfRowsOf(main)) {
+                    throw new IllegalStateException(
+                            file.path + " has columns of other rows than its main file: roll back what was written last");
+                }
+                return file;
+            }
+        }
+        throw new IllegalStateException(
+                "the column family " + family.getKey() + " of " + table.name()
+                        + " has no file in a bucket: roll back what was written last");
     }
 }

@@ -1,27 +1,61 @@
 package lake.metastore.spark;
 
+import java.io.IOException;
 import java.io.Serializable;
-import java.util.*;
-import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.Path;
-import org.apache.hadoop.mapreduce.TaskAttemptID;
-import org.apache.hadoop.mapreduce.TaskType;
-import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
+import java.nio.charset.StandardCharsets;
+import java.time.DateTimeException;
+import java.time.LocalDateTime;
+import java.time.format.DateTimeFormatter;
+import java.time.format.DateTimeFormatterBuilder;
+import java.time.temporal.ChronoField;
+import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.UUID;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetOutputWriter;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
-import org.apache.spark.util.SerializableConfiguration;
 
-/** Stub until the real one is there. */
+/**
+ * Writes the files of an instant, bucket by bucket, in a task, by the rules of lake/tables/buckets.py. Sent to executors.
+ *
+ * <p>The rows of a batch are in memory, and so are the log files of a bucket that are merged; base files stream past.
+ */
 final class BucketWriter implements Serializable {
+    private static final long serialVersionUID = 1;
+
+    private static final DateTimeFormatter TIMESTAMP =
+            new DateTimeFormatterBuilder()
+                    .appendPattern("uuuuMMddHHmmss")
+                    .appendValue(ChronoField.MILLI_OF_SECOND, 3)
+                    .toFormatter();
+
+    /** Where an instant's files go. */
     static final class Target implements Serializable {
+        private static final long serialVersionUID = 1;
+
+        /** Its timestamp: the slice of new files, and INSTANT of new rows. */
         final String instant;
+        /** The URI of its directory, not encoded. */
         final String directory;
+        /** The same, relative to the table's location. */
         final String path;
+        /** The column of which the least and the greatest value are kept for each file; null for none. */
         final String eventTime;
 
         Target(String instant, String directory, String path, String eventTime) {
@@ -32,12 +66,39 @@ final class BucketWriter implements Serializable {
         }
     }
 
-    private StructType schema;
-    private StructType data;
-    private Target target;
-    private Set<String> existing = new HashSet<>();
-    private SerializableConfiguration conf;
+    private final KeyedTable table;
+    private final Target target;
+    /** The columns of rows that are given, of base files, and of log files. */
+    private final StructType batch;
+    private final StructType rows;
+    private final StructType versions;
+    private final BucketReaders readers;
+    private final ParquetFiles files;
+    /** By file group and partition, the files that a batch is merged with. */
+    private final Map<String, TreeMap<String, BucketPartition>> existing = new HashMap<>();
+    private final boolean writesChangelog;
+    private transient MergeEngine engine;
 
+    private BucketWriter(
+            SparkSession session, LakeTable table, StructType dataColumns, Target target, boolean writesChangelog) {
+        this.table = table.keyed;
+        this.target = target;
+        this.writesChangelog = writesChangelog;
+        StructType nullable = dataColumns.asNullable();
+        batch = nullable.add(KeyedTable.DELETED, DataTypes.BooleanType, true);
+        rows = nullable.add(KeyedTable.INSTANT, DataTypes.StringType, true);
+        versions = rows.add(KeyedTable.DELETED, DataTypes.BooleanType, true);
+        readers = new BucketReaders(session, table.keyed, rows, versions);
+        files = ParquetFiles.of(session);
+    }
+
+    /**
+     * On the driver. Throws UnfitRows if the table can't be written so.
+     *
+     * @param dataColumns as {@link LakeTable#dataSchema()}
+     * @param snapshot what the rows are merged with; it has the uncommitted partitions, too
+     * @param replaces nothing that is in the buckets stays, so nothing is read, and no changelog is written
+     */
     static BucketWriter of(
             SparkSession session,
             LakeTable table,
@@ -45,55 +106,439 @@ final class BucketWriter implements Serializable {
             LakeTable.Snapshot snapshot,
             Target target,
             boolean replaces) {
-        BucketWriter found = new BucketWriter();
-        found.data = dataColumns;
-        found.schema = dataColumns.add(KeyedTable.DELETED, DataTypes.BooleanType, true);
-        found.target = target;
-        if (!replaces) for (SnapshotFile f : snapshot.files) found.existing.add(f.partition + " " + f.fileGroup);
-        Configuration hadoop = Catalogs.state(session).newHadoopConf();
-        Catalogs.setParquetSettings(hadoop, Catalogs.state(session).conf());
-        hadoop.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS");
-        hadoop.set("spark.sql.parquet.writeLegacyFormat", "false");
-        hadoop.set("spark.sql.parquet.fieldId.write.enabled", "false");
-        hadoop.set("parquet.write.support.class", "org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport");
-        found.conf = new SerializableConfiguration(hadoop);
+        if (table.keyed.changelogProducer.equals("input")) {
+            throw Errors.unfitRows(
+                    "changelog-producer=input takes merges alone, not SQL: rows with _change_type, and each update with"
+                            + " its update_preimage. Set changelog-producer=lookup to write without");
+        }
+        if (target.eventTime != null) {
+            EventTimes.check(table.name(), dataColumns, target.eventTime);
+        }
+        boolean writesChangelog = table.keyed.changelogProducer.equals("lookup") && !replaces;
+        BucketWriter writer = new BucketWriter(session, table, dataColumns, target, writesChangelog);
+        for (List<SnapshotFile> bucket : SnapshotFile.byBucket(replaces ? Collections.emptyList() : snapshot.files)) {
+            SnapshotFile first = bucket.get(0);
+            writer.existing
+                    .computeIfAbsent(first.fileGroup, key -> new TreeMap<>())
+                    .put(first.partition, BucketPartition.of(table, snapshot.location, bucket, null));
+        }
+        return writer;
+    }
+
+    /** The columns of rows that are given to write: the data columns, then KeyedTable.DELETED. */
+    StructType batchSchema() {
+        return batch;
+    }
+
+    /**
+     * Writes the rows of one bucket, which are kept: the caller has copied them. Throws UnfitRows.
+     *
+     * @param partition the name of the partition, empty for a table without partitions
+     */
+    List<WrittenFile> write(String partition, int bucket, List<InternalRow> rows) throws IOException {
+        return new Bucket(partition, KeyedTable.fileGroup(bucket)).write(versionsOf(rows));
+    }
+
+    /**
+     * Writes the rows of one bucket number into the partitions in which they are, or to which they come. For tables whose
+     * key is unique over all partitions. The rows are kept: the caller has copied them. Throws UnfitRows.
+     *
+     * @param partitions the name of each row's partition, null for a delete that doesn't say it
+     */
+    List<WrittenFile> writeAnywhere(int bucket, List<String> partitions, List<InternalRow> rows) throws IOException {
+        String fileGroup = KeyedTable.fileGroup(bucket);
+        Placing placing = new Placing(engine());
+        List<InternalRow> given = versionsOf(rows);
+        for (int i = 0; i < given.size(); i++) {
+            placing.add(partitions.get(i), given.get(i));
+        }
+        for (Map.Entry<String, BucketPartition> each :
+                existing.getOrDefault(fileGroup, new TreeMap<>()).entrySet()) {
+            placing.include(each.getKey(), states(each.getValue(), placing.keys()));
+        }
+        List<WrittenFile> found = new ArrayList<>();
+        for (Map.Entry<String, List<InternalRow>> each : placing.placed().entrySet()) {
+            found.addAll(new Bucket(each.getKey(), fileGroup).write(each.getValue()));
+        }
         return found;
     }
 
-    StructType batchSchema() {
-        return schema;
-    }
-
-    List<WrittenFile> write(String partition, int bucket, List<InternalRow> rows) throws java.io.IOException {
-        String group = KeyedTable.fileGroup(bucket);
-        boolean log = existing.contains(partition + " " + group);
-        StructType out = data.add(KeyedTable.INSTANT, DataTypes.StringType, true);
-        if (log) out = out.add(KeyedTable.DELETED, DataTypes.BooleanType, true);
-        String name = group + "_" + target.instant + "_" + UUID.randomUUID().toString().replace("-", "").substring(0, 12) + (log ? ".log" : "") + ".parquet";
-        String below = partition.isEmpty() ? name : partition + "/" + name;
-        Configuration c = new Configuration(conf.value());
-        c.set("org.apache.spark.sql.parquet.row.attributes", out.json());
-        c.set("parquet.compression", "snappy");
-        ParquetOutputWriter w = new ParquetOutputWriter(target.directory + "/" + below, new TaskAttemptContextImpl(c, new TaskAttemptID("x", 1, TaskType.MAP, 1, 1)));
-        int n = data.size(), count = 0;
-        for (InternalRow r : rows) {
-            if (!log && r.getBoolean(n)) continue;
-            Object[] v = new Object[out.size()];
-            for (int i = 0; i < n; i++) v[i] = r.get(i, data.apply(i).dataType());
-            v[n] = UTF8String.fromString(target.instant);
-            if (log) v[n + 1] = r.getBoolean(n);
-            w.write(new GenericInternalRow(v));
-            count++;
+    /** The rows of a batch as versions. */
+    private List<InternalRow> versionsOf(List<InternalRow> rows) {
+        List<InternalRow> found = new ArrayList<>(rows.size());
+        UTF8String instant = UTF8String.fromString(target.instant);
+        int columns = batch.size() - 1;
+        for (InternalRow row : rows) {
+            Object[] values = new Object[versions.size()];
+            for (int i = 0; i < columns; i++) {
+                values[i] = engine().value(row, i);
+            }
+            values[columns] = instant;
+            values[columns + 1] = !row.isNullAt(columns) && row.getBoolean(columns);
+            found.add(new GenericInternalRow(values));
         }
-        w.close();
-        WrittenFile f = new WrittenFile();
-        f.partition = partition; f.fileGroup = group; f.slice = target.instant; f.path = target.path + "/" + below;
-        f.size = new Path(target.directory + "/" + below).getFileSystem(c).getFileStatus(new Path(target.directory + "/" + below)).getLen();
-        f.kind = log ? "log" : "base"; f.rows = count;
-        return Collections.singletonList(f);
+        return found;
     }
 
-    List<WrittenFile> writeAnywhere(int bucket, List<String> partitions, List<InternalRow> rows) throws java.io.IOException {
-        throw new UnsupportedOperationException("stub");
+    private MergeEngine engine() {
+        if (engine == null) {
+            engine = MergeEngine.of(table, versions);
+        }
+        return engine;
+    }
+
+    /** The state of some keys in a bucket. {@code existing}: its files, null for none. */
+    private Map<UnsafeRow, MergeEngine.Key> states(BucketPartition existing, Set<UnsafeRow> keys) throws IOException {
+        Map<UnsafeRow, MergeEngine.Key> found = new HashMap<>();
+        keys.forEach(key -> found.put(key, engine().key()));
+        if (existing == null || keys.isEmpty()) {
+            return found;
+        }
+        if (existing.base != null) {
+            try (PartitionReader<InternalRow> base = readers.base(existing)) {
+                while (base.next()) {
+                    MergeEngine.Key state = found.get(engine().keys.of(base.get()));
+                    if (state != null) {
+                        state.apply(asVersion(base.get()));
+                    }
+                }
+            }
+        }
+        readers.logs(
+                existing,
+                version -> {
+                    MergeEngine.Key state = found.get(engine().keys.of(version));
+                    if (state != null) {
+                        state.apply(version);
+                    }
+                });
+        return found;
+    }
+
+    /** A copy of a base file's row. */
+    private InternalRow asVersion(InternalRow row) {
+        InternalRow copy = row.copy();
+        Object[] values = new Object[versions.size()];
+        for (int i = 0; i < rows.size(); i++) {
+            values[i] = engine().value(copy, i);
+        }
+        values[rows.size()] = false;
+        return new GenericInternalRow(values);
+    }
+
+    /** The oldest instant whose tombstones are kept; empty if all are. */
+    private String oldestTombstone() {
+        if (table.tombstoneMillis == null) {
+            return "";
+        }
+        try {
+            LocalDateTime time = LocalDateTime.parse(target.instant, TIMESTAMP);
+            return time.minus(table.tombstoneMillis, ChronoUnit.MILLIS).format(TIMESTAMP);
+        } catch (DateTimeException notATime) {
+            return "";
+        }
+    }
+
+    /** One bucket of a partition, and the files that are written for it. */
+    private final class Bucket {
+        private final String partition;
+        private final String fileGroup;
+        private final BucketPartition existing;
+        private final List<WrittenFile> written = new ArrayList<>();
+        private final List<InternalRow> tombstones = new ArrayList<>();
+        private final Changes changes = new Changes();
+
+        Bucket(String partition, String fileGroup) {
+            this.partition = partition;
+            this.fileGroup = fileGroup;
+            TreeMap<String, BucketPartition> places = BucketWriter.this.existing.get(fileGroup);
+            this.existing = places == null ? null : places.get(partition);
+        }
+
+        /** Writes a batch's versions. */
+        List<WrittenFile> write(List<InternalRow> given) throws IOException {
+            List<InternalRow> records = LogRecords.of(engine(), withSequences(given));
+            if (records.isEmpty()) {
+                return written;
+            }
+            if (table.isMergeOnRead && existing != null) {
+                if (writesChangelog) {
+                    compare(records);
+                }
+                put(WrittenFile.LOG, versions, records, null);
+            } else {
+                // Even if no row is left: another writer of the bucket must learn that it wasn't alone.
+                merge(records);
+                tombstones.removeIf(each -> !isRemembered(each));
+                if (!tombstones.isEmpty()) {
+                    put(WrittenFile.LOG, tombstoneColumns(), tombstones, SnapshotFile.TOMBSTONES);
+                }
+            }
+            if (!changes.isEmpty()) {
+                put(WrittenFile.CHANGELOG, Changes.columns(rows), changes.inOrder(), null);
+            }
+            return written;
+        }
+
+        /** Gives deletes by key alone the sequence of the row that they delete; without a row, there is nothing to do. */
+        private List<InternalRow> withSequences(List<InternalRow> given) throws IOException {
+            if (table.sequence.isEmpty()) {
+                return given;
+            }
+            List<InternalRow> found = new ArrayList<>();
+            Map<UnsafeRow, InternalRow> bare = new HashMap<>();
+            int first = versions.fieldIndex(table.sequence.get(0));
+            for (InternalRow each : given) {
+                if (engine().isDeleted(each) && each.isNullAt(first)) {
+                    bare.put(engine().keys.of(each).copy(), each);
+                } else {
+                    found.add(each);
+                }
+            }
+            for (Map.Entry<UnsafeRow, MergeEngine.Key> state : states(existing, bare.keySet()).entrySet()) {
+                if (state.getValue().isLive()) {
+                    // The version that was read is deleted: one that has a greater sequence by then stays.
+                    found.add(engine().deletion(state.getValue().row(), bare.get(state.getKey())));
+                }
+            }
+            return found;
+        }
+
+        private boolean isRemembered(InternalRow tombstone) {
+            String oldest = oldestTombstone();
+            int instant = versions.fieldIndex(KeyedTable.INSTANT);
+            return oldest.isEmpty()
+                    || (!tombstone.isNullAt(instant)
+                            && tombstone.getUTF8String(instant).compareTo(UTF8String.fromString(oldest)) >= 0);
+        }
+
+        private StructType tombstoneColumns() {
+            List<String> names = new ArrayList<>(table.key);
+            names.addAll(table.sequence);
+            names.addAll(Arrays.asList(KeyedTable.INSTANT, KeyedTable.DELETED));
+            StructType found = new StructType();
+            for (String name : names) {
+                found = found.add(versions.apply(name));
+            }
+            return found;
+        }
+
+        /** Finds what records change, beside what is there. */
+        private void compare(List<InternalRow> records) throws IOException {
+            Map<UnsafeRow, InternalRow> byKey = new HashMap<>();
+            records.forEach(each -> byKey.put(engine().keys.of(each).copy(), each));
+            for (Map.Entry<UnsafeRow, MergeEngine.Key> each : states(existing, byKey.keySet()).entrySet()) {
+                MergeEngine.Key state = each.getValue();
+                InternalRow before = state.isLive() ? state.row() : null;
+                state.apply(byKey.get(each.getKey()));
+                changes.add(engine(), before, state.isLive() ? state.row() : null);
+            }
+        }
+
+        /** Writes a base file of what is there and the records. */
+        private void merge(List<InternalRow> records) throws IOException {
+            Map<UnsafeRow, Touched> touched = new HashMap<>();
+            if (existing != null) {
+                readers.logs(existing, version -> touched(touched, version).stored.add(version));
+            }
+            records.forEach(each -> touched(touched, each).record = each);
+            List<Touched> queue = new ArrayList<>(touched.values());
+            queue.sort((one, other) -> engine().keys.keyOrder.compare(one.key, other.key));
+            try (BaseFiles output = new BaseFiles()) {
+                int next = 0;
+                if (existing != null && existing.base != null) {
+                    try (PartitionReader<InternalRow> base = readers.base(existing)) {
+                        while (base.next()) {
+                            InternalRow row = base.get();
+                            UnsafeRow key = engine().keys.of(row);
+                            while (next < queue.size() && engine().keys.keyOrder.compare(queue.get(next).key, key) < 0) {
+                                finish(queue.get(next++), null, output);
+                            }
+                            Touched found = touched.get(key);
+                            if (found == null) {
+                                output.add(row);
+                            } else {
+                                finish(found, asVersion(row), output);
+                            }
+                        }
+                    }
+                }
+                while (next < queue.size()) {
+                    finish(queue.get(next++), null, output);
+                }
+                written.addAll(output.done());
+            }
+        }
+
+        private Touched touched(Map<UnsafeRow, Touched> all, InternalRow version) {
+            UnsafeRow key = engine().keys.of(version);
+            Touched found = all.get(key);
+            if (found == null) {
+                found = new Touched(key.copy());
+                all.put(found.key, found);
+            }
+            return found;
+        }
+
+        /** Merges the versions of one key. {@code base}: its row in the base file, null for none. */
+        private void finish(Touched key, InternalRow base, BaseFiles output) throws IOException {
+            if (key.isDone) {
+                if (base != null) {
+                    throw new IllegalStateException(
+                            existing.name + ": the base file isn't sorted by its key: roll back what was written last");
+                }
+                return;
+            }
+            key.isDone = true;
+            MergeEngine.Key state = engine().key();
+            if (base != null) {
+                state.apply(base);
+            }
+            key.stored.forEach(state::apply);
+            InternalRow before = state.isLive() ? state.row() : null;
+            if (key.record != null) {
+                state.apply(key.record);
+            }
+            InternalRow after = state.isLive() ? state.row() : null;
+            if (after != null) {
+                output.add(after);
+            } else if (table.keepsTombstones() || base != null) {
+                // Without a sequence nobody merges by them, but they say which instant deleted a row.
+                tombstones.add(engine().deletion(state.newest, state.gone));
+            }
+            if (writesChangelog && key.record != null) {
+                changes.add(engine(), before, after);
+            }
+        }
+
+        private void put(String kind, StructType columns, List<InternalRow> rows, String statistics)
+                throws IOException {
+            try (Output output = new Output(kind, columns, kind.equals(WrittenFile.CHANGELOG) ? columns : versions)) {
+                for (InternalRow each : rows) {
+                    output.add(each);
+                }
+                written.add(output.done(null, statistics));
+            }
+        }
+
+        /** The base file that is being written, and those of column families, which have the same rows. */
+        private final class BaseFiles implements AutoCloseable {
+            private final Map<List<String>, Output> families = new LinkedHashMap<>();
+            private final Output main;
+
+            BaseFiles() {
+                List<String> apart = new ArrayList<>();
+                table.families.values().forEach(apart::addAll);
+                main = new Output(WrittenFile.BASE, LakeReaders.only(rows, apart, false), versions);
+                for (List<String> family : table.families.values()) {
+                    List<String> columns = new ArrayList<>(family);
+                    columns.add(KeyedTable.INSTANT);
+                    families.put(family, new Output(WrittenFile.BASE, LakeReaders.only(rows, columns, true), versions));
+                }
+            }
+
+            void add(InternalRow row) {
+                main.add(row);
+                families.values().forEach(each -> each.add(row));
+            }
+
+            List<WrittenFile> done() throws IOException {
+                List<WrittenFile> found = new ArrayList<>();
+                found.add(main.done(null, null));
+                for (Map.Entry<List<String>, Output> each : families.entrySet()) {
+                    found.add(each.getValue().done(each.getKey(), SnapshotFile.rowsOf(found.get(0).path)));
+                }
+                return found;
+            }
+
+            @Override
+            public void close() {
+                main.close();
+                families.values().forEach(Output::close);
+            }
+        }
+
+        /** A file that is being written. */
+        private final class Output implements AutoCloseable {
+            private final String kind;
+            private final String path;
+            private final StructType columns;
+            private final int[] places;
+            private final StructType given;
+            private final boolean isPrefix;
+            private final EventTimes times;
+            private ParquetOutputWriter writer;
+            private long count;
+
+            /** {@code given}: the columns of the rows that are added, or more. */
+            Output(String kind, StructType columns, StructType given) {
+                this.kind = kind;
+                this.columns = columns;
+                this.given = given;
+                places = Arrays.stream(columns.fieldNames()).mapToInt(given::fieldIndex).toArray();
+                isPrefix = Arrays.equals(places, IntStream.range(0, places.length).toArray());
+                times = new EventTimes(kind.equals(WrittenFile.BASE) ? rows : columns, target.eventTime);
+                String distinct = UUID.randomUUID().toString().replace("-", "").substring(0, 12);
+                String ending = kind.equals(WrittenFile.BASE) ? "" : "." + kind;
+                String name = fileGroup + "_" + target.instant + "_" + distinct + ending + ".parquet";
+                path = partition.isEmpty() ? name : partition + "/" + name;
+                writer = files.create(target.directory + "/" + path, columns);
+            }
+
+            void add(InternalRow row) {
+                InternalRow output = isPrefix && row.numFields() == places.length ? row : picked(row);
+                times.add(kind.equals(WrittenFile.BASE) ? row : output);
+                writer.write(output);
+                count++;
+            }
+
+            private InternalRow picked(InternalRow row) {
+                Object[] values = new Object[places.length];
+                for (int i = 0; i < places.length; i++) {
+                    StructField field = given.apply(places[i]);
+                    values[i] = row.isNullAt(places[i]) ? null : row.get(places[i], field.dataType());
+                }
+                return new GenericInternalRow(values);
+            }
+
+            /** Ends the file. {@code family}: the columns of a column family's file. */
+            WrittenFile done(List<String> family, String statistics) throws IOException {
+                close();
+                return new WrittenFile(
+                        partition,
+                        fileGroup,
+                        target.instant,
+                        target.path + "/" + path,
+                        kind,
+                        files.size(target.directory + "/" + path),
+                        // Rows are counted once, those of the main file.
+                        family == null ? count : -1,
+                        family == null ? times : new EventTimes(columns, null),
+                        family,
+                        statistics == null ? null : statistics.getBytes(StandardCharsets.UTF_8));
+            }
+
+            @Override
+            public void close() {
+                if (writer != null) {
+                    ParquetOutputWriter open = writer;
+                    writer = null;
+                    open.close();
+                }
+            }
+        }
+    }
+
+    /** The versions of a key in log files and in a batch. */
+    private static final class Touched {
+        private final UnsafeRow key;
+        private final List<InternalRow> stored = new ArrayList<>(1);
+        /** Null if the batch has none. */
+        private InternalRow record;
+        private boolean isDone;
+
+        private Touched(UnsafeRow key) {
+            this.key = key;
+        }
     }
 }

@@ -2,6 +2,7 @@ package lake.metastore.spark;
 
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -11,6 +12,7 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** The rows of a bucket with column families: its files have the same rows in the same order. */
 final class FamilyBucket implements PartitionReader<InternalRow> {
@@ -19,6 +21,7 @@ final class FamilyBucket implements PartitionReader<InternalRow> {
         private final PartitionReader<InternalRow> rows;
         private final DataType[] types;
         private final int[] places;
+        private final int instant;
 
         private Part(ParquetPartitionReaderFactory files, PartitionedFile file, StructType wanted) throws IOException {
             StructType columns = files.readDataSchema();
@@ -28,14 +31,22 @@ final class FamilyBucket implements PartitionReader<InternalRow> {
                 types[i] = columns.apply(i).dataType();
                 places[i] = wanted.fieldIndex(columns.apply(i).name());
             }
+            instant = Arrays.asList(columns.fieldNames()).indexOf(KeyedTable.INSTANT);
             rows = files.buildReader(file);
         }
 
         private void put(Object[] values) {
             InternalRow row = rows.get();
             for (int i = 0; i < types.length; i++) {
-                values[places[i]] = row.isNullAt(i) ? null : row.get(i, types[i]);
+                Object value = row.isNullAt(i) ? null : row.get(i, types[i]);
+                values[places[i]] = i == instant ? later(values[places[i]], value) : value;
             }
+        }
+
+        /** A row was changed last by the latest instant in any of its files. */
+        private static Object later(Object one, Object other) {
+            boolean isOther = one == null || (other != null && ((UTF8String) other).compareTo((UTF8String) one) > 0);
+            return isOther ? other : one;
         }
     }
 

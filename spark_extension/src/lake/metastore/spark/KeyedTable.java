@@ -3,7 +3,7 @@ package lake.metastore.spark;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.Collections;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -11,6 +11,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
 
 /**
  * What a table's properties say of its primary key, as lake/protocol/formats/keyed_table.py reads them. Names of columns
@@ -31,10 +32,29 @@ final class KeyedTable implements Serializable {
     private static final String GROUP = ".sequence-group";
     private static final String AGGREGATE = ".aggregate-function";
 
+    /** By their names, the units of durations, which are those of Flink's grammar. */
+    private static final Map<String, TimeUnit> UNITS = new HashMap<>();
+
+    static {
+        unit(TimeUnit.DAYS, "d", "day", "days");
+        unit(TimeUnit.HOURS, "h", "hour", "hours");
+        unit(TimeUnit.MINUTES, "min", "m", "minute", "minutes");
+        unit(TimeUnit.SECONDS, "s", "sec", "secs", "second", "seconds");
+        unit(TimeUnit.MILLISECONDS, "", "ms", "milli", "millis", "millisecond", "milliseconds");
+        unit(TimeUnit.MICROSECONDS, "µs", "micro", "micros", "microsecond", "microseconds");
+        unit(TimeUnit.NANOSECONDS, "ns", "nano", "nanos", "nanosecond", "nanoseconds");
+    }
+
     /** The columns of the key without those that partition the table. */
     final List<String> key;
+    /** The columns that partition the table, in lower case. */
+    final List<String> partitionColumns;
+    /** The key is unique over all partitions, so that a row may move to another. */
+    final boolean isTableWide;
     /** Of each partition. */
     final int buckets;
+    /** A write adds log files, which readers merge with the base files. */
+    final boolean isMergeOnRead;
     /** {@code deduplicate}, {@code partial-update}, {@code aggregation} or {@code first-row}. */
     final String engine;
     /** The columns that order the versions of a row; may be empty. */
@@ -43,31 +63,29 @@ final class KeyedTable implements Serializable {
     final Map<String, List<String>> groups;
     /** By column, how its values become one. */
     final Map<String, String> aggregates;
-    /** Writes add log files, instead of replacing base files. */
-    final boolean isMergeOnRead;
-    /** The key is unique over all partitions: a row may move to another. */
-    final boolean isTableWide;
-    final boolean ignoresDeletes;
-    final boolean removesOnDelete;
-    /** {@code none}, {@code input} or {@code lookup}. */
-    final String changelogProducer;
-    private final List<String> partitionColumns;
     /** The columns that have files of their own, by family. */
     final Map<String, List<String>> families;
 
+    /** Deletes are ignored. */
+    final boolean ignoresDeletes;
+    /** A delete removes the row of a partial-update table. */
+    final boolean removesOnDelete;
+    /** {@code none}, {@code input} or {@code lookup}. */
+    final String changelogProducer;
+    /** How long deletes are remembered, in milliseconds; null for good. */
+    final Long tombstoneMillis;
+
     private KeyedTable(Map<String, String> properties, Collection<String> partitionColumns) {
-        key = names(properties.get(PRIMARY_KEY));
-        key.removeAll(partitionColumns);
-        buckets = Integer.parseInt(properties.getOrDefault("bucket", "1").trim());
-        engine = word(properties, "merge-engine", "deduplicate");
-        isMergeOnRead = word(properties, "table-type", "copy-on-write").equals("merge-on-read");
         this.partitionColumns = new ArrayList<>(partitionColumns);
-        isTableWide =
-                !partitionColumns.isEmpty()
-                        && Collections.disjoint(partitionColumns, names(properties.get(PRIMARY_KEY)));
-        ignoresDeletes = word(properties, "ignore-delete", "false").equals("true");
-        removesOnDelete = word(properties, "partial-update.remove-record-on-delete", "false").equals("true");
-        changelogProducer = word(properties, "changelog-producer", "none");
+        key = names(properties.get(PRIMARY_KEY));
+        isTableWide = !key.removeAll(partitionColumns) && !partitionColumns.isEmpty();
+        isMergeOnRead = choice(properties, "table-type", "copy-on-write").equals("merge-on-read");
+        ignoresDeletes = choice(properties, "ignore-delete", "false").equals("true");
+        removesOnDelete = choice(properties, "partial-update.remove-record-on-delete", "false").equals("true");
+        changelogProducer = choice(properties, "changelog-producer", "none");
+        tombstoneMillis = duration(properties.get("tombstone.time-retained"));
+        buckets = Integer.parseInt(properties.getOrDefault("bucket", "1").trim());
+        engine = choice(properties, "merge-engine", "deduplicate");
         sequence = names(properties.get("sequence.field"));
         groups = new LinkedHashMap<>();
         aggregates = new LinkedHashMap<>();
@@ -107,6 +125,11 @@ final class KeyedTable implements Serializable {
             }
         }
         return found;
+    }
+
+    /** Whether a deleted key must be remembered: otherwise an older version that comes late would bring the row back. */
+    boolean keepsTombstones() {
+        return !sequence.isEmpty();
     }
 
     /** The file group of a bucket, the same in every partition. */
@@ -156,8 +179,24 @@ final class KeyedTable implements Serializable {
         return String.join(";", found);
     }
 
-    private static String word(Map<String, String> properties, String name, String missing) {
+    private static String choice(Map<String, String> properties, String name, String missing) {
         return properties.getOrDefault(name, missing).trim().toLowerCase(Locale.ROOT);
+    }
+
+    private static void unit(TimeUnit unit, String... names) {
+        for (String name : names) {
+            UNITS.put(name, unit);
+        }
+    }
+
+    /** The milliseconds of a duration such as {@code 10 min}; null for none. */
+    private static Long duration(String text) {
+        if (text == null || text.trim().isEmpty()) {
+            return null;
+        }
+        String number = text.trim().replaceFirst("[^0-9].*", "");
+        String unit = text.trim().substring(number.length()).trim().toLowerCase(Locale.ROOT);
+        return UNITS.get(unit).toMillis(Long.parseLong(number));
     }
 
     private static String column(String property, String ending) {

@@ -105,7 +105,7 @@ final class LakeReaders implements PartitionReaderFactory {
         return found.add(KeyedTable.DELETED, DataTypes.BooleanType, true);
     }
 
-    private static StructType only(StructType columns, List<String> names, boolean isAmong) {
+    static StructType only(StructType columns, List<String> names, boolean isAmong) {
         StructType found = new StructType();
         for (StructField each : columns.fields()) {
             if (names.contains(each.name()) == isAmong) {
@@ -115,7 +115,7 @@ final class LakeReaders implements PartitionReaderFactory {
         return found;
     }
 
-    private static ParquetPartitionReaderFactory parquet(
+    static ParquetPartitionReaderFactory parquet(
             SparkSession session, StructType all, StructType columns, StructType partitions, Filter[] filters) {
         SQLConf conf = Catalogs.state(session).conf();
         Configuration hadoop = Catalogs.state(session).newHadoopConf();

@@ -3,15 +3,12 @@ package lake.metastore.spark;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.Path;
-import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
@@ -265,12 +262,12 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
             InternalRow values =
                     known.computeIfAbsent(bucket.get(0).partition, name -> values(name, partitionColumns));
             if (SnapshotFile.needMerging(bucket)) {
-                found.add(bucketPartition(bucket, values));
+                found.add(BucketPartition.of(table, snapshot.location, bucket, values));
                 continue;
             }
             for (SnapshotFile file : bucket) {
                 for (long start = 0; file.isBase && start < Math.max(file.size, 1); start += most) {
-                    clean.add(partitioned(file, values, start, Math.min(most, file.size - start)));
+                    clean.add(file.part(snapshot.location, values, start, Math.min(most, file.size - start)));
                 }
             }
         }
@@ -298,62 +295,6 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
             found.add(new FilePartition(next + found.size(), current.toArray(new PartitionedFile[0])));
         }
         return found;
-    }
-
-    private BucketPartition bucketPartition(List<SnapshotFile> bucket, InternalRow values) {
-        String name = bucket.get(0).partition + " " + bucket.get(0).fileGroup;
-        SnapshotFile main = null;
-        List<PartitionedFile> logs = new ArrayList<>();
-        Map<String, PartitionedFile> families = new HashMap<>();
-        for (SnapshotFile file : bucket) {
-            if (file.isBase && !file.isFamily()) {
-                main = file;
-            } else if (!file.isBase) {
-                logs.add(whole(file, values));
-            }
-        }
-        if (bucket.stream().anyMatch(SnapshotFile::isFamily)) {
-            for (Map.Entry<String, List<String>> family : table.keyed.families.entrySet()) {
-                families.put(family.getKey(), whole(familyFile(family, main, bucket), values));
-            }
-        }
-        PartitionedFile base = main == null ? null : whole(main, values);
-        return new BucketPartition(table.name() + ", bucket " + name.trim(), base, families, logs, values);
-    }
-
-    private SnapshotFile familyFile(
-            Map.Entry<String, List<String>> family, SnapshotFile main, List<SnapshotFile> bucket) {
-        Set<String> wanted = new HashSet<>(family.getValue());
-        for (SnapshotFile file : bucket) {
-            if (file.isFamily() && new HashSet<>(file.columns).equals(wanted)) {
-                if (main == null || !file.isOfRowsOf(main)) {
-                    throw new IllegalStateException(
-                            file.path + " has columns of other rows than its main file: roll back what was written last");
-                }
-                return file;
-            }
-        }
-        throw new IllegalStateException(
-                "the column family " + family.getKey() + " of " + table.name()
-                        + " has no file in a bucket: roll back what was written last");
-    }
-
-    private PartitionedFile whole(SnapshotFile file, InternalRow values) {
-        return partitioned(file, values, 0, file.size);
-    }
-
-    private PartitionedFile partitioned(SnapshotFile file, InternalRow values, long start, long length) {
-        // The location isn't encoded: a %3A is in the name of a directory.
-        SparkPath path = SparkPath.fromPath(new Path(snapshot.location + "/" + file.path));
-        return new PartitionedFile(
-                values,
-                path,
-                start,
-                length,
-                new String[0],
-                0,
-                file.size,
-                Catalogs.noConstants());
     }
 
     @Override

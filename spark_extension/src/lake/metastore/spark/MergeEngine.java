@@ -4,6 +4,7 @@ import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.util.TypeUtils;
@@ -25,13 +26,29 @@ import scala.math.Ordering;
  * which their files completed, the base file's first.
  */
 abstract class MergeEngine {
+    final KeyedTable table;
     /** The columns of the versions. */
     final StructType schema;
+    final RowKeys keys;
     private final int deleted;
+    /** The columns beside those of the key and the marks. */
+    private final int[] values;
 
-    private MergeEngine(StructType schema) {
+    private MergeEngine(KeyedTable table, StructType schema) {
+        this.table = table;
         this.schema = schema;
+        this.keys = new RowKeys(table, schema);
         this.deleted = schema.fieldIndex(KeyedTable.DELETED);
+        this.values =
+                IntStream.range(0, schema.size())
+                        .filter(i -> isValue(table, schema.apply(i).name()))
+                        .toArray();
+    }
+
+    private static boolean isValue(KeyedTable table, String column) {
+        return !table.key.contains(column)
+                && !column.equals(KeyedTable.DELETED)
+                && !column.equals(KeyedTable.INSTANT);
     }
 
     /** {@code schema}: of the versions. */
@@ -40,7 +57,7 @@ abstract class MergeEngine {
             case "deduplicate":
                 return new Deduplicate(table, schema);
             case "first-row":
-                return new FirstRow(schema);
+                return new FirstRow(table, schema);
             case "partial-update":
             case "aggregation":
                 return new Columns(table, schema);
@@ -52,8 +69,84 @@ abstract class MergeEngine {
     /** The logs' state of a key with one more version; {@code state} is null for the first. The row is kept. */
     abstract Object add(Object state, InternalRow version);
 
+    /** Which of two versions is the later by the table's sequence; 0 if that doesn't say. */
+    int compare(InternalRow one, InternalRow other) {
+        return 0;
+    }
+
     /** The row of a key, null if it has none. {@code base}: its row in the base file, null if there is none. */
     abstract InternalRow result(InternalRow base, Object state);
+
+    /**
+     * The state of one key, into which versions are merged one after the other. Unlike {@link #add}, it knows which
+     * version changed the row last. The schema has INSTANT.
+     */
+    abstract class Key {
+        /** The version that last changed the row; it has the instant. Null without any version. */
+        InternalRow newest;
+        /** Of a key without a row, the version that deleted the row, or the first one that found none to delete. */
+        InternalRow gone;
+
+        /** Merges one version, which is kept. */
+        final void apply(InternalRow version) {
+            boolean before = isLive();
+            merge(version);
+            if (isLive()) {
+                gone = null;
+            } else if (before || gone == null) {
+                gone = version;
+            }
+        }
+
+        /** Merges one version into the row. */
+        abstract void merge(InternalRow version);
+
+        /** Whether the key has a row. */
+        abstract boolean isLive();
+
+        /** The row, with the columns of versions. The key has one. */
+        abstract InternalRow row();
+
+        /** Whether a version that was merged would have given another result in another order. */
+        abstract boolean isAmbiguous(InternalRow version);
+    }
+
+    /** A key without versions. */
+    abstract Key key();
+
+    /** Whether two versions have the same values beside key and instant. */
+    final boolean haveSameValues(InternalRow one, InternalRow other) {
+        for (int column : values) {
+            if (!isSame(column, one, other)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    final boolean isSame(int column, InternalRow one, InternalRow other) {
+        return Values.areSame(value(one, column), value(other, column), schema.apply(column).dataType());
+    }
+
+    /** A delete of a version's key: its key and sequence, and the instant of another one, are all that it has. */
+    final InternalRow deletion(InternalRow version, InternalRow instant) {
+        Object[] found = new Object[schema.size()];
+        for (int i = 0; i < found.length; i++) {
+            String name = schema.apply(i).name();
+            if (table.key.contains(name) || table.sequence.contains(name)) {
+                found[i] = value(version, i);
+            } else if (name.equals(KeyedTable.INSTANT)) {
+                found[i] = value(instant, i);
+            }
+        }
+        found[deleted] = true;
+        return new GenericInternalRow(found);
+    }
+
+    /** Null for none. */
+    final Object value(InternalRow version, int column) {
+        return version.isNullAt(column) ? null : version.get(column, schema.apply(column).dataType());
+    }
 
     final boolean isDeleted(InternalRow version) {
         return !version.isNullAt(deleted) && version.getBoolean(deleted);
@@ -63,6 +156,41 @@ abstract class MergeEngine {
         return TypeUtils.getInterpretedOrdering(type);
     }
 
+    /** A key of engines for which one version is the row. */
+    private abstract class WholeRow extends Key {
+        /** Whether a version takes the place of the newest one. */
+        abstract boolean wins(InternalRow version);
+
+        /** Whether only the order decides between a version and the newest one. */
+        abstract boolean isTie(InternalRow version);
+
+        @Override
+        final void merge(InternalRow version) {
+            if (newest == null || wins(version)) {
+                newest = version;
+            }
+        }
+
+        @Override
+        final boolean isLive() {
+            return newest != null && !isDeleted(newest);
+        }
+
+        @Override
+        final InternalRow row() {
+            return newest;
+        }
+
+        @Override
+        final boolean isAmbiguous(InternalRow version) {
+            return isTie(version) && !isSameAsNewest(version);
+        }
+
+        final boolean isSameAsNewest(InternalRow version) {
+            return isDeleted(version) == isDeleted(newest) && haveSameValues(version, newest);
+        }
+    }
+
     /** The version with the greatest sequence, of equal ones the later. */
     private static final class Deduplicate extends MergeEngine {
         private final int[] columns;
@@ -70,7 +198,7 @@ abstract class MergeEngine {
         private final List<Ordering<Object>> orders = new ArrayList<>();
 
         private Deduplicate(KeyedTable table, StructType schema) {
-            super(schema);
+            super(table, schema);
             columns = new int[table.sequence.size()];
             types = new DataType[columns.length];
             for (int i = 0; i < columns.length; i++) {
@@ -91,8 +219,26 @@ abstract class MergeEngine {
             return isDeleted(row) ? null : row;
         }
 
-        /** A null is greater than all values. */
-        private int compare(InternalRow one, InternalRow other) {
+        @Override
+        Key key() {
+            return new WholeRow() {
+                @Override
+                boolean wins(InternalRow version) {
+                    int found = compare(version, newest);
+                    // A version with the same content changes nothing.
+                    return found > 0 || (found == 0 && !isSameAsNewest(version));
+                }
+
+                @Override
+                boolean isTie(InternalRow version) {
+                    return compare(version, newest) == 0;
+                }
+            };
+        }
+
+        /** By the sequence. A null is greater than all values. */
+        @Override
+        int compare(InternalRow one, InternalRow other) {
             for (int i = 0; i < columns.length; i++) {
                 boolean isNull = one.isNullAt(columns[i]);
                 boolean otherIsNull = other.isNullAt(columns[i]);
@@ -111,8 +257,23 @@ abstract class MergeEngine {
 
     /** The first version. */
     private static final class FirstRow extends MergeEngine {
-        private FirstRow(StructType schema) {
-            super(schema);
+        private FirstRow(KeyedTable table, StructType schema) {
+            super(table, schema);
+        }
+
+        @Override
+        Key key() {
+            return new WholeRow() {
+                @Override
+                boolean wins(InternalRow version) {
+                    return false;
+                }
+
+                @Override
+                boolean isTie(InternalRow version) {
+                    return true;
+                }
+            };
         }
 
         @Override
@@ -130,10 +291,9 @@ abstract class MergeEngine {
     /** Partial update and aggregation: each column by its own rule. */
     private static final class Columns extends MergeEngine {
         private final Rule[] rules;
-        private final int[] keys;
 
         private Columns(KeyedTable table, StructType schema) {
-            super(schema);
+            super(table, schema);
             rules = new Rule[schema.size()];
             for (Map.Entry<String, List<String>> group : table.groups.entrySet()) {
                 Integer version = index(schema, group.getKey());
@@ -148,10 +308,9 @@ abstract class MergeEngine {
                     }
                 }
             }
-            keys = table.key.stream().mapToInt(schema::fieldIndex).toArray();
             for (int i = 0; i < rules.length; i++) {
                 String name = schema.apply(i).name();
-                if (rules[i] == null && !table.key.contains(name) && !name.equals(KeyedTable.DELETED)) {
+                if (rules[i] == null && isValue(table, name)) {
                     String function = table.aggregates.getOrDefault(name, "last_non_null_value");
                     rules[i] = Rule.of(function, name, schema.apply(i).dataType());
                 }
@@ -181,6 +340,55 @@ abstract class MergeEngine {
             return values == null ? null : new GenericInternalRow(values);
         }
 
+        @Override
+        Key key() {
+            return new Key() {
+                private Object[] values;
+
+                @Override
+                void merge(InternalRow version) {
+                    Object[] before = values == null ? null : values.clone();
+                    values = merged(values, version);
+                    if (values == null || before == null || !areSame(before, values)) {
+                        newest = version;
+                    }
+                }
+
+                private boolean areSame(Object[] some, Object[] others) {
+                    return haveSameValues(new GenericInternalRow(some), new GenericInternalRow(others));
+                }
+
+                @Override
+                boolean isLive() {
+                    return values != null;
+                }
+
+                @Override
+                InternalRow row() {
+                    Object[] found = values.clone();
+                    found[schema.fieldIndex(KeyedTable.DELETED)] = false;
+                    int instant = schema.fieldIndex(KeyedTable.INSTANT);
+                    found[instant] = value(newest, instant);
+                    return new GenericInternalRow(found);
+                }
+
+                @Override
+                boolean isAmbiguous(InternalRow version) {
+                    if (isDeleted(version) || values == null) {
+                        return isDeleted(version) != (values == null);
+                    }
+                    for (int i = 0; i < rules.length; i++) {
+                        if (rules[i] != null
+                                && rules[i].competes(values, i, version)
+                                && !isSame(i, version, new GenericInternalRow(values))) {
+                            return true;
+                        }
+                    }
+                    return false;
+                }
+            };
+        }
+
         /** The values of a row, null where the key has none, with one version more. */
         private Object[] merged(Object[] values, InternalRow version) {
             if (isDeleted(version)) {
@@ -189,7 +397,7 @@ abstract class MergeEngine {
             boolean isNew = values == null;
             Object[] found = isNew ? new Object[rules.length] : values;
             if (isNew) {
-                for (int key : keys) {
+                for (int key : keys.columns) {
                     found[key] = version.get(key, schema.apply(key).dataType());
                 }
             }
@@ -200,16 +408,20 @@ abstract class MergeEngine {
             }
             for (int i = 0; i < rules.length; i++) {
                 if (taken[i]) {
-                    Object value = version.isNullAt(i) ? null : version.get(i, schema.apply(i).dataType());
-                    found[i] = rules[i].combined(found[i], value);
+                    found[i] = rules[i].combined(found[i], value(version, i));
                 }
             }
             return found;
         }
     }
 
+    /** Whether a version's value counts. {@code isNew}: the key has had no row. */
+    private interface Takes {
+        boolean takes(Object[] values, int column, InternalRow version, boolean isNew);
+    }
+
     /** How the values of a column become one. */
-    private interface Rule {
+    private interface Rule extends Takes {
         static Rule of(String function, String name, DataType type) {
             switch (function) {
                 case "sum":
@@ -221,24 +433,47 @@ abstract class MergeEngine {
                 case "bool_and":
                     return new Extreme(type, -1);
                 case "last_value":
-                    return (values, column, version, isNew) -> true;
+                    return new Placed((values, column, version, isNew) -> true, true);
                 case "last_non_null_value":
-                    return (values, column, version, isNew) -> !version.isNullAt(column);
+                    return new Placed((values, column, version, isNew) -> !version.isNullAt(column), false);
                 case "first_value":
-                    return (values, column, version, isNew) -> isNew;
+                    return new Placed((values, column, version, isNew) -> isNew, true);
                 case "first_non_null_value":
-                    return (values, column, version, isNew) -> values[column] == null && !version.isNullAt(column);
+                    return new Placed(
+                            (values, column, version, isNew) -> values[column] == null && !version.isNullAt(column),
+                            false);
                 default:
                     throw new IllegalStateException("unknown function " + function + ": update the extension");
             }
         }
 
-        /** Whether the version's value counts. {@code isNew}: the key has had no row. */
-        boolean takes(Object[] values, int column, InternalRow version, boolean isNew);
+        /** Whether only the order decides between the version's value and the one that counts now. */
+        boolean competes(Object[] values, int column, InternalRow version);
 
         /** What comes of the old value and one that counts. */
         default Object combined(Object old, Object value) {
             return value;
+        }
+    }
+
+    /** The first or the last value. */
+    private static final class Placed implements Rule {
+        private final Takes takes;
+        private final boolean takesNulls;
+
+        private Placed(Takes takes, boolean takesNulls) {
+            this.takes = takes;
+            this.takesNulls = takesNulls;
+        }
+
+        @Override
+        public boolean takes(Object[] values, int column, InternalRow version, boolean isNew) {
+            return takes.takes(values, column, version, isNew);
+        }
+
+        @Override
+        public boolean competes(Object[] values, int column, InternalRow version) {
+            return takesNulls || !version.isNullAt(column);
         }
     }
 
@@ -258,6 +493,13 @@ abstract class MergeEngine {
         public boolean takes(Object[] values, int column, InternalRow row, boolean isNew) {
             return !row.isNullAt(version)
                     && (values[version] == null || order.compare(row.get(version, type), values[version]) >= 0);
+        }
+
+        @Override
+        public boolean competes(Object[] values, int column, InternalRow row) {
+            return !row.isNullAt(version)
+                    && values[version] != null
+                    && order.compare(row.get(version, type), values[version]) == 0;
         }
     }
 
@@ -279,6 +521,11 @@ abstract class MergeEngine {
                     && (values[column] == null
                             || Integer.signum(order.compare(row.get(column, type), values[column])) == sign);
         }
+
+        @Override
+        public boolean competes(Object[] values, int column, InternalRow row) {
+            return false;
+        }
     }
 
     /** The sum of all values that aren't null. */
@@ -294,6 +541,11 @@ abstract class MergeEngine {
         @Override
         public boolean takes(Object[] values, int column, InternalRow row, boolean isNew) {
             return !row.isNullAt(column);
+        }
+
+        @Override
+        public boolean competes(Object[] values, int column, InternalRow row) {
+            return false;
         }
 
         @Override
@@ -332,8 +584,8 @@ abstract class MergeEngine {
             return sum;
         }
 
-        private ArithmeticException outOfRange() {
-            return new ArithmeticException(
+        private RuntimeException outOfRange() {
+            return Errors.unfitRows(
                     "the sums of the column " + name + " are out of the range of " + type.simpleString());
         }
     }

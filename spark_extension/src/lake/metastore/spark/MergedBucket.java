@@ -5,14 +5,10 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.StructType;
 
 /**
  * The rows of a bucket with log files. The logs are in memory, by key; the base file streams past them.
@@ -23,9 +19,6 @@ final class MergedBucket implements PartitionReader<InternalRow> {
     private final ParquetPartitionReaderFactory files;
     private final BucketPartition bucket;
     private final MergeEngine engine;
-    private final StructType schema;
-    private final int[] keys;
-    private final UnsafeProjection toKey;
     private final PickedColumns output;
     private final Map<UnsafeRow, Object> logs = new HashMap<>();
     private PartitionReader<InternalRow> base;
@@ -35,14 +28,7 @@ final class MergedBucket implements PartitionReader<InternalRow> {
     MergedBucket(KeyedTable table, ParquetPartitionReaderFactory files, BucketPartition bucket, PickedColumns output) {
         this.files = files;
         this.bucket = bucket;
-        this.schema = files.readDataSchema();
-        this.engine = MergeEngine.of(table, schema);
-        this.keys = table.key.stream().mapToInt(schema::fieldIndex).toArray();
-        DataType[] types = new DataType[keys.length];
-        for (int i = 0; i < keys.length; i++) {
-            types[i] = schema.apply(keys[i]).dataType();
-        }
-        this.toKey = UnsafeProjection.create(types);
+        this.engine = MergeEngine.of(table, files.readDataSchema());
         this.output = output;
     }
 
@@ -55,7 +41,7 @@ final class MergedBucket implements PartitionReader<InternalRow> {
         }
         while (base != null && base.next()) {
             InternalRow found = base.get();
-            Object state = logs.isEmpty() ? null : logs.remove(key(found));
+            Object state = logs.isEmpty() ? null : logs.remove(engine.keys.of(found));
             InternalRow merged = state == null ? found : engine.result(found, state);
             if (merged != null) {
                 row = merged;
@@ -82,18 +68,10 @@ final class MergedBucket implements PartitionReader<InternalRow> {
             try (PartitionReader<InternalRow> reader = files.buildReader(file)) {
                 while (reader.next()) {
                     InternalRow version = reader.get().copy();
-                    logs.compute(key(version).copy(), (key, state) -> engine.add(state, version));
+                    logs.compute(engine.keys.of(version).copy(), (key, state) -> engine.add(state, version));
                 }
             }
         }
-    }
-
-    private UnsafeRow key(InternalRow version) {
-        Object[] values = new Object[keys.length];
-        for (int i = 0; i < keys.length; i++) {
-            values[i] = version.get(keys[i], schema.apply(keys[i]).dataType());
-        }
-        return toKey.apply(new GenericInternalRow(values));
     }
 
     @Override

@@ -5,10 +5,14 @@ import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
 
 /** A file of a snapshot, as the metastore names it. */
 final class SnapshotFile {
-    private static final String TOMBSTONES = "{\"tombstones\": true}";
+    static final String TOMBSTONES = "{\"tombstones\": true}";
 
     final String partition;
     final String fileGroup;
@@ -36,6 +40,17 @@ final class SnapshotFile {
         completedAt = file.number(16, file.number(13, 0));
     }
 
+    /** Some of its bytes, to be read. {@code location}: the snapshot's. {@code values}: of the partition's columns. */
+    PartitionedFile part(String location, InternalRow values, long start, long length) {
+        // The location isn't encoded: a %3A is in the name of a directory.
+        SparkPath file = SparkPath.fromPath(new Path(location + "/" + path));
+        return new PartitionedFile(values, file, start, length, new String[0], 0, size, Catalogs.noConstants());
+    }
+
+    PartitionedFile whole(String location, InternalRow values) {
+        return part(location, values, 0, size);
+    }
+
     /** Whether it has the columns of a family alone. */
     boolean isFamily() {
         return isBase && columns != null;
@@ -48,7 +63,22 @@ final class SnapshotFile {
 
     /** What a family's file says of the main file whose rows it has. */
     boolean isOfRowsOf(SnapshotFile main) {
-        return statistics.equals("{\"rows_of\": \"" + main.path + "\"}");
+        return statistics.equals(rowsOf(main.path));
+    }
+
+    /** The statistics of a family's file, as Python's JSON has them. {@code main}: the path of the main file. */
+    static String rowsOf(String main) {
+        StringBuilder found = new StringBuilder("{\"rows_of\": \"");
+        for (char sign : main.toCharArray()) {
+            if (sign == '"' || sign == '\\') {
+                found.append('\\').append(sign);
+            } else if (sign < ' ' || sign > '~') {
+                found.append(String.format("\\u%04x", (int) sign));
+            } else {
+                found.append(sign);
+            }
+        }
+        return found.append("\"}").toString();
     }
 
     /** Whether the base file of a bucket alone isn't what its rows are. */

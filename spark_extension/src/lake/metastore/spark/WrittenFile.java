@@ -3,28 +3,57 @@ package lake.metastore.spark;
 import java.io.Serializable;
 import java.util.List;
 
-/** A file that a task has written, as the metastore is told of it. */
+/** A file that was written, as thrift_idl/lake_metastore.thrift describes a DataFile. */
 final class WrittenFile implements Serializable {
     private static final long serialVersionUID = 1;
 
-    String partition;
-    String fileGroup;
-    /** The timestamp of the instant that opened the slice. */
-    String slice;
+    static final String BASE = "base";
+    static final String LOG = "log";
+    static final String CHANGELOG = "changelog";
+
+    /** The name of its partition, empty for a table without partitions. */
+    final String partition;
+    final String fileGroup;
+    /** The instant that opened the file's slice. */
+    final String slice;
     /** Relative to the table's location. */
-    String path;
+    final String path;
+    final String kind;
     /** In bytes. */
-    long size;
-    /** {@code base}, {@code log} or {@code changelog}. */
-    String kind;
+    final long size;
     /** -1 if that is not known. */
-    long rows = -1;
-    /** The least event time of its rows, in milliseconds since 1970; null if that is not known. */
-    Long minEventTime;
-    Long maxEventTime;
-    /** The columns of a family's file, null for a file of all columns. */
-    List<String> columns;
-    byte[] statistics;
+    final long rows;
+    /** In milliseconds since 1970; null if that is not known. */
+    final Long minEventTime;
+    final Long maxEventTime;
+    /** Of a column family; null for a file of all columns. */
+    final List<String> columns;
+    /** Null for none. */
+    final byte[] statistics;
+
+    WrittenFile(
+            String partition,
+            String fileGroup,
+            String slice,
+            String path,
+            String kind,
+            long size,
+            long rows,
+            EventTimes times,
+            List<String> columns,
+            byte[] statistics) {
+        this.partition = partition;
+        this.fileGroup = fileGroup;
+        this.slice = slice;
+        this.path = path;
+        this.kind = kind;
+        this.size = size;
+        this.rows = rows;
+        this.minEventTime = times.least;
+        this.maxEventTime = times.greatest;
+        this.columns = columns;
+        this.statistics = statistics;
+    }
 
     Metastore.Struct struct() {
         return new Metastore.Struct()
