@@ -37,7 +37,10 @@ final class HintParser {
                                 }
                             }
                             try {
-                                return method.invoke(parser, arguments);
+                                Object parsed = method.invoke(parser, arguments);
+                                return method.getName().startsWith("parsePlan")
+                                        ? InsertColumns.completed((LogicalPlan) parsed, parser)
+                                        : parsed;
                             } catch (InvocationTargetException error) {
                                 throw error.getCause();
                             }

@@ -13,13 +13,13 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
-import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TruncatableTable;
 import org.apache.spark.sql.connector.catalog.V1Table;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -239,23 +239,32 @@ final class LakeTable
 
     /** A table by its name, of the current database if it names none. */
     static LakeTable named(String name) {
-        SparkSession session = SparkSession.active();
         try {
-            TableIdentifier parsed = Catalogs.state(session).sqlParser().parseTableIdentifier(name);
-            String database =
-                    parsed.database().isDefined()
-                            ? parsed.database().get()
-                            : Catalogs.state(session).catalog().getCurrentDatabase();
-            Table table =
-                    ((TableCatalog) Catalogs.sessionCatalog(session))
-                            .loadTable(Identifier.of(new String[] {database}, parsed.table()));
-            if (table instanceof LakeTable) {
-                return (LakeTable) table;
+            LakeTable found = ifKeyed(Catalogs.state(SparkSession.active()).sqlParser().parseTableIdentifier(name));
+            if (found != null) {
+                return found;
             }
-        } catch (ParseException | NoSuchTableException error) {
+        } catch (ParseException error) {
             throw Errors.rethrow(error);
         }
-        throw Errors.analysis(name + " is no keyed table");
+        throw Errors.analysis(name + " is no keyed table of this session");
+    }
+
+    /** A table by its name; null if there is none, or it is no keyed one. */
+    static LakeTable ifKeyed(TableIdentifier name) {
+        SparkSession session = SparkSession.active();
+        CatalogPlugin catalog = Catalogs.sessionCatalog(session);
+        if (!(catalog instanceof LakeCatalog)) {
+            return null;
+        }
+        String database =
+                name.database().isDefined() ? name.database().get() : Catalogs.state(session).catalog().getCurrentDatabase();
+        try {
+            Table table = ((LakeCatalog) catalog).loadTable(Identifier.of(new String[] {database}, name.table()));
+            return table instanceof LakeTable ? (LakeTable) table : null;
+        } catch (NoSuchTableException missing) {
+            return null;
+        }
     }
 
     /** What names this table in requests. */
