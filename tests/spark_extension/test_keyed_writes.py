@@ -115,6 +115,11 @@ def test_partitions(spark: SparkSession, days: str) -> None:
     assert len(both(spark, days)) == 3
     spark.sql(f"INSERT OVERWRITE {days} PARTITION (dt = date'2026-01-02', city = 'x') SELECT 5, 'e'")
     spark.sql(f"UPDATE {days} SET city = 'y' WHERE id = 2")
+    nothing = "SELECT 1, 'x' WHERE rand() > 2"
+    spark.sql(f"INSERT INTO {days} VALUES (7, 'g', date'2026-01-03', 'x')")
+    spark.sql(f"INSERT OVERWRITE {days} PARTITION (dt = '2026-01-03', city) SELECT *, 'x' FROM ({nothing})")
+    assert rows(spark, f"SELECT v FROM {days} WHERE id = 7") == [["g"]]
+    spark.sql(f"INSERT OVERWRITE {days} PARTITION (dt = '2026-01-03', city = 'x') {nothing}")
     assert rows(spark, shown) == [
         [1, "a", "2026-01-01", "Köln/Bonn=1"],
         [2, "b", "2026-01-01", "y"],

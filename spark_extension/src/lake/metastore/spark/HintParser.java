@@ -39,7 +39,7 @@ final class HintParser {
                             try {
                                 Object parsed = method.invoke(parser, arguments);
                                 return method.getName().startsWith("parsePlan")
-                                        ? InsertColumns.completed((LogicalPlan) parsed, parser)
+                                        ? Inserts.prepared((LogicalPlan) parsed, parser)
                                         : parsed;
                             } catch (InvocationTargetException error) {
                                 throw error.getCause();

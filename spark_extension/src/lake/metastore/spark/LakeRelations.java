@@ -91,6 +91,13 @@ final class LakeRelations {
             }
             RowChanges.check(plan, name, table);
             LogicalPlan changed = plan.mapChildren(this::apply);
+            if (name.equals("OverwritePartitionsDynamic") && table.overwritten() == null) {
+                String partition = Inserts.staticPartition(Plans.children(changed).get(0), table);
+                if (partition != null) {
+                    LogicalPlan named = withTable((LogicalPlan) changed.productElement(0), table.overwriting(partition));
+                    return changed.makeCopy(Plans.with(changed, 0, named));
+                }
+            }
             LakeTable read = CHANGES.contains(name) ? table : readTwin(changed, table);
             if (read == null || table.isReadByItsWriter()) {
                 return changed;

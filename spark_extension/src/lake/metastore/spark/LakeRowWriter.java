@@ -214,7 +214,9 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         StringBuilder name = new StringBuilder();
         for (int i = 0; i < columns.partitions.length; i++) {
             String column = partitionColumns.get(i);
-            String text = text(row, columns.partitions[i], columns.partitionTypes[i]);
+            int place = columns.partitions[i];
+            DataType type = columns.partitionTypes[i];
+            String text = place < 0 || row.isNullAt(place) ? null : text(row.get(place, type), type);
             String what = table.isTableWide ? "partitions the table" : "belongs to the key";
             if (text == null || text.isEmpty() || text.equals(NULL_PARTITION)) {
                 String found = text == null ? "is null" : text.isEmpty() ? "is empty" : "has " + NULL_PARTITION + ", Hive's name for null,";
@@ -224,21 +226,22 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
                 throw Errors.unfitRows(
                         "the column " + column + " partitions the table: its dates are of the years 1 to 9999");
             }
-            name.append(i == 0 ? "" : "/")
-                    .append(ExternalCatalogUtils.escapePathName(column))
-                    .append('=')
-                    .append(ExternalCatalogUtils.escapePathName(text));
+            name.append(i == 0 ? "" : "/").append(part(column, text));
         }
         return name.toString();
     }
 
-    private static String text(InternalRow row, int place, DataType type) {
-        if (place < 0 || row.isNullAt(place)) {
+    /** A column and its value in the name of a partition. */
+    static String part(String column, String text) {
+        return ExternalCatalogUtils.escapePathName(column) + "=" + ExternalCatalogUtils.escapePathName(text);
+    }
+
+    /** The text of a value in the name of a partition; null for null. */
+    static String text(Object value, DataType type) {
+        if (value == null) {
             return null;
         }
-        return type instanceof DateType
-                ? LocalDate.ofEpochDay(row.getInt(place)).toString()
-                : String.valueOf(row.get(place, type));
+        return type instanceof DateType ? LocalDate.ofEpochDay((Integer) value).toString() : value.toString();
     }
 
     /** Writes the rows of the last place if these are done. */

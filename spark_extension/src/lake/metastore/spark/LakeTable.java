@@ -70,6 +70,7 @@ final class LakeTable
     /** The statement that writes the table has read it, too. */
     private final boolean isReadByItsWriter;
     private final List<String> partitionColumns;
+    private String overwritten;
 
     private LakeTable(
             Metastore metastore,
@@ -124,12 +125,27 @@ final class LakeTable
 
     /** The same table, written by a statement that has read it as {@code read}: a change since is a conflict. */
     LakeTable readByItsWriter(LakeTable read) {
-        return new LakeTable(
-                metastore, definition, keyed, id, point, read.moment, includesUncommitted, true);
+        LakeTable found =
+                new LakeTable(metastore, definition, keyed, id, point, read.moment, includesUncommitted, true);
+        found.overwritten = overwritten;
+        return found;
     }
 
     boolean isReadByItsWriter() {
         return isReadByItsWriter;
+    }
+
+    /** The same table, of which a statement overwrites a partition, also without rows. */
+    LakeTable overwriting(String partition) {
+        LakeTable found =
+                new LakeTable(metastore, definition, keyed, id, point, moment, includesUncommitted, isReadByItsWriter);
+        found.overwritten = partition;
+        return found;
+    }
+
+    /** The partition that the statement names which overwrites it; null for none. */
+    String overwritten() {
+        return overwritten;
     }
 
     /** Whether it is the same table of the metastore. */

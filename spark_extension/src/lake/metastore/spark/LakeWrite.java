@@ -82,8 +82,9 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                         "rows of " + table.name() + " may be in any partition: INSERT INTO updates them by their key,"
                                 + " and spark.sql.sources.partitionOverwriteMode=static overwrites the table");
             }
-            replaced = name -> false;
-            replacesWritten = true;
+            String named = table.overwritten();
+            replaced = name -> name.equals(named);
+            replacesWritten = named == null;
             return this;
         }
 

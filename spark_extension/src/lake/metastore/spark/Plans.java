@@ -86,6 +86,17 @@ final class Plans {
         return found;
     }
 
+    /** The expressions of a node, such as the columns of a projection. */
+    static List<Expression> expressions(LogicalPlan node) {
+        List<Expression> found = new ArrayList<>();
+        node.mapExpressions(
+                each -> {
+                    found.add(each);
+                    return each;
+                });
+        return found;
+    }
+
     static List<LogicalPlan> children(LogicalPlan node) {
         List<LogicalPlan> found = new ArrayList<>();
         node.mapChildren(
