@@ -84,9 +84,9 @@ final class Inserts {
             if (!(node instanceof Project)) {
                 return null;
             }
-            if (columns == null || columns.stream().allMatch(each -> each instanceof Attribute)) {
-                columns = Plans.expressions(node);
-            }
+            List<Expression> found = Plans.expressions(node);
+            // The lowest projection that makes columns gives the partition's their values; others convert and check them.
+            columns = found.stream().allMatch(each -> each instanceof Attribute) ? columns : found;
         }
     }
 
