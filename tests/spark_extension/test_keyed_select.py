@@ -273,6 +273,31 @@ def test_tables_are_made_without_rows(spark: SparkSession, customers: str, datab
     assert rows(spark, f"SELECT count(*) FROM {customers}") == [[3]]
 
 
+@pytest.mark.parametrize("source", ["SELECT 1L AS id, 'x' AS Name", "SELECT * FROM {0}"])
+def test_save_as_table_does_not_replace_a_keyed_table(spark: SparkSession, customers: str, source: str) -> None:
+    rows_before = rows(spark, f"SELECT * FROM {customers}")
+    written = f"spark.sql({source.format(customers)!r}).write"
+    for replace in (
+        f"{written}.mode('overwrite').saveAsTable({customers!r})",
+        f"{written}.mode('overwrite').format('parquet').saveAsTable({customers!r})",
+    ):
+        with pytest.raises(SparkError, match="saveAsTable with the mode overwrite would drop it"):
+            spark.python(replace)
+    for other in (
+        f"{written}.saveAsTable({customers!r})",
+        f"{written}.mode('append').format('parquet').saveAsTable({customers!r})",
+        f"{written}To({customers!r}).createOrReplace()",
+        f"{written}To({customers!r}).replace()",
+    ):
+        with pytest.raises(SparkError):
+            spark.python(other)
+    assert rows(spark, f"SELECT * FROM {customers}") == rows_before
+    assert spark.properties(customers)["primary-key"] == "id"
+    spark.python(f"spark.table({customers!r}).write.mode('overwrite').saveAsTable('{customers}_copy')")
+    spark.python(f"spark.table({customers!r}).write.mode('overwrite').saveAsTable('{customers}_copy')")
+    assert rows(spark, f"SELECT * FROM {customers}_copy") == rows_before
+
+
 def test_directories_are_not_read_for_rows(hinting_session: Callable[[str], SparkSession]) -> None:
     spark = hinting_session("4")
     spark.sql("CREATE TABLE IF NOT EXISTS default.unread (id INT) USING parquet TBLPROPERTIES ('primary-key' = 'id')")

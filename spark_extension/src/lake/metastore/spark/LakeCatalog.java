@@ -57,7 +57,30 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
             }
             return table;
         }
+        if (isToBeReplaced()) {
+            throw Errors.analysis(
+                    definition.identifier().unquotedString()
+                            + " is a keyed table: saveAsTable with the mode overwrite would drop it, and its key and"
+                            + " timeline with it; use INSERT OVERWRITE or writeTo(...).overwrite, or drop the table first");
+        }
         return LakeTable.latest(metastore, (V1Table) table, keyed, point);
+    }
+
+    /**
+     * Whether {@code DataFrameWriter.saveAsTable} loads a table to drop it. No plan says so: Spark drops the table in its
+     * session catalog at once. Before that it looks at what the table is, by {@code SparkSession.table}.
+     */
+    private static boolean isToBeReplaced() {
+        StackTraceElement[] calls = Thread.currentThread().getStackTrace();
+        for (int i = 1; i < calls.length; i++) {
+            if ((calls[i].getMethodName().equals("saveAsTable") // Spark 3.5
+                            || calls[i].getClassName().endsWith(".SaveAsV1TableCommand"))
+                    && calls[i - 1].getClassName().endsWith(".SparkSession")
+                    && calls[i - 1].getMethodName().equals("table")) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** The primary key and what goes with it; null for all tables but Parquet tables with that property. */
