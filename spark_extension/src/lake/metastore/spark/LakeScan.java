@@ -22,6 +22,7 @@ import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InterpretedPredicate;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.expressions.Unevaluable;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -84,7 +85,9 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
                     continue;
                 }
                 if (Plans.refersOnlyTo(filter, column -> table.isPartitionedBy(column.name()))) {
-                    partitionFilters.add(filter);
+                    if (!filter.exists(LakeScan::isLeftToPlans)) {
+                        partitionFilters.add(filter);
+                    }
                 } else {
                     keys.add(filter);
                     Option<Filter> translated = DataSourceStrategy$.MODULE$.translateFilter(filter, true);
@@ -135,6 +138,11 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         Set<String> wanted = table.isLatest() ? builder.keys.buckets() : null;
         buckets = SnapshotFile.byBucket(pruned(snapshot.files, builder.partitionFilters));
         buckets.removeIf(bucket -> wanted != null && !wanted.contains(bucket.get(0).fileGroup));
+    }
+
+    /** Whether an expression has no value before Spark puts something else in its place, such as a function of Python's. */
+    private static boolean isLeftToPlans(Expression expression) {
+        return expression instanceof Unevaluable && !(expression instanceof Attribute);
     }
 
     /** The files of the partitions for which the filters hold. */
