@@ -1,7 +1,10 @@
 """What plain SQL reads of keyed tables with other columns, conditions and plans than the everyday ones."""
 
-from tests.spark.session import SparkSession
+import pytest
+
+from tests.spark.session import SparkError, SparkSession
 from tests.spark_extension.test_keyed_select import write
+from tests.spark_extension.test_metastore_calls import REFLECTION
 
 
 def create(spark: SparkSession, table: str, columns: str, partitioned: str = "", **properties: str) -> None:
@@ -21,3 +24,28 @@ spark.udf.register("is_first", lambda day: day == "d1", "boolean")
 result = [row.id for row in spark.sql("SELECT id FROM {table} WHERE is_first(dt) AND dt < 'd9'").collect()]
 """
     assert spark.python(code) == [1]
+
+
+def test_files_that_only_a_later_version_can_read(spark: SparkSession) -> None:
+    code = f"""
+{REFLECTION}
+def make(name, argument):
+    declared = jvm.Class.forName("lake.metastore.spark." + name, True, loader).getDeclaredConstructors()
+    constructor = next(each for each in declared if each.getParameterCount() == 1)
+    constructor.setAccessible(True)
+    given = spark._sc._gateway.new_array(jvm.Object, 1)
+    given[0] = argument
+    return constructor.newInstance(given)
+
+files = jvm.java.util.ArrayList()
+for kind in ("base", "log", "vector"):
+    file = make("SnapshotFile", make("Metastore$Answer", jvm.java.util.HashMap()))
+    for name, value in (("path", "a." + kind), ("kind", kind), ("isBase", kind == "base")):
+        found = file.getClass().getDeclaredField(name)
+        found.setAccessible(True)
+        found.set(file, value)
+    files.add(file)
+invoke("SnapshotFile.byBucket", None, files)
+"""
+    with pytest.raises(SparkError, match=r"a\.vector is of the kind vector, which this version can't read"):
+        spark.python(code)
