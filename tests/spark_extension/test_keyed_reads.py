@@ -1,9 +1,12 @@
 """What plain SQL reads of keyed tables with other columns, conditions and plans than the everyday ones."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.spark.session import SparkError, SparkSession
-from tests.spark_extension.test_keyed_select import write
+from tests.spark_extension.lake import Lake
+from tests.spark_extension.test_keyed_select import merged, rows, write
 from tests.spark_extension.test_metastore_calls import REFLECTION
 
 
@@ -24,6 +27,23 @@ spark.udf.register("is_first", lambda day: day == "d1", "boolean")
 result = [row.id for row in spark.sql("SELECT id FROM {table} WHERE is_first(dt) AND dt < 'd9'").collect()]
 """
     assert spark.python(code) == [1]
+
+
+def test_strings_are_compared_by_their_bytes(hinting_session: Callable[[str], SparkSession], lake: Lake) -> None:
+    """A collation orders the results of queries; keys and sequences are those of the Arrow reader."""
+    spark = hinting_session("4")
+    spark.sql("CREATE DATABASE IF NOT EXISTS collated")
+    table = "collated.t"
+    columns = "id STRING COLLATE UTF8_LCASE, s STRING COLLATE UTF8_LCASE, v INT"
+    create(spark, table, columns, **{"sequence.field": "s"})
+    plain = "id string, s string, v int"
+    write(spark, table, plain, [("k", "a", 1), ("x", "a", 1)])
+    write(spark, table, plain, [("k", "B", 2), ("K", "a", 3), ("x", "b", 2)])
+    expected = [["K", "a", 3], ["k", "a", 1], ["x", "b", 2]]
+    assert merged(spark, table) == expected
+    assert rows(spark, f"SELECT * FROM {table}") == expected
+    assert rows(spark, f"SELECT v FROM {table} WHERE id = 'k'") == [[1], [3]]
+    spark.sql("DROP DATABASE collated CASCADE")
 
 
 def test_files_that_only_a_later_version_can_read(spark: SparkSession) -> None:
