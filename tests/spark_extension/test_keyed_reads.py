@@ -46,6 +46,22 @@ def test_strings_are_compared_by_their_bytes(hinting_session: Callable[[str], Sp
     spark.sql("DROP DATABASE collated CASCADE")
 
 
+def test_a_snapshot_is_read_once_by_a_self_join(spark: SparkSession, database: str) -> None:
+    table = f"{database}.t"
+    create(spark, table, "id BIGINT, n INT")
+    write(spark, table, "id bigint, n int", [(1, 1), (2, 1), (3, 2)])
+    grouped = f"(SELECT n, count(*) c FROM {table} WHERE {{}} GROUP BY n)"
+    join = "SELECT a.n, b.n FROM {} a JOIN {} b ON a.n = b.n + 1"
+    same = join.format(grouped.format("id > 0"), grouped.format("id > 0"))
+    assert "ReusedExchange" in str(spark.sql(f"EXPLAIN {same}"))
+    assert rows(spark, same) == [[2, 1]]
+    other = join.format(grouped.format("id > 0"), grouped.format("id < 3"))
+    assert "ReusedExchange" not in str(spark.sql(f"EXPLAIN {other}"))
+    first = f"(SELECT n, count(*) c FROM {table} VERSION AS OF 1 WHERE id > 0 GROUP BY n)"
+    write(spark, table, "id bigint, n int", [(4, 3)])
+    assert rows(spark, join.format(grouped.format("id > 0"), first)) == [[2, 1], [3, 2]]
+
+
 def test_files_that_only_a_later_version_can_read(spark: SparkSession) -> None:
     code = f"""
 {REFLECTION}

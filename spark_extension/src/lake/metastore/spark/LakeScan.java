@@ -1,12 +1,14 @@
 package lake.metastore.spark;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
@@ -224,6 +226,22 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         Collections.addAll(found, dataColumns.fields());
         Collections.addAll(found, partitionColumns.fields());
         return new StructType(found.toArray(new StructField[0]));
+    }
+
+    /** What is read, so that Spark reads it once for two parts of a query. */
+    private List<Object> identity() {
+        return Arrays.asList(
+                table.identity(), snapshot.position, dataColumns, partitionColumns, dataFilters, keyFilters, buckets);
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof LakeScan && ((LakeScan) other).identity().equals(identity());
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(table.identity(), snapshot.position, buckets.size());
     }
 
     @Override

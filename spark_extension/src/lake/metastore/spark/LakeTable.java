@@ -101,6 +101,11 @@ final class LakeTable implements SupportsRead {
                 : new LakeTable(metastore, definition, keyed, id, point, moment, true);
     }
 
+    /** Which table it is, as it is defined; equal for two loads of it. */
+    Object identity() {
+        return Arrays.asList(name(), id, includesUncommitted, definition.schema(), properties());
+    }
+
     boolean isLatest() {
         return point.isLatest();
     }

@@ -39,6 +39,16 @@ final class SnapshotFile {
         completedAt = file.number(16, file.number(13, 0));
     }
 
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof SnapshotFile && ((SnapshotFile) other).path.equals(path);
+    }
+
+    @Override
+    public int hashCode() {
+        return path.hashCode();
+    }
+
     /** Whether it has the columns of a family alone. */
     boolean isFamily() {
         return isBase && columns != null;
