@@ -62,6 +62,15 @@ def test_a_snapshot_is_read_once_by_a_self_join(spark: SparkSession, database: s
     assert rows(spark, join.format(grouped.format("id > 0"), first)) == [[2, 1], [3, 2]]
 
 
+@pytest.mark.parametrize("bucket", ["dynamic", "4"])
+def test_properties_of_other_systems(spark: SparkSession, lake: Lake, database: str, bucket: str) -> None:
+    """Others use the same names, and classes for Parquet of their own."""
+    lake.add_foreign_table(f"{database}.t", **{"primary-key": "id", "bucket": bucket})
+    assert spark.properties(f"{database}.t")["bucket"] == bucket
+    with pytest.raises(SparkError, match=r"cannot be found|is no keyed table|requires a single-part"):
+        spark.sql(f"SELECT * FROM {database}.t.instants")
+
+
 def test_files_that_only_a_later_version_can_read(spark: SparkSession) -> None:
     code = f"""
 {REFLECTION}

@@ -20,6 +20,8 @@ final class KeyedTable implements Serializable {
 
     static final String PRIMARY_KEY = "primary-key";
 
+    private static final String BUCKETS = "bucket";
+
     /** A column of every file: the instant that last changed the row. */
     static final String INSTANT = "_metastore_instant";
 
@@ -48,7 +50,7 @@ final class KeyedTable implements Serializable {
     private KeyedTable(Map<String, String> properties, Collection<String> partitionColumns) {
         key = names(properties.get(PRIMARY_KEY));
         key.removeAll(partitionColumns);
-        buckets = Integer.parseInt(properties.getOrDefault("bucket", "1").trim());
+        buckets = Integer.parseInt(properties.getOrDefault(BUCKETS, "1").trim());
         engine = properties.getOrDefault("merge-engine", "deduplicate").trim().toLowerCase(Locale.ROOT);
         sequence = names(properties.get("sequence.field"));
         groups = new LinkedHashMap<>();
@@ -70,10 +72,11 @@ final class KeyedTable implements Serializable {
         }
     }
 
-    /** The definition; null for a table without a primary key. */
+    /** The definition; null for a table without a primary key, and for one that only another system can have made. */
     static KeyedTable of(Map<String, String> properties, Collection<String> partitionColumns) {
-        String text = properties.get(PRIMARY_KEY);
-        return text == null || text.trim().isEmpty() ? null : new KeyedTable(properties, partitionColumns);
+        String key = properties.getOrDefault(PRIMARY_KEY, "").trim();
+        boolean hasBuckets = properties.getOrDefault(BUCKETS, "1").trim().matches("0*[1-9][0-9]{0,8}");
+        return key.isEmpty() || !hasBuckets ? null : new KeyedTable(properties, partitionColumns);
     }
 
     /** The columns that must be read to merge versions, beside {@code wanted}, so that these come out right. */

@@ -1,7 +1,7 @@
 package lake.metastore.spark;
 
 import java.util.Arrays;
-import java.util.Locale;
+import java.util.Map;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -16,6 +16,9 @@ import org.apache.spark.sql.connector.catalog.V1Table;
  * spark.sql.catalog.spark_catalog=lake.metastore.spark.LakeCatalog}. All other tables, views and functions stay Spark's.
  */
 public final class LakeCatalog extends DelegatingCatalogExtension {
+    private static final String HIVE = "hive";
+    private static final String HIVES_PARQUET = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat";
+
     @Override
     public Table loadTable(Identifier name) throws NoSuchTableException {
         return loaded(name, ReadPoint.LATEST);
@@ -83,16 +86,20 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
         return false;
     }
 
-    /** The primary key and what goes with it; null for all tables but Parquet tables with that property. */
+    /**
+     * The primary key and what goes with it; null for all tables but Parquet tables of Spark's or Hive's with that
+     * property. Other systems have properties of the same names: metastore/services/instant_rules/keyed_tables.py.
+     */
     static KeyedTable keyedTable(CatalogTable table) {
-        String format =
-                table.provider().isDefined() && !table.provider().get().equalsIgnoreCase("hive")
-                        ? table.provider().get()
-                        : table.storage().inputFormat().isDefined() ? table.storage().inputFormat().get() : "";
-        if (!format.toLowerCase(Locale.ROOT).contains("parquet")) {
-            return null;
-        }
-        return KeyedTable.of(Catalogs.properties(table), Arrays.asList(Catalogs.partitionColumns(table)));
+        Map<String, String> properties = Catalogs.properties(table);
+        String provider = table.provider().isDefined() ? table.provider().get() : HIVE;
+        boolean isParquet =
+                provider.equalsIgnoreCase(HIVE)
+                        ? table.storage().inputFormat().contains(HIVES_PARQUET)
+                                && !properties.containsKey("storage_handler")
+                                && !properties.containsKey("table_type")
+                        : provider.equalsIgnoreCase("parquet");
+        return isParquet ? KeyedTable.of(properties, Arrays.asList(Catalogs.partitionColumns(table))) : null;
     }
 
     static TableIdentifier undecorated(TableIdentifier table) {
