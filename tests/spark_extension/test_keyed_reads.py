@@ -62,6 +62,23 @@ def test_a_snapshot_is_read_once_by_a_self_join(spark: SparkSession, database: s
     assert rows(spark, join.format(grouped.format("id > 0"), first)) == [[2, 1], [3, 2]]
 
 
+@pytest.mark.parametrize("place", ["", "/dt=d1"])
+def test_a_tables_directory_is_not_written(spark: SparkSession, lake: Lake, database: str, place: str) -> None:
+    table = f"{database}.t"
+    create(spark, table, "id BIGINT, dt STRING", "PARTITIONED BY (dt)", **{"primary-key": "id,dt"})
+    write(spark, table, "id bigint, dt string", [(1, "d1")])
+    path = f"{lake.directory(database, 't')}{place}"
+    for statement in (
+        f"spark.sql('SELECT 1L id').write.mode('overwrite').parquet({path!r})",
+        f"spark.sql('SELECT 1L id').write.mode('append').json({path!r})",
+        f"spark.sql('INSERT OVERWRITE DIRECTORY \"{path}\" USING parquet SELECT 1L id')",
+        f"spark.sql('INSERT OVERWRITE DIRECTORY \"{path}\" STORED AS PARQUET SELECT 1L id')",
+    ):
+        with pytest.raises(SparkError, match="is the directory of a lake table"):
+            spark.python(statement)
+    assert rows(spark, f"SELECT * FROM {table}") == [[1, "d1"]]
+
+
 @pytest.mark.parametrize("bucket", ["dynamic", "4"])
 def test_properties_of_other_systems(spark: SparkSession, lake: Lake, database: str, bucket: str) -> None:
     """Others use the same names, and classes for Parquet of their own."""
