@@ -1,6 +1,7 @@
 """What plain SQL reads of keyed tables with other columns, conditions and plans than the everyday ones."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +47,17 @@ def test_strings_are_compared_by_their_bytes(hinting_session: Callable[[str], Sp
     spark.sql("DROP DATABASE collated CASCADE")
 
 
+def test_a_field_of_a_struct_is_merged_like_the_whole(spark: SparkSession, database: str) -> None:
+    """A struct whose only wanted field is null is not null itself."""
+    table = f"{database}.t"
+    columns = "id BIGINT, s STRUCT<a: INT, b: INT>"
+    create(spark, table, columns, **{"merge-engine": "partial-update", "ignore-delete": "true"})
+    write(spark, table, columns, [(1, (1, 2)), (2, (3, 4))])
+    write(spark, table, columns, [(1, (None, 5)), (2, None)])
+    assert rows(spark, f"SELECT id, s.a FROM {table}") == [[1, None], [2, 3]]
+    assert rows(spark, f"SELECT id FROM {table} WHERE s IS NOT NULL AND s.b > 0") == [[1], [2]]
+
+
 def test_a_snapshot_is_read_once_by_a_self_join(spark: SparkSession, database: str) -> None:
     table = f"{database}.t"
     create(spark, table, "id BIGINT, n INT")
@@ -60,6 +72,37 @@ def test_a_snapshot_is_read_once_by_a_self_join(spark: SparkSession, database: s
     first = f"(SELECT n, count(*) c FROM {table} VERSION AS OF 1 WHERE id > 0 GROUP BY n)"
     write(spark, table, "id bigint, n int", [(4, 3)])
     assert rows(spark, join.format(grouped.format("id > 0"), first)) == [[2, 1], [3, 2]]
+
+
+def test_a_cached_table_can_be_refreshed(spark: SparkSession, lake: Lake, database: str) -> None:
+    """It shows what others wrote at the latest after REFRESH TABLE, like a table of Spark's own."""
+    table = f"{database}.t"
+    create(spark, table, "id BIGINT")
+    lake.upsert(table, id=1)
+    spark.sql(f"CACHE TABLE {table}")
+    assert rows(spark, f"SELECT * FROM {table}") == [[1]]
+    lake.upsert(table, id=2)
+    kept = [[1]] if spark.line == "4" else [[1], [2]]
+    assert rows(spark, f"SELECT * FROM {table}") == kept
+    spark.sql(f"REFRESH TABLE {table}")
+    assert rows(spark, f"SELECT * FROM {table}") == [[1], [2]]
+    write(spark, table, "id bigint", [(3,)])
+    assert rows(spark, f"SELECT * FROM {table}") == [[1], [2], [3]]
+    spark.sql(f"UNCACHE TABLE {table}")
+    lake.upsert(table, id=4)
+    assert rows(spark, f"SELECT * FROM {table}") == [[1], [2], [3], [4]]
+
+
+def test_a_families_file_is_read_only_for_its_columns(spark: SparkSession, lake: Lake, database: str) -> None:
+    table = f"{database}.t"
+    families = {"table-type": "copy-on-write", "column-families": "one:c;two:d"}
+    create(spark, table, "id BIGINT, c STRING, d STRING", **families)
+    write(spark, table, "id bigint, c string, d string", [(1, "x", "y")])
+    (lost,) = (row[0] for row in spark.sql(f"SELECT path FROM {table}.files WHERE columns = 'd'"))
+    Path(lost.removeprefix("file:")).unlink()
+    assert rows(spark, f"SELECT id, c FROM {table}") == [[1, "x"]]
+    with pytest.raises(SparkError, match=r"FAILED_READ_FILE|does not exist"):
+        spark.sql(f"SELECT d FROM {table}")
 
 
 @pytest.mark.parametrize("place", ["", "/dt=d1"])
