@@ -154,3 +154,21 @@ invoke("SnapshotFile.byBucket", None, files)
 """
     with pytest.raises(SparkError, match=r"a\.vector is of the kind vector, which this version can't read"):
         spark.python(code)
+
+
+def test_wider_types(spark: SparkSession, lake: Lake, database: str) -> None:
+    table = f"{database}.t"
+    spark.sql(
+        f"CREATE TABLE {table} (id BIGINT, n INT, f FLOAT) STORED AS PARQUET"
+        " TBLPROPERTIES ('primary-key' = 'id', 'table-type' = 'merge-on-read')"
+    )
+    lake.change_types(table)
+    lake.upsert(table, id=1, n=7, f=1.5)
+    lake.upsert(table, id=2, n=8, f=2.5)
+    lake.change_types(table, n="bigint", f="double")
+    lake.upsert(table, id=2, n=9_000_000_000, f=3.5)
+    if spark.line == "4":
+        assert rows(spark, f"SELECT * FROM {table}") == [[1, 7, 1.5], [2, 9_000_000_000, 3.5]]
+    else:  # its reader of Parquet doesn't widen; no row is read wrongly
+        with pytest.raises(SparkError, match="physicalType: INT32, logicalType: bigint"):
+            spark.sql(f"SELECT * FROM {table}")

@@ -330,12 +330,14 @@ def test_dataframes_keep_their_snapshot(spark: SparkSession, customers: str) -> 
 {WRITING}
 kept, cached = spark.table({customers!r}), spark.table({customers!r}).cache()
 before = [sorted(row.id for row in each.collect()) for each in (kept, cached)]
+unused = spark.table({customers!r})
 write(spark.createDataFrame([(9, "z")], "id bigint, name string"), {customers!r}, operation="upsert")
-result = [before, [sorted(row.id for row in each.collect()) for each in (kept, cached)]]
+result = [before, [sorted(row.id for row in each.collect()) for each in (kept, cached)], unused.count()]
 cached.unpersist()
 """
-    before, after = spark.python(code)
+    before, after, unused = spark.python(code)
     assert before == after == [[1, 3, 4], [1, 3, 4]]
+    assert unused == 3
     assert rows(spark, "SELECT * FROM seen_by_sql") == [[1], [3], [4], [9]]
 
 
