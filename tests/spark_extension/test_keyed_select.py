@@ -255,6 +255,30 @@ def test_what_the_metastore_knows(spark: SparkSession, customers: str) -> None:
         spark.sql(f"SELECT * FROM {customers}.nothing")
 
 
+@pytest.mark.parametrize("source", ["SELECT 1L AS id, 'x' AS Name", "SELECT * FROM {0}"])
+def test_save_as_table_does_not_replace_a_keyed_table(spark: SparkSession, customers: str, source: str) -> None:
+    rows_before = rows(spark, f"SELECT * FROM {customers}")
+    written = f"spark.sql({source.format(customers)!r}).write"
+    for replace in (
+        f"{written}.mode('overwrite').saveAsTable({customers!r})",
+        f"{written}.mode('overwrite').format('parquet').saveAsTable({customers!r})",
+    ):
+        with pytest.raises(SparkError, match="saveAsTable with the mode overwrite would drop it"):
+            spark.python(replace)
+    for other in (
+        f"{written}.saveAsTable({customers!r})",
+        f"{written}To({customers!r}).createOrReplace()",
+        f"{written}To({customers!r}).replace()",
+    ):
+        with pytest.raises(SparkError):
+            spark.python(other)
+    assert rows(spark, f"SELECT * FROM {customers}") == rows_before
+    assert spark.properties(customers)["primary-key"] == "id"
+    spark.python(f"spark.table({customers!r}).write.mode('overwrite').saveAsTable('{customers}_copy')")
+    spark.python(f"spark.table({customers!r}).write.mode('overwrite').saveAsTable('{customers}_copy')")
+    assert rows(spark, f"SELECT * FROM {customers}_copy") == rows_before
+
+
 def test_directories_are_not_read_for_rows(hinting_session: Callable[[str], SparkSession]) -> None:
     spark = hinting_session("4")
     spark.sql("CREATE TABLE IF NOT EXISTS default.unread (id INT) USING parquet TBLPROPERTIES ('primary-key' = 'id')")
@@ -287,12 +311,14 @@ def test_dataframes_keep_their_snapshot(spark: SparkSession, customers: str) -> 
 {WRITING}
 kept, cached = spark.table({customers!r}), spark.table({customers!r}).cache()
 before = [sorted(row.id for row in each.collect()) for each in (kept, cached)]
+unused = spark.table({customers!r})
 write(spark.createDataFrame([(9, "z")], "id bigint, name string"), {customers!r}, operation="upsert")
-result = [before, [sorted(row.id for row in each.collect()) for each in (kept, cached)]]
+result = [before, [sorted(row.id for row in each.collect()) for each in (kept, cached)], unused.count()]
 cached.unpersist()
 """
-    before, after = spark.python(code)
+    before, after, unused = spark.python(code)
     assert before == after == [[1, 3, 4], [1, 3, 4]]
+    assert unused == 3
     assert rows(spark, "SELECT * FROM seen_by_sql") == [[1], [3], [4], [9]]
 
 

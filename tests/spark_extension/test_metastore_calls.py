@@ -1,5 +1,6 @@
 """The extension's own calls of the metastore: connections, leases, and what happens when no answer comes."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -144,3 +145,17 @@ def test_no_call_is_repeated_after_a_timeout(spark: SparkSession, relay: Relay) 
     with pytest.raises(SparkError, match=r"did not answer getVersion \(.*timed out"):
         through(spark, relay, "call(other, 'getVersion')")
     assert relay.requests["getVersion"] == 1
+
+
+def test_a_server_that_is_gone(spark: SparkSession, relay: Relay, table: str) -> None:
+    code = f"read = other.table({table!r})\n"
+    assert through(spark, relay, f"{code}result = read.count()") == 1
+    relay.close()
+    with pytest.raises(SparkError) as error:
+        through(spark, relay, code)
+    assert re.fullmatch(
+        rf"AnalysisException: the metastore at {relay.uri} did not answer lake_timeline_position"
+        r" \(.*Connection refused.*\):"
+        r" look whether it runs, and whether spark\.hadoop\.hive\.metastore\.uris names it\.?",
+        str(error.value).strip(),
+    )

@@ -22,6 +22,8 @@ final class KeyedTable implements Serializable {
 
     static final String PRIMARY_KEY = "primary-key";
 
+    private static final String BUCKETS = "bucket";
+
     /** A column of every file: the instant that last changed the row. */
     static final String INSTANT = "_metastore_instant";
 
@@ -84,7 +86,7 @@ final class KeyedTable implements Serializable {
         removesOnDelete = choice(properties, "partial-update.remove-record-on-delete", "false").equals("true");
         changelogProducer = choice(properties, "changelog-producer", "none");
         tombstoneMillis = duration(properties.get("tombstone.time-retained"));
-        buckets = Integer.parseInt(properties.getOrDefault("bucket", "1").trim());
+        buckets = Integer.parseInt(properties.getOrDefault(BUCKETS, "1").trim());
         engine = choice(properties, "merge-engine", "deduplicate");
         sequence = names(properties.get("sequence.field"));
         groups = new LinkedHashMap<>();
@@ -106,10 +108,11 @@ final class KeyedTable implements Serializable {
         }
     }
 
-    /** The definition; null for a table without a primary key. */
+    /** The definition; null for a table without a primary key, and for one that only another system can have made. */
     static KeyedTable of(Map<String, String> properties, Collection<String> partitionColumns) {
-        String text = properties.get(PRIMARY_KEY);
-        return text == null || text.trim().isEmpty() ? null : new KeyedTable(properties, partitionColumns);
+        String key = properties.getOrDefault(PRIMARY_KEY, "").trim();
+        boolean hasBuckets = properties.getOrDefault(BUCKETS, "1").trim().matches("0*[1-9][0-9]{0,8}");
+        return key.isEmpty() || !hasBuckets ? null : new KeyedTable(properties, partitionColumns);
     }
 
     /** The columns that must be read to merge versions, beside {@code wanted}, so that these come out right. */
@@ -162,7 +165,7 @@ final class KeyedTable implements Serializable {
         }
         Map<String, String> found = new LinkedHashMap<>();
         found.put(PRIMARY_KEY, String.join(",", columns));
-        found.put("bucket", String.valueOf(buckets));
+        found.put(BUCKETS, String.valueOf(buckets));
         found.put("merge-engine", engine);
         found.put("sequence.field", String.join(",", sequence));
         found.put("column-families", joined(families));

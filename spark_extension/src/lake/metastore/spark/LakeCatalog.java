@@ -1,7 +1,7 @@
 package lake.metastore.spark;
 
 import java.util.Arrays;
-import java.util.Locale;
+import java.util.Map;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
@@ -18,6 +18,9 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
  * spark.sql.catalog.spark_catalog=lake.metastore.spark.LakeCatalog}. All other tables, views and functions stay Spark's.
  */
 public final class LakeCatalog extends DelegatingCatalogExtension {
+    private static final String HIVE = "hive";
+    private static final String HIVES_PARQUET = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat";
+
     @Override
     public Table loadTable(Identifier name) throws NoSuchTableException {
         return loaded(name, ReadPoint.LATEST);
@@ -59,6 +62,12 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
             }
             return table;
         }
+        if (isToBeReplaced()) {
+            throw Errors.analysis(
+                    definition.identifier().unquotedString()
+                            + " is a keyed table: saveAsTable with the mode overwrite would drop it, and its key and"
+                            + " timeline with it; use INSERT OVERWRITE or writeTo(...).overwrite, or drop the table first");
+        }
         return LakeTable.latest(metastore, (V1Table) table, keyed, point);
     }
 
@@ -68,16 +77,37 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
         return isOurs ? new PlaceFunction() : super.loadFunction(name);
     }
 
-    /** The primary key and what goes with it; null for all tables but Parquet tables with that property. */
-    static KeyedTable keyedTable(CatalogTable table) {
-        String format =
-                table.provider().isDefined() && !table.provider().get().equalsIgnoreCase("hive")
-                        ? table.provider().get()
-                        : table.storage().inputFormat().isDefined() ? table.storage().inputFormat().get() : "";
-        if (!format.toLowerCase(Locale.ROOT).contains("parquet")) {
-            return null;
+    /**
+     * Whether {@code DataFrameWriter.saveAsTable} loads a table to drop it. No plan says so: Spark drops the table in its
+     * session catalog at once. Before that it looks at what the table is, by {@code SparkSession.table}.
+     */
+    private static boolean isToBeReplaced() {
+        StackTraceElement[] calls = Thread.currentThread().getStackTrace();
+        for (int i = 1; i < calls.length; i++) {
+            if ((calls[i].getMethodName().equals("saveAsTable") // Spark 3.5
+                            || calls[i].getClassName().endsWith(".SaveAsV1TableCommand"))
+                    && calls[i - 1].getClassName().endsWith(".SparkSession")
+                    && calls[i - 1].getMethodName().equals("table")) {
+                return true;
+            }
         }
-        return KeyedTable.of(Catalogs.properties(table), Arrays.asList(Catalogs.partitionColumns(table)));
+        return false;
+    }
+
+    /**
+     * The primary key and what goes with it; null for all tables but Parquet tables of Spark's or Hive's with that
+     * property. Other systems have properties of the same names: metastore/services/instant_rules/keyed_tables.py.
+     */
+    static KeyedTable keyedTable(CatalogTable table) {
+        Map<String, String> properties = Catalogs.properties(table);
+        String provider = table.provider().isDefined() ? table.provider().get() : HIVE;
+        boolean isParquet =
+                provider.equalsIgnoreCase(HIVE)
+                        ? table.storage().inputFormat().contains(HIVES_PARQUET)
+                                && !properties.containsKey("storage_handler")
+                                && !properties.containsKey("table_type")
+                        : provider.equalsIgnoreCase("parquet");
+        return isParquet ? KeyedTable.of(properties, Arrays.asList(Catalogs.partitionColumns(table))) : null;
     }
 
     static TableIdentifier undecorated(TableIdentifier table) {

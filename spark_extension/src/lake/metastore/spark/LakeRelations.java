@@ -1,11 +1,16 @@
 package lake.metastore.spark;
 
+import java.io.IOException;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
+import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -14,6 +19,8 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.CreateTable;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
@@ -29,6 +36,11 @@ final class LakeRelations {
     /** Statements that change rows which are there. The table is the first child. */
     private static final Set<String> CHANGES =
             new HashSet<>(Arrays.asList("DeleteFromTable", "UpdateTable", "MergeIntoTable"));
+
+    /** The directory of a table that has the files of its instants. */
+    private static final String INSTANTS = ".instants";
+
+    private static final Logger LOG = LoggerFactory.getLogger(LakeRelations.class);
 
     private LakeRelations() {}
 
@@ -158,6 +170,7 @@ final class LakeRelations {
 
         private static void check(LogicalPlan node) {
             checkCreated(node);
+            checkPath(node);
             CatalogTable table = null;
             if (node instanceof HiveTableRelation) {
                 table = ((HiveTableRelation) node).tableMeta();
@@ -182,6 +195,39 @@ final class LakeRelations {
                 }
             }
             return null;
+        }
+
+        /** Writes to a directory that is named by its path. */
+        private static void checkPath(LogicalPlan node) {
+            String name = node.getClass().getSimpleName();
+            boolean isToPath = name.equals("InsertIntoHadoopFsRelationCommand") && insertedInto(node) == null;
+            for (int i = 0; i < node.productArity() && (isToPath || name.endsWith("DirCommand")); i++) {
+                Object element = node.productElement(i);
+                if (element instanceof CatalogStorageFormat && ((CatalogStorageFormat) element).locationUri().isDefined()) {
+                    checkPath(new Path(((CatalogStorageFormat) element).locationUri().get()));
+                } else if (element instanceof Path) {
+                    checkPath((Path) element);
+                }
+            }
+        }
+
+        /** Refuses directories of tables that have instants. The files of instants may be written: that is ours. */
+        private static void checkPath(Path path) {
+            if (path.toString().contains("/" + INSTANTS + "/")) {
+                return;
+            }
+            try {
+                FileSystem files = path.getFileSystem(Catalogs.state(SparkSession.active()).newHadoopConf());
+                for (Path each = files.makeQualified(path); each != null; each = each.getParent()) {
+                    if (files.exists(new Path(each, INSTANTS))) {
+                        throw Errors.analysis(
+                                each + " is the directory of a lake table: files that are written by their path belong to no"
+                                        + " snapshot of it; write the table by its name, or somewhere else");
+                    }
+                }
+            } catch (IOException error) {
+                LOG.debug("{} can't be looked at: {}", path, error.getMessage()); // as the write itself will say
+            }
         }
 
         /** CREATE TABLE AS SELECT, and appends of saveAsTable. */

@@ -1,11 +1,13 @@
 package lake.metastore.spark;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
@@ -19,6 +21,7 @@ import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InterpretedPredicate;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.expressions.Unevaluable;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -81,7 +84,9 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
                     continue;
                 }
                 if (Plans.refersOnlyTo(filter, column -> table.isPartitionedBy(column.name()))) {
-                    partitionFilters.add(filter);
+                    if (!filter.exists(LakeScan::isLeftToPlans)) {
+                        partitionFilters.add(filter);
+                    }
                 } else {
                     keys.add(filter);
                     Option<Filter> translated = DataSourceStrategy$.MODULE$.translateFilter(filter, true);
@@ -132,6 +137,11 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         Set<String> wanted = table.isLatest() ? builder.keys.buckets() : null;
         buckets = SnapshotFile.byBucket(pruned(snapshot.files, builder.partitionFilters));
         buckets.removeIf(bucket -> wanted != null && !wanted.contains(bucket.get(0).fileGroup));
+    }
+
+    /** Whether an expression has no value before Spark puts something else in its place, such as a function of Python's. */
+    private static boolean isLeftToPlans(Expression expression) {
+        return expression instanceof Unevaluable && !(expression instanceof Attribute);
     }
 
     /** The files of the partitions for which the filters hold. */
@@ -213,6 +223,22 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         Collections.addAll(found, dataColumns.fields());
         Collections.addAll(found, partitionColumns.fields());
         return new StructType(found.toArray(new StructField[0]));
+    }
+
+    /** What is read, so that Spark reads it once for two parts of a query. */
+    private List<Object> identity() {
+        return Arrays.asList(
+                table.identity(), snapshot.position, dataColumns, partitionColumns, dataFilters, keyFilters, buckets);
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof LakeScan && ((LakeScan) other).identity().equals(identity());
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(table.identity(), snapshot.position, buckets.size());
     }
 
     @Override

@@ -153,6 +153,11 @@ final class LakeTable
         return id != 0 && id == other.id;
     }
 
+    /** Which table it is, as it is defined; equal for two loads of it. */
+    Object identity() {
+        return Arrays.asList(name(), id, includesUncommitted, definition.schema(), properties());
+    }
+
     boolean isLatest() {
         return point.isLatest();
     }

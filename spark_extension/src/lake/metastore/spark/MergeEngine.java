@@ -10,12 +10,14 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.util.TypeUtils;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 import scala.math.Ordering;
 
@@ -152,8 +154,9 @@ abstract class MergeEngine {
         return !version.isNullAt(deleted) && version.getBoolean(deleted);
     }
 
+    /** Strings are ordered by their bytes, whatever their collation is: so all readers see the same rows. */
     private static Ordering<Object> ordering(DataType type) {
-        return TypeUtils.getInterpretedOrdering(type);
+        return TypeUtils.getInterpretedOrdering(type instanceof StringType ? DataTypes.StringType : type);
     }
 
     /** A key of engines for which one version is the row. */

@@ -312,8 +312,8 @@ final class Metastore {
     }
 
     private NoAnswer noAnswer(String method, boolean wasSent, Throwable error) {
-        // Hive's client puts traces into messages.
-        String cause = String.valueOf(error.getMessage()).split("\n", 2)[0].trim();
+        // Hive's client puts traces into messages, and names of exceptions.
+        String cause = String.valueOf(error.getMessage()).split("\n", 2)[0].replaceAll("[\\w.]+Exception: ", "").trim();
         String message =
                 "the metastore at " + settings.get(URIS) + " did not answer " + method + " (" + cause
                         + "): look whether it runs, and whether spark.hadoop." + URIS + " names it";
