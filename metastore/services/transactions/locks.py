@@ -23,6 +23,7 @@ from lake.protocol.hive import (
     ShowLocksResponseElement,
     TxnOpenException,
 )
+from metastore.services.instant_rules import engine_writes
 from metastore.services.model import names as given
 from metastore.services.model.client_texts import hint
 from metastore.services.transactions.transactions import TransactionService
@@ -104,13 +105,15 @@ class LockService:
         A reader in a transaction that doesn't want to wait (`zeroWaitReadEnabled`), or the transaction of an
         exclusive CTAS, gets NOT_ACQUIRED instead of WAITING, and the lock is gone. `hive4`: whether the client's
         SHARED_WRITE is that of Hive 4. Raises NoSuchTxnException, TxnAbortedException, and MetaException for a
-        request without components, or with one that is not complete.
+        request without components, with one that is not complete, or for a write into a table whose rows belong to its
+        timeline.
         """
         components = [_component(each, hive4=hive4) for each in request.component or ()]
         if not components:
             raise MetaException("a lock needs at least one component")
         transaction_id = request.txnid or NO_TRANSACTION
         with self._database.write() as tx:
+            engine_writes.check_locks(tx, request.component or ())
             if transaction_id != NO_TRANSACTION:
                 self._transactions.require_open(tx, transaction_id)
                 self._transactions.note_locks(tx, transaction_id, request.component or (), hive4=hive4)

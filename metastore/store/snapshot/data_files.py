@@ -406,6 +406,12 @@ def known_paths(tx: Connection, table_id: int, paths: Collection[str]) -> set[st
     return set(tx.execute(select(data_files.c.path).where(_of(table_id), _path_is(paths))).scalars())
 
 
+def paths_of_partitions(tx: Connection, table_id: int, names: Collection[str]) -> set[str]:
+    """The paths of all files of some partitions in any snapshot."""
+    query = select(data_files.c.path).where(_of(table_id), data_files.c.partition_name == func.any(list(names)))
+    return set(tx.execute(query).scalars())
+
+
 def partitions_changed_at(tx: Connection, table_id: int, position: int) -> set[str]:
     """The partitions whose files changed with a completion, as far as the files' rows haven't been cleaned."""
     read_set.record_read(read_set.Kind.TIMELINE, table_id)
