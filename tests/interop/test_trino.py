@@ -4,6 +4,7 @@ An older release with its files in a directory, and a newer one, for a newer Jav
 """
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -140,7 +141,10 @@ def test_the_life_of_a_table(trino: Trino, schema: str, client: ThriftClient) ->
 
 
 def test_inserts_into_keyed_tables(trino: Trino, schema: str, client: ThriftClient) -> None:
-    """Each is refused, and Trino deletes the files that it had written, unless the table's property allows them."""
+    """Each is refused, and Trino deletes the files that it had written, unless the table's property allows them.
+
+    Where the server refuses new statistics, Trino names that operation, and the server's message is in its log alone.
+    """
     for name, keys in (("t", ("dt:string",)), ("flat", ())):
         properties = {"primary-key": "id,dt" if keys else "id"}
         sd = builders.parquet("id:int", "name:string")
@@ -151,12 +155,12 @@ def test_inserts_into_keyed_tables(trino: Trino, schema: str, client: ThriftClie
         f"INSERT INTO {schema}.flat VALUES (1, 'one')",
     ]
     for insert in inserts:
-        with pytest.raises(TrinoError, match="readers of the timeline don't see such rows"):
+        with pytest.raises(TrinoError, match=r"readers of the timeline don't see|replace (partition|table) parameters"):
             trino.sql(insert)
     for name in ("t", "flat"):
         files, place = fsspec.url_to_fs(client.get_table(schema, name).sd.location)
         files.invalidate_cache()
-        assert [each for each in files.find(place) if each.endswith(("parquet", "gz", "snappy"))] == []
+        assert [each for each in files.find(place) if re.search(r"/[0-9]{8}_[0-9]{6}_", each)] == []
         assert trino.column(f"SELECT count(*) FROM {schema}.{name}") == [0]
         table = client.get_table(schema, name)
         parameters = {**table.parameters, "allow-external-writes": "true"}

@@ -28,7 +28,11 @@ def test_inserts_into_partitions(spark: SparkSession, database: str, lakes: Lake
     spark.sql(f"CREATE TABLE t {layout} TBLPROPERTIES ('primary-key' = 'id,dt')")
     lake = lakes.table(f"{database}.t")
     lake.upsert(pa.table({"id": [1], "v": pa.array([1], pa.int32()), "dt": ["a"]}))
+    for query in ("SELECT * FROM t", "SELECT count(*) FROM t WHERE dt = 'a'"):
+        with pytest.raises(SparkError, match="was never published"):
+            spark.sql(query)
     publish(lake)
+    assert spark.sql("SELECT id, v, dt FROM t") == [[1, 1, "a"]]
     with pytest.raises(SparkError, match=PAST):
         spark.sql("INSERT INTO t PARTITION (dt = 'b') VALUES (2, 2)")
     if layout == LAYOUTS["hive"]:

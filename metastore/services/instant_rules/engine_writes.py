@@ -5,19 +5,15 @@ partitions that they add or alter, by statistics, or not at all. Such a report i
 that no writer of the timeline has left there. A change of definitions alone finds none, and passes.
 """
 
-from collections.abc import Mapping, Sequence
-
-from thrift.Thrift import TApplicationException
+from collections.abc import Mapping
 
 from lake.protocol.formats.keyed_table import ALLOW_EXTERNAL_WRITES, is_own_file
-from lake.protocol.hive import DataOperationType, LockComponent, MetaException, Table
+from lake.protocol.hive import MetaException, Table
 from metastore.services.instant_rules.keyed_tables import is_keyed, is_parquet
 from metastore.services.instant_rules.paths import base_of
 from metastore.services.model import basic_statistics, hive_objects, statistics_state
-from metastore.services.model import names as given
 from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import data_files
-from metastore.store.table import tables
 from metastore.store.table.tables import TableRow
 from metastore.warehouse import Warehouse
 from metastore.warehouse.directories import is_hidden
@@ -38,10 +34,6 @@ _REPORTED = frozenset(
     }
 )
 _SPARKS_STATISTICS = "spark.sql.statistics."
-
-_WRITTEN = "this writes rows past it"
-
-_WRITES = (DataOperationType.INSERT, DataOperationType.UPDATE, DataOperationType.DELETE)
 
 
 def check_places(
@@ -64,25 +56,10 @@ def check_places(
             raise MetaException(_advice(row, f"{place} has files that are not of its timeline, such as {found[0]}"))
 
 
-def check_locks(tx: Transaction, components: Sequence[LockComponent]) -> None:
-    """Refuses locks by which Hive is about to write into a table whose rows belong to its timeline.
-
-    Raises TApplicationException: the call declares no exception that would take the message to the client.
-    """
-    written = {
-        given.base(given.decorated_name(each.dbname, each.tablename))
-        for each in components
-        if each.tablename and each.operationType in _WRITES
-    }
-    for name in sorted(written):
-        if (row := tables.find(tx, name)) is not None and _has_own_rows(tx, row):
-            raise TApplicationException(TApplicationException.INTERNAL_ERROR, _advice(row, _WRITTEN))
-
-
 def check_report(tx: Transaction, row: TableRow) -> None:
     """Raises MetaException for a report that rows were or will be written, if they belong to the table's timeline."""
     if _has_own_rows(tx, row):
-        raise MetaException(_advice(row, _WRITTEN))
+        raise MetaException(_advice(row, "this writes rows past it"))
 
 
 def only_reports(old: Table, new: Table) -> bool:
@@ -128,10 +105,11 @@ def _has_own_rows(tx: Transaction, row: TableRow) -> bool:
 
 
 def _advice(row: TableRow, what: str) -> str:
-    kind = "a timeline, by its primary key" if is_keyed(row) else "a timeline"
+    keyed = is_keyed(row)
+    kind = "a timeline, by its primary key" if keyed else "a timeline"
+    repair = " `metastore partitions check --repair` sets files aside that came all the same." if keyed else ""
     return (
         f"{row.name} has {kind}, and {what}: readers of the timeline don't see such rows. Write with Spark and the"
         " extension of lake-metastore, or with `write` of lake.spark or `upsert` of lake.tables."
-        " `metastore partitions check` shows what was written all the same."
-        f" The table property {ALLOW_EXTERNAL_WRITES}=true allows such writes"
+        f"{repair} The table property {ALLOW_EXTERNAL_WRITES}=true allows such writes"
     )
