@@ -9,12 +9,13 @@ from collections.abc import Mapping
 
 from lake.protocol.formats.keyed_table import ALLOW_EXTERNAL_WRITES, is_own_file
 from lake.protocol.hive import MetaException, Table
-from metastore.services.instant_rules.keyed_tables import is_keyed, is_parquet
+from metastore.services.instant_rules.keyed_tables import is_keyed, is_parquet, names_key
 from metastore.services.instant_rules.paths import base_of
 from metastore.services.model import basic_statistics, hive_objects, statistics_state
 from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import data_files
 from metastore.store.table.tables import TableRow
+from metastore.store.timeline import instants
 from metastore.warehouse import Warehouse
 from metastore.warehouse.directories import is_hidden
 
@@ -101,7 +102,9 @@ def _has_own_rows(tx: Transaction, row: TableRow) -> bool:
     its latest snapshot. Tables of Hudi and Iceberg have writers of their own."""
     if hive_objects.is_true(row.parameters.get(ALLOW_EXTERNAL_WRITES)):
         return False
-    return is_keyed(row) or (is_parquet(row) and data_files.has_live(tx, row.id))
+    if names_key(row.parameters):
+        return is_keyed(row)
+    return instants.has_timeline(tx, row.id) and is_parquet(row) and data_files.has_live(tx, row.id)
 
 
 def _advice(row: TableRow, what: str) -> str:
