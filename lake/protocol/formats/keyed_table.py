@@ -21,6 +21,7 @@ bucket is a file group. Words are Paimon's where it has one (https://paimon.apac
     snapshot.time-retained      how long cleans keep earlier snapshots
     ignore-delete      deletes are ignored
     partial-update.remove-record-on-delete    a delete removes the row of a partial-update table
+    allow-external-writes       of any table: engines may write rows past its timeline, which its readers never see
     column-families    groups of columns that are kept in files of their own, and can be rewritten without the others:
                        `score:score,scored_at;place:city,country`
 """
@@ -47,6 +48,7 @@ CHANGELOG_TIME = "changelog.time-retained"
 SNAPSHOT_TIME = "snapshot.time-retained"
 COLUMN_FAMILIES = "column-families"
 PUBLISH_COMMITS = "publish.commits"
+ALLOW_EXTERNAL_WRITES = "allow-external-writes"
 
 MAX_BUCKETS = 10_000
 """Buckets of one partition."""

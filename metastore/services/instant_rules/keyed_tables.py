@@ -44,7 +44,12 @@ def names_key(parameters: Mapping[str, str]) -> bool:
 
 def is_keyed(row: TableRow) -> bool:
     """Whether a stored table is a keyed one."""
-    return names_key(row.parameters) and _format(hive_objects.table_of(row)) is _Format.PARQUET
+    return names_key(row.parameters) and is_parquet(row)
+
+
+def is_parquet(row: TableRow) -> bool:
+    """Whether a stored table has Parquet files, and is of no other system."""
+    return _format(hive_objects.table_of(row)) is _Format.PARQUET
 
 
 def definition_of(row: TableRow) -> KeyedTable | None:
