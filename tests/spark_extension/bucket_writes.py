@@ -1,13 +1,15 @@
 """Writes of keyed tables by the extension's BucketWriter, on the driver of a session. Runs in Spark's process."""
 
+import re
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
 
 from lake.client.lake_types import DataFile, from_millis
-from lake.protocol.formats.keyed_table import INSTANT
+from lake.protocol.formats.keyed_table import INSTANT, TOMBSTONES
 from lake.spark.session_client import lake_table
 from lake.tables.keyed.changes import CHANGE_TYPE
 from lake.tables.keyed.errors import UnfitRows
@@ -48,6 +50,12 @@ class Extension:
         found.setAccessible(True)
         return found.get(target)
 
+    def sent(self, value: Any) -> Any:
+        """What executors get."""
+        serializer = self.jvm.org.apache.spark.serializer.JavaSerializer(self.spark._jsc.sc().conf()).newInstance()
+        tag = self.jvm.scala.reflect.ClassTag.apply(value.getClass())
+        return serializer.deserialize(serializer.serialize(value, tag), self._loader, tag)
+
     def array(self, values: Any) -> Any:
         found = self.spark.sparkContext._gateway.new_array(self.jvm.java.lang.Object, len(values))
         for index, value in enumerate(values):
@@ -63,13 +71,13 @@ class Extension:
     def _invoked(self, call: Any) -> Any:
         try:
             return call()
-        except Exception as error:
-            cause = error.java_exception.getCause()  # type: ignore[attr-defined]
+        except Py4JJavaError as error:
+            cause = error.java_exception.getCause()
             raise JavaError(f"{cause.getClass().getSimpleName()}: {cause.getMessage()}") from None
 
 
 def write_by_java(spark: Any, table: str, batch: Any, event_time: str | None = None, replaces: bool = False) -> None:
-    """Applies a batch of a table with one bucket in one instant. `batch`: a DataFrame with CHANGE_TYPE. Raises JavaError."""
+    """Applies a batch, a DataFrame with CHANGE_TYPE, to a table with one bucket. Raises JavaError."""
     extension = Extension(spark)
     lake = lake_table(spark, table, None)
     keyed = lake.schema().keyed_table()
@@ -81,17 +89,17 @@ def write_by_java(spark: Any, table: str, batch: Any, event_time: str | None = N
     loaded = session.sessionState().catalogManager().catalog("spark_catalog").loadTable(identifier)
     loaded = extension.call("LakeTable", "includingUncommitted", loaded)
     columns = extension.call("LakeTable", "dataSchema", loaded)
-    data = [f"`{each}`" for each in columns.fieldNames()]
+    data = [each if each in batch.columns else "CAST(NULL AS INT)" for each in columns.fieldNames()]
     with lake.writing("deltacommit" if keyed.is_merge_on_read else "commit") as writing:
         snapshot = extension.call("LakeTable", "snapshot", loaded)
         target = extension.new(
             "BucketWriter$Target", writing.instant.timestamp, writing.directory, writing.path, event_time
         )
         writer = extension.call("BucketWriter", "of", None, session, loaded, columns, snapshot, target, replaces)
-        # Executors get a copy.
-        stream = extension.jvm.java.io.ByteArrayOutputStream()
-        extension.jvm.java.io.ObjectOutputStream(stream).writeObject(writer)
-        places, rows = given_rows(extension, batch.selectExpr(*data, f"{CHANGE_TYPE} = 'delete'", *keyed.partition_columns))
+        writer = extension.sent(writer)
+        places, rows = given_rows(
+            extension, batch.selectExpr(*data, f"{CHANGE_TYPE} = 'delete'", *keyed.partition_columns)
+        )
         found: list[DataFile] = []
         if keyed.is_table_wide:
             are_deletes = all(each.getBoolean(len(data)) for each in rows)
@@ -162,64 +170,59 @@ def write_by_python(spark: Any, table: str, batch: Any, event_time: str | None =
 
 
 def differences(
-    spark: Any, java: str, python: str, batches: list[str], event_time: str | None = None
+    spark: Any, java: str, python: str, steps: list[tuple[str, str]], event_time: str | None = None
 ) -> list[Any]:
-    """What differs between two tables that get the same batches, each a query, from the two writers."""
-    for number, query in enumerate(batches):
+    """What differs between two tables that get the same batches.
+
+    The steps: a query and who writes it into the first table, `java` or `python`; or a statement and `both`.
+    """
+    writers = {"java": write_by_java, "python": write_by_python}
+    for number, (query, writer) in enumerate(steps):
+        if writer == "both":
+            spark.sql(query.format(java))
+            spark.sql(query.format(python))
+            continue
         batch = spark.sql(query)
         refused = []
-        for write, table in ((write_by_python, python), (write_by_java, java)):
+        for table, by in ((python, "python"), (java, writer)):
             try:
-                write(spark, table, batch, event_time)
+                writers[by](spark, table, batch, event_time)
                 refused.append("")
             except (UnfitRows, JavaError) as error:
-                refused.append(str(error).removeprefix("UnfitRows: "))
-        # Which one of several unfit keys is named is by chance.
-        if refused[0].partition(" has ")[2] != refused[1].partition(" has ")[2]:
+                # Which one of several unfit keys is named is by chance.
+                refused.append(re.sub("the key .* has", "the key has", str(error)))
+        if refused[0] != refused[1].removeprefix("UnfitRows: "):
             return [number, query, *refused]
-        if refused[0] and not refused[1] or refused[1] and not refused[0]:
-            return [number, query, *refused]
-        found = [state(spark, table) for table in (python, java)]
-        if found[0] != found[1]:
-            return [number, query, *([str(part) for part in each if part not in other] for each, other in (found, found[::-1]))]
-    return []
+        ours, theirs = state(spark, java), state(spark, python)
+        if ours != theirs:
+            only = [[each for each in one if each not in other] for one, other in ((ours, theirs), (theirs, ours))]
+            return [number, query, repr(only)]
+    shown = [sorted(repr(row) for row in spark.table(table).collect()) for table in (java, python)]
+    return [] if shown[0] == shown[1] else shown
 
 
 def state(spark: Any, table: str) -> list[Any]:
-    """The files of a table, what is in them, and the last changes, with instants as their places in the timeline."""
+    """The files of a table, what is in them, and the last changes. Instants are their places in the timeline."""
     lake = lake_table(spark, table, None)
     instants = {each.timestamp: number for number, each in enumerate(lake.instants(states=["completed"]))}
     snapshot = lake.snapshot(include_uncommitted=True)
     found: list[Any] = []
     for file in snapshot:
         rows = pq.read_table(f"{snapshot.location}/{file.path}".removeprefix("file:"), partitioning=None)
-        found.append(
-            [
-                file.partition,
-                file.kind,
-                instants[file.slice],
-                file.rows,
-                file.min_event_time,
-                file.max_event_time,
-                file.columns,
-                file.kind == "log" and file.statistics,
-                *contents(rows, instants),
-            ]
-        )
-    last = lake.position().position
-    if last:
-        changes = lake.changes(last - 1, last).to_arrow()
-        found.append(["changes", sorted(map(repr, contents(changes.drop_columns(["_commit_position"]) if "_commit_position" in changes.column_names else changes, instants)[1:]))])
+        facts = [file.partition, file.kind, instants[file.slice], file.rows, file.min_event_time, file.max_event_time]
+        is_tombstones = file.statistics == TOMBSTONES
+        values = contents(rows, instants)
+        found.append([*facts, file.columns, is_tombstones, sorted(values) if is_tombstones else values])
+    if last := lake.position().position:
+        changes = lake.changes(last - 1, last).to_arrow(of_each_commit=True)
+        found.append(["changes", sorted(contents(changes, instants))])
     return sorted(found, key=repr)
 
 
-def contents(rows: pa.Table, instants: dict[str, int]) -> list[Any]:
-    """Columns with their types, and rows. Times are shown as numbers: Python has none before the year 1."""
-    kinds = [(each.name, str(each.type)) for each in rows.schema if each.name != INSTANT]
-    listed = rows.to_pylist()
+def contents(rows: pa.Table, instants: dict[str, int]) -> list[str]:
+    """The columns' types, and the rows."""
+    listed = rows.drop_columns([name for name in rows.column_names if name.startswith("_commit")]).to_pylist()
     for row in listed:
         if INSTANT in row:
-            row[INSTANT] = instants.get(row[INSTANT])
-        for name in [name for name in row if name.startswith("_commit")]:
-            del row[name]
-    return [kinds, *map(repr, listed)]
+            row[INSTANT] = instants[row[INSTANT]]
+    return [repr([(each.name, str(each.type)) for each in rows.schema]), *map(repr, listed)]

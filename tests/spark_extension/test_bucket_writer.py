@@ -1,10 +1,12 @@
 """Buckets of keyed tables that the extension writes have what the Python writer writes."""
 
 import random
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tests.spark.session import SparkSession
+from tests.spark.session import SparkError, SparkSession
 from tests.support.long_runs import share_of
 
 #: The values of each column beside the key, as SQL writes them.
@@ -65,23 +67,42 @@ ENGINES: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.fixture(params=[1, pytest.param(share_of(200), marks=pytest.mark.long)], ids=["sample", "many"])
+#: Those that the ordinary run takes.
+SAMPLE = {
+    ("deduplicate", "copy-on-write"),
+    ("sequence", "merge-on-read"),
+    ("sequence", "copy-on-write"),
+    ("partial-update", "copy-on-write"),
+    ("removing", "merge-on-read"),
+    ("aggregation", "copy-on-write"),
+    ("lookup", "merge-on-read"),
+    ("lookup by sequence", "copy-on-write"),
+    ("table-wide by sequence", "merge-on-read"),
+    ("families", "copy-on-write"),
+}
+
+
+def cases() -> Iterator[Any]:
+    for engine, properties in ENGINES.items():
+        for kind in ("copy-on-write", "merge-on-read"):
+            if properties.get("table-type", kind) == kind:
+                marks = [] if (engine, kind) in SAMPLE else [pytest.mark.long]
+                yield pytest.param(engine, kind, marks=marks)
+
+
+@pytest.fixture(params=[1, pytest.param(share_of(300), marks=pytest.mark.long)], ids=["sample", "many"])
 def histories(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
-@pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("engine", "kind"), cases())
 def test_files_are_those_of_the_python_writer(
     spark: SparkSession, database: str, engine: str, kind: str, histories: int
 ) -> None:
-    properties = {"table-type": kind, **ENGINES[engine]}
-    if properties["table-type"] != kind:
-        pytest.skip("the engine goes with the other type only")
     for number in range(histories):
         seed = random.randrange(1 << 32)
         print(f"seed {seed}")
-        compare(spark, f"{database}.t{number}", properties, random.Random(seed))
+        compare(spark, f"{database}.t{number}", {"table-type": kind, **ENGINES[engine]}, random.Random(seed))
 
 
 def compare(spark: SparkSession, table: str, properties: dict[str, str], chance: random.Random) -> None:
@@ -93,10 +114,16 @@ def compare(spark: SparkSession, table: str, properties: dict[str, str], chance:
             f"CREATE TABLE {name} (k STRING, {columns}, k2 DATE, dt STRING) USING parquet PARTITIONED BY (dt) "
             f"TBLPROPERTIES ({listed})"
         )
-    batches = [batch(properties, chance) for _ in range(6)]
+    steps = [(batch(properties, chance), chance.choice(["java", "java", "python"])) for _ in range(5)]
+    if "column-families" not in properties:
+        other = "merge-on-read" if properties["table-type"] == "copy-on-write" else "copy-on-write"
+        flip = f"ALTER TABLE {{}} SET TBLPROPERTIES ('table-type' = '{other}')"
+        steps.insert(chance.randrange(1, 8), (flip, "both"))
+    steps.insert(chance.randrange(1, 8), ("ALTER TABLE {} ADD COLUMNS (z INT)", "both"))
     code = f"""
 from tests.spark_extension.bucket_writes import differences
-result = differences(spark, "{table}_java", "{table}_python", {batches!r}, event_time={chance.choice(["e", "f"])!r})
+event_time = {chance.choice(["e", "f"])!r}
+result = differences(spark, "{table}_java", "{table}_python", {steps!r}, event_time)
 """
     assert spark.python(code) == []
 
@@ -113,8 +140,87 @@ def batch(properties: dict[str, str], chance: random.Random) -> str:
         kind = chance.choice(kinds)
         cells = [f"'k{key}'", f"date_add(date'1582-10-01', {key})", f"'d{place}'", f"'{kind}'"]
         for name, (of, values) in VALUES.items():
-            has_value = versioned and name in "ab" and kind == "insert"
+            has_value = versioned and name in "ab" and kind == "insert" and chance.random() < 0.99
             cells.append(f"CAST({chance.choice(values if has_value else [*values, 'NULL'])} AS {of})")
+        if chance.random() < 0.02:
+            cells[chance.randrange(2)] = "NULL"
         rows.append(f"({', '.join(cells)})")
     names = ", ".join(["k", "k2", "dt", "_change_type", *VALUES])
     return f"SELECT * FROM VALUES {', '.join(rows)} AS t({names})"
+
+
+def made(spark: SparkSession, table: str, properties: str) -> None:
+    spark.sql(
+        f"CREATE TABLE {table} (k INT, v TIMESTAMP) USING parquet TBLPROPERTIES ('primary-key' = 'k', {properties})"
+    )
+
+
+def test_files_say_their_calendar_and_have_no_checksums(spark: SparkSession, database: str) -> None:
+    table = f"{database}.t"
+    made(spark, table, "'bucket' = '1'")
+    code = f"""
+import pathlib
+import pyarrow.parquet as pq
+from lake.spark.session_client import lake_table
+from tests.spark_extension.bucket_writes import write_by_java
+with_settings = {{
+    "spark.sql.parquet.compression.codec": "gzip",
+    "spark.sql.parquet.outputTimestampType": "INT96",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+}}
+for key, value in with_settings.items():
+    spark.conf.set(key, value)
+batch = spark.sql("SELECT 1 AS k, timestamp'1500-01-01 00:00:00Z' AS v, 'insert' AS _change_type")
+write_by_java(spark, {table!r}, batch)
+for key in with_settings:
+    spark.conf.unset(key)
+snapshot = lake_table(spark, {table!r}, None).snapshot()
+(file,) = snapshot
+path = pathlib.Path(f"{{snapshot.location}}/{{file.path}}".removeprefix("file:"))
+found = pq.ParquetFile(path)
+column = found.metadata.row_group(0).column(1)
+result = {{
+    "calendar": found.metadata.metadata[b"writer.date.proleptic"].decode(),
+    "legacy": b"org.apache.spark.legacyDateTime" in found.metadata.metadata,
+    "compression": column.compression,
+    "type": str(found.schema_arrow.field("v").type),
+    "physical": column.physical_type,
+    "beside": sorted(each.suffix for each in path.parent.iterdir()),
+    "sizes": [file.size == path.stat().st_size, file.rows],
+    "rows": [str(row.v) for row in spark.sql("SELECT v FROM {table} WHERE v < '1501-01-01'").collect()],
+}}
+"""
+    assert spark.python(code) == {
+        "calendar": "true",
+        "legacy": False,
+        "compression": "SNAPPY",
+        "type": "timestamp[us, tz=UTC]",
+        "physical": "INT64",
+        "beside": [".parquet"],
+        "sizes": [True, 1],
+        "rows": ["1500-01-01 00:00:00"],
+    }
+
+
+def test_replaced_rows_are_not_merged(spark: SparkSession, database: str) -> None:
+    table = f"{database}.t"
+    made(spark, table, "'changelog-producer' = 'lookup'")
+    code = f"""
+from tests.spark_extension.bucket_writes import state, write_by_java
+for key, replaces in ((1, False), (2, True)):
+    batch = spark.sql(f"SELECT {{key}} AS k, CAST(NULL AS TIMESTAMP) AS v, 'insert' AS _change_type")
+    write_by_java(spark, {table!r}, batch, replaces=replaces)
+result = [row.k for row in spark.sql("SELECT k FROM {table}").collect()]
+"""
+    assert spark.python(code) == [2]
+
+
+def test_a_changelog_of_the_input_needs_pre_images(spark: SparkSession, database: str) -> None:
+    table = f"{database}.t"
+    made(spark, table, "'changelog-producer' = 'input'")
+    code = f"""
+from tests.spark_extension.bucket_writes import write_by_java
+write_by_java(spark, {table!r}, spark.sql("SELECT 1 AS k, CAST(NULL AS TIMESTAMP) AS v, 'insert' AS _change_type"))
+"""
+    with pytest.raises(SparkError, match="UnfitRows: changelog-producer=input takes merges alone"):
+        spark.python(code)

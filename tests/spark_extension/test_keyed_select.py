@@ -83,7 +83,7 @@ def test_column_families_in_any_partition(spark: SparkSession, database: str) ->
         f"CREATE TABLE {table} (id BIGINT, v STRING, w STRING, dt STRING) USING parquet PARTITIONED BY (dt) "
         "TBLPROPERTIES ('primary-key' = 'id,dt', 'column-families' = 'one:w')"
     )
-    partition = "\u00e9 \U0001f600 \"quoted\" \\ %41"
+    partition = '\u00e9 \U0001f600 "quoted" \\ %41'
     write(spark, table, "id bigint, v string, w string, dt string", [(1, "a", "b", partition)])
     assert rows(spark, f"SELECT * FROM {table}") == [[1, "a", "b", partition]]
 

@@ -3,39 +3,56 @@ package lake.metastore.spark;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** Reads the files of buckets for a writer: all their columns, with the instants. Sent to executors. */
+/** Reads the files of buckets for a writer, as versions with the instants. Sent to executors. */
 final class BucketReaders implements Serializable {
     private static final long serialVersionUID = 1;
 
+    private final KeyedTable table;
+    private final StructType versions;
+    /** The columns that are read of base files. */
     private final StructType rows;
+    private final StructType records;
     private final ParquetPartitionReaderFactory base;
     private final ParquetPartitionReaderFactory logs;
     /** Of the main file and those of column families, by their names; the main file's is empty. */
     private final Map<String, ParquetPartitionReaderFactory> parts = new LinkedHashMap<>();
+    private transient RowKeys keys;
 
-    /** {@code rows}: the columns of base files. {@code versions}: those of log files. */
-    BucketReaders(SparkSession session, KeyedTable table, StructType rows, StructType versions) {
-        this.rows = rows;
+    /** {@code versions}: their columns. {@code wanted}: which of them are read; the others are null. */
+    BucketReaders(SparkSession session, KeyedTable table, StructType versions, Collection<String> wanted) {
+        this.table = table;
+        this.versions = versions;
+        List<String> names = new ArrayList<>(wanted);
+        names.add(KeyedTable.INSTANT);
+        rows = LakeReaders.only(versions, names, true);
+        records = rows.add(versions.apply(KeyedTable.DELETED));
         base = files(session, rows);
-        logs = files(session, versions);
+        logs = files(session, records);
         List<String> apart = new ArrayList<>();
         for (Map.Entry<String, List<String>> family : table.families.entrySet()) {
             apart.addAll(family.getValue());
-            List<String> columns = new ArrayList<>(family.getValue());
-            columns.add(KeyedTable.INSTANT);
-            parts.put(family.getKey(), files(session, LakeReaders.only(rows, columns, true)));
+            if (!Collections.disjoint(family.getValue(), wanted)) {
+                List<String> columns = new ArrayList<>(family.getValue());
+                columns.add(KeyedTable.INSTANT);
+                parts.put(family.getKey(), files(session, LakeReaders.only(rows, columns, true)));
+            }
         }
         if (!apart.isEmpty()) {
             parts.put("", files(session, LakeReaders.only(rows, apart, false)));
@@ -53,12 +70,35 @@ final class BucketReaders implements Serializable {
                 : new FamilyBucket(parts, bucket, rows, new PickedColumns(rows, new StructType(), null));
     }
 
-    /** Copies of the versions in the log files, in the order in which they are merged. */
+    /** The key of a base file's row. It is overwritten by the next call. */
+    UnsafeRow key(InternalRow row) {
+        if (keys == null) {
+            keys = new RowKeys(table, rows);
+        }
+        return keys.of(row);
+    }
+
+    /** A copy of a base file's row. */
+    InternalRow version(InternalRow row) {
+        return version(row, rows);
+    }
+
+    private InternalRow version(InternalRow row, StructType columns) {
+        InternalRow copy = row.copy();
+        Object[] values = new Object[versions.size()];
+        for (int i = 0; i < columns.size(); i++) {
+            StructField column = columns.apply(i);
+            values[versions.fieldIndex(column.name())] = copy.isNullAt(i) ? null : copy.get(i, column.dataType());
+        }
+        return new GenericInternalRow(values);
+    }
+
+    /** The versions in the log files, in the order in which they are merged. */
     void logs(BucketPartition bucket, Consumer<InternalRow> found) throws IOException {
         for (PartitionedFile file : bucket.logs) {
             try (PartitionReader<InternalRow> reader = logs.buildReader(file)) {
                 while (reader.next()) {
-                    found.accept(reader.get().copy());
+                    found.accept(version(reader.get(), records));
                 }
             }
         }

@@ -73,6 +73,8 @@ final class BucketWriter implements Serializable {
     private final StructType rows;
     private final StructType versions;
     private final BucketReaders readers;
+    /** Of the columns of key and sequence alone. */
+    private final BucketReaders orderings;
     private final ParquetFiles files;
     /** By file group and partition, the files that a batch is merged with. */
     private final Map<String, TreeMap<String, BucketPartition>> existing = new HashMap<>();
@@ -88,7 +90,10 @@ final class BucketWriter implements Serializable {
         batch = nullable.add(KeyedTable.DELETED, DataTypes.BooleanType, true);
         rows = nullable.add(KeyedTable.INSTANT, DataTypes.StringType, true);
         versions = rows.add(KeyedTable.DELETED, DataTypes.BooleanType, true);
-        readers = new BucketReaders(session, table.keyed, rows, versions);
+        readers = new BucketReaders(session, table.keyed, versions, Arrays.asList(nullable.fieldNames()));
+        List<String> ordering = new ArrayList<>(table.keyed.key);
+        ordering.addAll(table.keyed.sequence);
+        orderings = new BucketReaders(session, table.keyed, versions, ordering);
         files = ParquetFiles.of(session);
     }
 
@@ -154,7 +159,7 @@ final class BucketWriter implements Serializable {
         }
         for (Map.Entry<String, BucketPartition> each :
                 existing.getOrDefault(fileGroup, new TreeMap<>()).entrySet()) {
-            placing.include(each.getKey(), states(each.getValue(), placing.keys()));
+            placing.include(each.getKey(), states(orderings, each.getValue(), placing.keys()));
         }
         List<WrittenFile> found = new ArrayList<>();
         for (Map.Entry<String, List<InternalRow>> each : placing.placed().entrySet()) {
@@ -188,7 +193,8 @@ final class BucketWriter implements Serializable {
     }
 
     /** The state of some keys in a bucket. {@code existing}: its files, null for none. */
-    private Map<UnsafeRow, MergeEngine.Key> states(BucketPartition existing, Set<UnsafeRow> keys) throws IOException {
+    private Map<UnsafeRow, MergeEngine.Key> states(
+            BucketReaders readers, BucketPartition existing, Set<UnsafeRow> keys) throws IOException {
         Map<UnsafeRow, MergeEngine.Key> found = new HashMap<>();
         keys.forEach(key -> found.put(key, engine().key()));
         if (existing == null || keys.isEmpty()) {
@@ -197,9 +203,9 @@ final class BucketWriter implements Serializable {
         if (existing.base != null) {
             try (PartitionReader<InternalRow> base = readers.base(existing)) {
                 while (base.next()) {
-                    MergeEngine.Key state = found.get(engine().keys.of(base.get()));
+                    MergeEngine.Key state = found.get(readers.key(base.get()));
                     if (state != null) {
-                        state.apply(asVersion(base.get()));
+                        state.apply(readers.version(base.get()));
                     }
                 }
             }
@@ -213,17 +219,6 @@ final class BucketWriter implements Serializable {
                     }
                 });
         return found;
-    }
-
-    /** A copy of a base file's row. */
-    private InternalRow asVersion(InternalRow row) {
-        InternalRow copy = row.copy();
-        Object[] values = new Object[versions.size()];
-        for (int i = 0; i < rows.size(); i++) {
-            values[i] = engine().value(copy, i);
-        }
-        values[rows.size()] = false;
-        return new GenericInternalRow(values);
     }
 
     /** The oldest instant whose tombstones are kept; empty if all are. */
@@ -295,7 +290,7 @@ final class BucketWriter implements Serializable {
                     found.add(each);
                 }
             }
-            for (Map.Entry<UnsafeRow, MergeEngine.Key> state : states(existing, bare.keySet()).entrySet()) {
+            for (Map.Entry<UnsafeRow, MergeEngine.Key> state : states(orderings, existing, bare.keySet()).entrySet()) {
                 if (state.getValue().isLive()) {
                     // The version that was read is deleted: one that has a greater sequence by then stays.
                     found.add(engine().deletion(state.getValue().row(), bare.get(state.getKey())));
@@ -327,7 +322,7 @@ final class BucketWriter implements Serializable {
         private void compare(List<InternalRow> records) throws IOException {
             Map<UnsafeRow, InternalRow> byKey = new HashMap<>();
             records.forEach(each -> byKey.put(engine().keys.of(each).copy(), each));
-            for (Map.Entry<UnsafeRow, MergeEngine.Key> each : states(existing, byKey.keySet()).entrySet()) {
+            for (Map.Entry<UnsafeRow, MergeEngine.Key> each : states(readers, existing, byKey.keySet()).entrySet()) {
                 MergeEngine.Key state = each.getValue();
                 InternalRow before = state.isLive() ? state.row() : null;
                 state.apply(byKey.get(each.getKey()));
@@ -350,7 +345,7 @@ final class BucketWriter implements Serializable {
                     try (PartitionReader<InternalRow> base = readers.base(existing)) {
                         while (base.next()) {
                             InternalRow row = base.get();
-                            UnsafeRow key = engine().keys.of(row);
+                            UnsafeRow key = readers.key(row);
                             while (next < queue.size() && engine().keys.keyOrder.compare(queue.get(next).key, key) < 0) {
                                 finish(queue.get(next++), null, output);
                             }
@@ -358,7 +353,7 @@ final class BucketWriter implements Serializable {
                             if (found == null) {
                                 output.add(row);
                             } else {
-                                finish(found, asVersion(row), output);
+                                finish(found, readers.version(row), output);
                             }
                         }
                     }

@@ -194,6 +194,41 @@ abstract class MergeEngine {
         }
     }
 
+    /** A key of engines for which one version is the row. */
+    private abstract class WholeRow extends Key {
+        /** Whether a version takes the place of the newest one. */
+        abstract boolean wins(InternalRow version);
+
+        /** Whether only the order decides between a version and the newest one. */
+        abstract boolean isTie(InternalRow version);
+
+        @Override
+        final void merge(InternalRow version) {
+            if (newest == null || wins(version)) {
+                newest = version;
+            }
+        }
+
+        @Override
+        final boolean isLive() {
+            return newest != null && !isDeleted(newest);
+        }
+
+        @Override
+        final InternalRow row() {
+            return newest;
+        }
+
+        @Override
+        final boolean isAmbiguous(InternalRow version) {
+            return isTie(version) && !isSameAsNewest(version);
+        }
+
+        final boolean isSameAsNewest(InternalRow version) {
+            return isDeleted(version) == isDeleted(newest) && haveSameValues(version, newest);
+        }
+    }
+
     /** The version with the greatest sequence, of equal ones the later. */
     private static final class Deduplicate extends MergeEngine {
         private final int[] columns;
