@@ -3,7 +3,7 @@ package lake.metastore.spark;
 import java.nio.charset.StandardCharsets;
 import java.util.zip.CRC32;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** The bucket of a key, as lake/tables/keyed/hashing.py has it: the CRC-32 of its text. */
@@ -15,7 +15,7 @@ final class KeyHash {
 
     /** The text of a value of a key's column; null for a type that no key has, and for null. */
     static byte[] text(Object value, DataType type) {
-        if (value instanceof UTF8String && type.equals(DataTypes.StringType)) {
+        if (value instanceof UTF8String && type instanceof StringType) {
             return ((UTF8String) value).getBytes();
         } else if (value instanceof byte[]) {
             return (byte[]) value;

@@ -36,6 +36,9 @@ final class KeyLookup {
         if (column == null || (filter instanceof In && parts.get(0) != column)) {
             return; // such as 7 IN (id, 7)
         }
+        if (!Values.plain(column.dataType()).equals(column.dataType())) {
+            return; // by a collation, other texts are equal, too
+        }
         List<byte[]> values = new ArrayList<>();
         for (Object value : values(filter, parts, column)) {
             byte[] text = KeyHash.text(value, column.dataType());

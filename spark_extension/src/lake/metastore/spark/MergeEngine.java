@@ -10,14 +10,12 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.util.TypeUtils;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.ShortType;
-import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 import scala.math.Ordering;
 
@@ -156,42 +154,7 @@ abstract class MergeEngine {
 
     /** Strings are ordered by their bytes, whatever their collation is: so all readers see the same rows. */
     private static Ordering<Object> ordering(DataType type) {
-        return TypeUtils.getInterpretedOrdering(type instanceof StringType ? DataTypes.StringType : type);
-    }
-
-    /** A key of engines for which one version is the row. */
-    private abstract class WholeRow extends Key {
-        /** Whether a version takes the place of the newest one. */
-        abstract boolean wins(InternalRow version);
-
-        /** Whether only the order decides between a version and the newest one. */
-        abstract boolean isTie(InternalRow version);
-
-        @Override
-        final void merge(InternalRow version) {
-            if (newest == null || wins(version)) {
-                newest = version;
-            }
-        }
-
-        @Override
-        final boolean isLive() {
-            return newest != null && !isDeleted(newest);
-        }
-
-        @Override
-        final InternalRow row() {
-            return newest;
-        }
-
-        @Override
-        final boolean isAmbiguous(InternalRow version) {
-            return isTie(version) && !isSameAsNewest(version);
-        }
-
-        final boolean isSameAsNewest(InternalRow version) {
-            return isDeleted(version) == isDeleted(newest) && haveSameValues(version, newest);
-        }
+        return TypeUtils.getInterpretedOrdering(Values.plain(type));
     }
 
     /** A key of engines for which one version is the row. */
