@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from lake.protocol.formats.keyed_table import ALLOW_EXTERNAL_WRITES, is_own_file
 from lake.protocol.hive import MetaException, Table
 from metastore.services.instant_rules.keyed_tables import is_keyed, is_parquet, names_key
-from metastore.services.instant_rules.paths import base_of
+from metastore.services.instant_rules.paths import base_of, below
 from metastore.services.model import basic_statistics, hive_objects, statistics_state
 from metastore.store.engine.database import Transaction
 from metastore.store.snapshot import data_files
@@ -90,10 +90,9 @@ def foreign_files(tx: Transaction, row: TableRow, warehouse: Warehouse, name: st
         return sorted(each for each in found if not is_own_file(each))
     if not found:
         return []
-    base = base_of(row.location or "")
-    known = data_files.paths_of_partitions(tx, row.id, [name]) | data_files.pending_below(
-        tx, row.id, place.removeprefix(f"{base}/")
-    )
+    inside = place.removeprefix(base_of(row.location or "")).strip("/")
+    known = data_files.paths_of_partitions(tx, row.id, [name])
+    known |= data_files.pending_among(tx, row.id, [below(inside, each) for each in found])
     return sorted(found - {each.rpartition("/")[2] for each in known})
 
 

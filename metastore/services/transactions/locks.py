@@ -116,9 +116,9 @@ class LockService:
 
         A reader in a transaction that doesn't want to wait (`zeroWaitReadEnabled`), or the transaction of an
         exclusive CTAS, gets NOT_ACQUIRED instead of WAITING, and the lock is gone. `hive4`: whether the client's
-        SHARED_WRITE is that of Hive 4. Raises NoSuchTxnException, TxnAbortedException, and MetaException for a
-        request without components, with one that is not complete, or for a write into a table whose rows belong to its
-        timeline.
+        SHARED_WRITE is that of Hive 4. Raises NoSuchTxnException, TxnAbortedException, MetaException for a
+        request without components, or with one that is not complete, and TApplicationException for a write into a table
+        whose rows belong to its timeline, or a read of a keyed table that was never published.
         """
         components = [_component(each, hive4=hive4) for each in request.component or ()]
         if not components:

@@ -800,6 +800,14 @@ def pending_below(tx: Connection, table_id: int, place: str) -> set[str]:
     return set(tx.execute(query).scalars())
 
 
+def pending_among(tx: Connection, table_id: int, paths: Collection[str]) -> set[str]:
+    """The ones among some paths whose files are pending deletions."""
+    query = select(pending_deletions.c.path).where(
+        pending_deletions.c.table_id == table_id, pending_deletions.c.path == func.any(list(paths))
+    )
+    return set(tx.execute(query).scalars())
+
+
 def cancel_deletions_of_directories(tx: Connection, table_id: int, place: str) -> list[str]:
     """Cancels the pending deletions of a directory and of directories below it. Returns their paths, with `/`."""
     gone = delete(pending_deletions).where(

@@ -25,6 +25,7 @@ from lake.protocol.hive import (
     Partition,
     Table,
 )
+from lake.protocol.lake import InstantKey
 from lake.tables.lake import LakeClient, LakeTable
 from lake.tables.publishing import publish
 from metastore.services.model.visibility import Scope
@@ -282,6 +283,23 @@ def test_a_lake_table_s_own_files_and_older_partitions(plain: timelines.LakeTabl
     insert(plain.directory / DAY(1))
     with pytest.raises(MetaException, match=PAST):
         alter(plain, "2026-01-01")
+
+
+def test_files_that_are_about_to_be_deleted(metastore: Metastore, db: str) -> None:
+    """They aren't in any snapshot any more, and still in the directory."""
+    table = timelines.LakeTable(metastore, db, keys=(), sd=builders.parquet())
+    for name in ("old", "own"):
+        instant = table.begin()
+        table.complete(instant, file("", name, instant.timestamp or "", path=f"{name}.parquet"))
+        insert(table.directory, f"{name}.parquet")
+        if name == "old":
+            table.complete(table.begin("rollback"), rolledBack=[InstantKey(instant.timestamp, "commit")])
+    metastore.tables.alter(db, "t", table.hive, {})
+    table.clean(["old.parquet"])
+    metastore.tables.alter(db, "t", table.hive, {})
+    insert(table.directory)
+    with pytest.raises(MetaException, match=PAST):
+        metastore.tables.alter(db, "t", table.hive, {})
 
 
 def test_new_partitions_of_a_lake_table(plain: timelines.LakeTable) -> None:
