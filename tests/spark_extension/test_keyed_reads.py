@@ -114,6 +114,7 @@ def test_a_tables_directory_is_not_written(spark: SparkSession, lake: Lake, data
     for statement in (
         f"spark.sql('SELECT 1L id').write.mode('overwrite').parquet({path!r})",
         f"spark.sql('SELECT 1L id').write.mode('append').json({path!r})",
+        f"spark.sql('SELECT 1L id').write.mode('overwrite').option('path', {path!r}).saveAsTable('{database}.other')",
         f"spark.sql('INSERT OVERWRITE DIRECTORY \"{path}\" USING parquet SELECT 1L id')",
         f"spark.sql('INSERT OVERWRITE DIRECTORY \"{path}\" STORED AS PARQUET SELECT 1L id')",
     ):

@@ -203,11 +203,17 @@ final class LakeRelations {
             boolean isToPath = name.equals("InsertIntoHadoopFsRelationCommand") && insertedInto(node) == null;
             for (int i = 0; i < node.productArity() && (isToPath || name.endsWith("DirCommand")); i++) {
                 Object element = node.productElement(i);
-                if (element instanceof CatalogStorageFormat && ((CatalogStorageFormat) element).locationUri().isDefined()) {
-                    checkPath(new Path(((CatalogStorageFormat) element).locationUri().get()));
+                if (element instanceof CatalogStorageFormat) {
+                    checkStorage((CatalogStorageFormat) element);
                 } else if (element instanceof Path) {
                     checkPath((Path) element);
                 }
+            }
+        }
+
+        private static void checkStorage(CatalogStorageFormat storage) {
+            if (storage.locationUri().isDefined()) {
+                checkPath(new Path(storage.locationUri().get()));
             }
         }
 
@@ -241,6 +247,9 @@ final class LakeRelations {
                         ((CatalogTable) table).identifier().unquotedString()
                                 + " has a primary-key, and this session can't write it: set"
                                 + " spark.sql.catalog.spark_catalog=" + LakeCatalog.class.getName());
+            }
+            if (table instanceof CatalogTable) {
+                checkStorage(((CatalogTable) table).storage());
             }
         }
     }
