@@ -4,6 +4,7 @@ from pathlib import Path
 
 from lake.protocol.hive import Partition
 from lake.protocol.lake import CommitPartitionsRequest, ListPartitionsRequest, ReopenPartitionsRequest, TableReference
+from tests.support import builders
 from tests.support.server import MetastoreServer
 from tests.support.target import Target, local_path
 
@@ -37,6 +38,13 @@ class Lake:
                     values, database, table, createTime=0, lastAccessTime=0, sd=sd, parameters={"commit": "false"}
                 )
             )
+
+    def alter_columns(self, database: str, table: str, *specs: str) -> None:
+        """Gives a table these columns, as Hive does."""
+        with self._target.connect() as client:
+            known = client.get_table(database, table)
+            changed = known.replace(sd=known.sd.replace(cols=builders.columns(*specs)))
+            client.alter_table(database, table, changed)
 
     def states(self, database: str, table: str) -> dict[str, bool]:
         """Which partitions there are, and whether they are ready."""

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
+from lake.protocol.formats.column_ids import COLUMN_IDS, ColumnIds
 from lake.protocol.formats.durations import parse_duration
 
 PRIMARY_KEY = "primary-key"
@@ -165,6 +166,7 @@ class KeyedTable:
     changelog_millis: int | None = None
     snapshot_millis: int | None = None
     families: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    column_changes: int = 0
 
     @classmethod
     def of(
@@ -209,6 +211,7 @@ class KeyedTable:
             changelog_millis=_duration(properties, CHANGELOG_TIME),
             snapshot_millis=_duration(properties, SNAPSHOT_TIME),
             families=_families(properties, types, key),
+            column_changes=_column_changes(properties, types),
         )
         found._check()
         if found.families and properties.get(PUBLISH_COMMITS, "").strip():
@@ -241,10 +244,13 @@ class KeyedTable:
     def layout(self) -> dict[str, str]:
         """The properties by which rows are placed and merged, in one spelling; '' for those that aren't set.
 
+        If columns have been renamed or dropped, it says how often, by which writers of other columns are recognized.
         A writer sends them with a completion, so that it is refused if the table has others by then.
         """
         columns = self.key if self.is_table_wide else (*self.key, *self.partition_columns)
+        changes = {COLUMN_IDS: str(self.column_changes)} if self.column_changes else {}
         return {
+            **changes,
             PRIMARY_KEY: ",".join(columns),
             BUCKET: str(self.buckets),
             MERGE_ENGINE: self.engine.value,
@@ -458,6 +464,14 @@ def _choice(properties: Mapping[str, str], name: str, choices: type[Choice], def
         return choices(text)
     except ValueError:
         raise BadKeyedTable(f"{name}={text[:50]}: expected {', '.join(choices)}") from None
+
+
+def _column_changes(properties: Mapping[str, str], types: Mapping[str, str]) -> int:
+    """How often columns have been renamed or dropped."""
+    try:
+        return ColumnIds.of(properties, [*types]).changes
+    except ValueError as error:
+        raise BadKeyedTable(str(error)) from None
 
 
 def _boolean(properties: Mapping[str, str], name: str) -> bool:

@@ -584,6 +584,14 @@ def positions(tx: Connection, table_id: int, names: Collection[str]) -> dict[str
     return {row[0]: PartitionPositions(row[1], row[2]) for row in tx.execute(query)}
 
 
+def any_published(tx: Connection, table_id: int) -> bool:
+    """Whether Hive sees files of a keyed table."""
+    query = select(lake_partitions.c.name).where(
+        lake_partitions.c.table_id == table_id, lake_partitions.c.published_at.is_not(None)
+    )
+    return tx.execute(query.limit(1)).first() is not None
+
+
 def paths_if_any_below(tx: Connection, table_id: int, names: Collection[str], place: str) -> list[str]:
     """The paths of all files that partitions ever had; only of partitions with at least one file below `place`."""
     wanted = [_of(table_id), data_files.c.partition_name == func.any(list(names))]

@@ -117,10 +117,12 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
     private final List<Filter> keyFilters;
     private final List<List<SnapshotFile>> buckets;
     private final LakeTable.Snapshot snapshot;
+    private final ColumnNames names;
     private final SparkSession session = SparkSession.active();
 
     private LakeScan(Builder builder) {
         this.table = builder.table;
+        this.names = ColumnNames.of(table.properties());
         this.dataFilters = builder.dataFilters;
         this.keyFilters = builder.keyFilters;
         List<StructField> data = new ArrayList<>();
@@ -264,7 +266,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         for (List<SnapshotFile> bucket : buckets) {
             InternalRow values =
                     known.computeIfAbsent(bucket.get(0).partition, name -> values(name, partitionColumns));
-            if (SnapshotFile.needMerging(bucket)) {
+            if (needsMerging(bucket)) {
                 found.add(bucketPartition(bucket, values));
                 continue;
             }
@@ -303,8 +305,8 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
     private BucketPartition bucketPartition(List<SnapshotFile> bucket, InternalRow values) {
         String name = bucket.get(0).partition + " " + bucket.get(0).fileGroup;
         SnapshotFile main = null;
-        List<PartitionedFile> logs = new ArrayList<>();
-        Map<String, PartitionedFile> families = new HashMap<>();
+        List<FileReaders.Source> logs = new ArrayList<>();
+        Map<String, FileReaders.Source> families = new HashMap<>();
         for (SnapshotFile file : bucket) {
             if (file.isBase && !file.isFamily()) {
                 main = file;
@@ -317,7 +319,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
                 families.put(family.getKey(), whole(familyFile(family, main, bucket), values));
             }
         }
-        PartitionedFile base = main == null ? null : whole(main, values);
+        FileReaders.Source base = main == null ? null : whole(main, values);
         return new BucketPartition(table.name() + ", bucket " + name.trim(), base, families, logs, values);
     }
 
@@ -338,8 +340,8 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
                         + " has no file in a bucket: roll back what was written last");
     }
 
-    private PartitionedFile whole(SnapshotFile file, InternalRow values) {
-        return partitioned(file, values, 0, file.size);
+    private FileReaders.Source whole(SnapshotFile file, InternalRow values) {
+        return new FileReaders.Source(partitioned(file, values, 0, file.size), names.inFile(file.completedAt));
     }
 
     private PartitionedFile partitioned(SnapshotFile file, InternalRow values, long start, long length) {
@@ -358,9 +360,17 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-        boolean isMerged = buckets.stream().anyMatch(SnapshotFile::needMerging);
+        boolean isMerged = buckets.stream().anyMatch(this::needsMerging);
+        Set<Map<String, String>> namings = new HashSet<>();
+        buckets.forEach(bucket -> bucket.forEach(file -> namings.add(names.inFile(file.completedAt))));
         return LakeReaders.of(
-                session, table, lower(dataColumns), partitionColumns, dataFilters, keyFilters, isMerged);
+                session, table, lower(dataColumns), partitionColumns, dataFilters, keyFilters, isMerged, namings);
+    }
+
+    /** Whether the rows of a bucket are more than its base file, or its columns have other names there. */
+    private boolean needsMerging(List<SnapshotFile> bucket) {
+        return SnapshotFile.needMerging(bucket)
+                || bucket.stream().anyMatch(file -> !names.inFile(file.completedAt).isEmpty());
     }
 
     private static StructType lower(StructType columns) {

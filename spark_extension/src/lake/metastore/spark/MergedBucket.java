@@ -9,8 +9,6 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
-import org.apache.spark.sql.execution.datasources.PartitionedFile;
-import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
@@ -20,7 +18,7 @@ import org.apache.spark.sql.types.StructType;
  * <p>What the logs of a bucket hold must fit into a task's share of memory: a compaction makes it small again.
  */
 final class MergedBucket implements PartitionReader<InternalRow> {
-    private final ParquetPartitionReaderFactory files;
+    private final FileReaders files;
     private final BucketPartition bucket;
     private final MergeEngine engine;
     private final StructType schema;
@@ -32,10 +30,10 @@ final class MergedBucket implements PartitionReader<InternalRow> {
     private Iterator<Object> added;
     private InternalRow row;
 
-    MergedBucket(KeyedTable table, ParquetPartitionReaderFactory files, BucketPartition bucket, PickedColumns output) {
+    MergedBucket(KeyedTable table, FileReaders files, BucketPartition bucket, PickedColumns output) {
         this.files = files;
         this.bucket = bucket;
-        this.schema = files.readDataSchema();
+        this.schema = files.schema;
         this.engine = MergeEngine.of(table, schema);
         this.keys = table.key.stream().mapToInt(schema::fieldIndex).toArray();
         DataType[] types = new DataType[keys.length];
@@ -50,7 +48,7 @@ final class MergedBucket implements PartitionReader<InternalRow> {
     public boolean next() throws IOException {
         if (added == null && base == null) {
             readLogs();
-            base = bucket.base == null ? null : files.buildReader(bucket.base);
+            base = bucket.base == null ? null : files.read(bucket.base);
             added = base == null ? logs.values().iterator() : null;
         }
         while (base != null && base.next()) {
@@ -78,8 +76,8 @@ final class MergedBucket implements PartitionReader<InternalRow> {
     }
 
     private void readLogs() throws IOException {
-        for (PartitionedFile file : bucket.logs) {
-            try (PartitionReader<InternalRow> reader = files.buildReader(file)) {
+        for (FileReaders.Source file : bucket.logs) {
+            try (PartitionReader<InternalRow> reader = files.read(file)) {
                 while (reader.next()) {
                     InternalRow version = reader.get().copy();
                     logs.compute(key(version).copy(), (key, state) -> engine.add(state, version));
