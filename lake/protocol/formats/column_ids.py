@@ -54,6 +54,11 @@ class ColumnIds:
         """How many names have been given up, by a rename or a drop."""
         return sum(each.up_to is not None for each in self.names)
 
+    @property
+    def version(self) -> int:
+        """A number that grows whenever columns are added, renamed or dropped."""
+        return len(self.names) + self.changes
+
     def now(self) -> dict[str, int]:
         """The ids of the columns that the table has now, by their names."""
         return {each.name: each.id for each in self.names if each.up_to is None}

@@ -68,6 +68,8 @@ _FAMILY_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 _FILE = re.compile(r"bucket-[0-9]{5}_[^_/]+_[0-9a-f]{12}(\.log|\.changelog)?\.parquet")
 
+_NO_COLUMNS = ColumnIds(())
+
 Choice = TypeVar("Choice", bound=StrEnum)
 
 _GROUP = ".sequence-group"
@@ -166,7 +168,7 @@ class KeyedTable:
     changelog_millis: int | None = None
     snapshot_millis: int | None = None
     families: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    column_changes: int = 0
+    column_ids: ColumnIds = _NO_COLUMNS
 
     @classmethod
     def of(
@@ -211,7 +213,7 @@ class KeyedTable:
             changelog_millis=_duration(properties, CHANGELOG_TIME),
             snapshot_millis=_duration(properties, SNAPSHOT_TIME),
             families=_families(properties, types, key),
-            column_changes=_column_changes(properties, types),
+            column_ids=_column_ids(properties, types),
         )
         found._check()
         if found.families and properties.get(PUBLISH_COMMITS, "").strip():
@@ -244,13 +246,12 @@ class KeyedTable:
     def layout(self) -> dict[str, str]:
         """The properties by which rows are placed and merged, in one spelling; '' for those that aren't set.
 
-        If columns have been renamed or dropped, it says how often, by which writers of other columns are recognized.
-        A writer sends them with a completion, so that it is refused if the table has others by then.
+        The version of the columns is among them. A writer sends them with a completion, so that it is refused if the
+        table has others by then.
         """
         columns = self.key if self.is_table_wide else (*self.key, *self.partition_columns)
-        changes = {COLUMN_IDS: str(self.column_changes)} if self.column_changes else {}
         return {
-            **changes,
+            COLUMN_IDS: str(self.column_ids.version),
             PRIMARY_KEY: ",".join(columns),
             BUCKET: str(self.buckets),
             MERGE_ENGINE: self.engine.value,
@@ -466,10 +467,9 @@ def _choice(properties: Mapping[str, str], name: str, choices: type[Choice], def
         raise BadKeyedTable(f"{name}={text[:50]}: expected {', '.join(choices)}") from None
 
 
-def _column_changes(properties: Mapping[str, str], types: Mapping[str, str]) -> int:
-    """How often columns have been renamed or dropped."""
+def _column_ids(properties: Mapping[str, str], types: Mapping[str, str]) -> ColumnIds:
     try:
-        return ColumnIds.of(properties, [*types]).changes
+        return ColumnIds.of(properties, [*types])
     except ValueError as error:
         raise BadKeyedTable(str(error)) from None
 

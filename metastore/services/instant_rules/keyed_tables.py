@@ -91,12 +91,14 @@ def check_layout(row: TableRow, layout: Mapping[str, str] | None, *, adds_files:
     """Raises InvalidOperationException for a writer that goes by another layout than the table has.
 
     `layout`: some properties as of `KeyedTable.layout`; None or empty from a writer that doesn't say. `adds_files`:
-    then it must say, if columns have been renamed or dropped, since files are read by the names of their time.
+    then it must say the columns' version, if some have been renamed or dropped, since files are read by the names of
+    their time.
     """
     found = definition_of(row)
-    if not layout and not (adds_files and found is not None and found.column_changes):
+    if adds_files and found is not None and found.column_ids.changes:
+        layout = {COLUMN_IDS: "", **(layout or {})}
+    if not layout:
         return
-    layout = {COLUMN_IDS: "", **(layout or {})}
     if found is None:
         raise InvalidOperationException(
             f"{row.name} has no {PRIMARY_KEY}, by which the rows were placed: read the schema of the table again"
@@ -106,9 +108,9 @@ def check_layout(row: TableRow, layout: Mapping[str, str] | None, *, adds_files:
         name = differs[0]
         if name == COLUMN_IDS:
             raise InvalidOperationException(
-                f"columns of {row.name} have been renamed or dropped since the writer read its schema, or the writer"
-                " doesn't know the columns' ids: read the schema of the table again, and write the rows again, with a"
-                " client of the server's version"
+                f"columns of {row.name} have been added, renamed or dropped since the writer read its schema, or the"
+                " writer doesn't know the columns' ids: read the schema of the table again, and write the rows again,"
+                " with a client of the server's version"
             )
         raise InvalidOperationException(
             f"the rows were placed by {name}={layout[name]!r}, and {row.name} has {own.get(name)!r}: read the schema of"
