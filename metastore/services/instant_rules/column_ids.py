@@ -29,7 +29,7 @@ def keep_column_ids(tx: Transaction, row: TableRow, old: Table, new: Table) -> T
         given[COLUMN_IDS] = stored
     new = new.replace(parameters=given)
     before, after = _columns(old), _columns(new)
-    if before == after or not is_parquet(old):
+    if [*before.items()] == [*after.items()] or not is_parquet(old):
         return new
     has_files = instants.has_timeline(tx, row.id)
     if not has_files and not is_keyed(row):

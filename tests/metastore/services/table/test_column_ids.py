@@ -56,6 +56,7 @@ def test_ids_stay_with_columns(metastore: Metastore, db: str, parameters: Mappin
     write(metastore, db)
     change = alter if how == "alter" else write
     for columns, expected in (
+        (("b:string", "id:bigint", "a:int"), {"id": 1, "a": 2, "b": 3}),
         (("id:bigint", "a:int", "b:string", "c:int"), {"id": 1, "a": 2, "b": 3, "c": 4}),
         (("c:bigint", "b:string", "id:bigint", "a:int"), {"id": 1, "a": 2, "b": 3, "c": 4}),
         (("c:bigint", "id:bigint", "a:int"), {"id": 1, "a": 2, "c": 4}),
