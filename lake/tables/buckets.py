@@ -160,7 +160,7 @@ class Layout:
         return f"{self.location}/{file.path}"
 
     def names_in(self, file: DataFile) -> dict[str, str | None]:
-        """The names of the columns in a file, by today's; None for those that it doesn't have."""
+        """The names of the columns in a file, by today's, as `ColumnIds.in_file`."""
         return {} if self.ids is None else self.ids.in_file(completed_at(file))
 
     def is_renamed(self, file: DataFile) -> bool:

@@ -64,9 +64,10 @@ class ColumnIds:
         return {each.name: each.id for each in self.names if each.up_to is None}
 
     def in_file(self, position: int | None) -> dict[str, str | None]:
-        """The names of today's columns in files that completed at a position; None for those that they don't have.
+        """The names of today's columns in files that completed at a position.
 
-        `position` is None for files that aren't completed yet. They have today's names.
+        None for those that they don't have while they may have another column of that name. `position` is None for
+        files that aren't completed yet: they have today's names.
         """
         if position is None or not self.changes:
             return {name: name for name in self.now()}
@@ -75,7 +76,8 @@ class ColumnIds:
             for each in self.names
             if each.after < position and (each.up_to is None or position <= each.up_to)
         }
-        return {name: then.get(id) for name, id in self.now().items()}
+        former = {each.name for each in self.names if each.up_to is not None}
+        return {name: then.get(id, None if name in former else name) for name, id in self.now().items()}
 
     def changed(self, columns: Sequence[str], renamed: Mapping[str, str], position: int) -> Self:
         """The same after the table got other columns, when its last completion was at a position.

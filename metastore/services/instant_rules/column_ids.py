@@ -34,7 +34,10 @@ def keep_column_ids(tx: Transaction, row: TableRow, old: Table, new: Table) -> T
     has_files = instants.has_timeline(tx, row.id)
     if not has_files and not is_keyed(row):
         return new
-    ids = ColumnIds.of(row.parameters, [*before])
+    try:
+        ids = ColumnIds.of(row.parameters, [*before])
+    except ValueError as error:
+        raise InvalidOperationException(f"{row.name}: {error}") from None
     renamed = _renamed(row, before, after)
     if has_files:
         _check(tx, row, ids, before, after, renamed)

@@ -5,8 +5,10 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
@@ -37,7 +39,7 @@ final class ColumnNames {
 
     /**
      * The names of columns in files that completed at a position, by today's, as far as they differ. Null is the name of
-     * those that the files don't have.
+     * those that the files don't have while they may have another column of that name.
      */
     Map<String, String> inFile(long position) {
         return known.computeIfAbsent(position, this::differing);
@@ -45,10 +47,17 @@ final class ColumnNames {
 
     private Map<String, String> differing(long position) {
         Map<String, String> found = new HashMap<>();
-        if (names.stream().anyMatch(each -> !each.get(3).isNull())) {
+        Set<String> former = new HashSet<>();
+        names.stream().filter(each -> !each.get(3).isNull()).forEach(each -> former.add(each.get(1).asText()));
+        if (!former.isEmpty()) {
             Map<Integer, String> then = byId(position);
             byId(NOW).forEach((id, name) -> found.put(name, then.get(id)));
-            found.entrySet().removeIf(each -> each.getKey().equals(each.getValue()));
+            // What no file has under its name needs no other one.
+            found.entrySet()
+                    .removeIf(
+                            each ->
+                                    each.getKey().equals(each.getValue())
+                                            || (each.getValue() == null && !former.contains(each.getKey())));
         }
         return found;
     }
