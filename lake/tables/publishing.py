@@ -107,7 +107,12 @@ def _publish(
                 layout.rewrite(each, f"{writing.directory}/{path}")
         about = {"operation": PUBLISH, "partitions": len(wanted), "files": len(below), "linked": linked}
         done = writing.complete(
-            Completion(published=[*wanted], read_position=snapshot.position, metadata=json.dumps(about).encode())
+            Completion(
+                published=[*wanted],
+                read_position=snapshot.position,
+                metadata=json.dumps(about).encode(),
+                layout=layout.table.layout(),
+            )
         )
     return Published(done.instant, [*wanted], len(below), linked, unmerged)
 

@@ -20,7 +20,7 @@ from lake.protocol.formats.partition_names import DEFAULT_PARTITION, values_of
 from lake.spark.executor_tasks import over_texts
 from lake.spark.snapshot_files import SnapshotFile, data_frame
 from lake.spark.table_schema import LakeColumns, columns_of, quoted
-from lake.tables.buckets import Bucket, Layout, by_bucket, needs_merging, received, sent
+from lake.tables.buckets import Bucket, Layout, by_bucket, completed_at, needs_merging, received, sent
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
 from lake.tables.keyed.wide_types import narrowed, pieces
 from lake.tables.keyed_tables import (
@@ -52,6 +52,7 @@ def snapshot_rows(
     layout = layout_of(lake.name, schema, location)
     clean: dict[tuple[str, ...], list[SnapshotFile]] = {}
     dirty: dict[Bucket, list[DataFile]] = {}
+    names_at: dict[int | None, tuple[str, ...]] = {}
     for bucket, found in by_bucket(files).items():
         if needs_merging(found):
             dirty[bucket] = found
@@ -59,7 +60,10 @@ def snapshot_rows(
         for each in found:
             if each.kind == "base":
                 file = SnapshotFile(layout.uri(each), each.size, each.partition)
-                clean.setdefault(_stored_names(layout, each, columns.data), []).append(file)
+                position = completed_at(each)
+                if position not in names_at:
+                    names_at[position] = _stored_names(layout, each, columns.data)
+                clean.setdefault(names_at[position], []).append(file)
     if not clean and not dirty:
         clean[tuple(name.lower() for name in columns.data.names)] = []
     parts = [_by_spark(spark, some, names, columns) for names, some in clean.items()]

@@ -87,15 +87,15 @@ def check_completion(row: TableRow, request: CompleteInstantRequest) -> None:
         )
 
 
-def check_layout(row: TableRow, layout: Mapping[str, str] | None, *, adds_files: bool = False) -> None:
+def check_layout(row: TableRow, layout: Mapping[str, str] | None, *, brings_files: bool = False) -> None:
     """Raises InvalidOperationException for a writer that goes by another layout than the table has.
 
-    `layout`: some properties as of `KeyedTable.layout`; None or empty from a writer that doesn't say. `adds_files`:
+    `layout`: some properties as of `KeyedTable.layout`; None or empty from a writer that doesn't say. `brings_files`:
     then it must say the columns' version, if some have been renamed or dropped, since files are read by the names of
     their time.
     """
     found = definition_of(row)
-    if adds_files and found is not None and found.column_ids.changes:
+    if brings_files and found is not None and found.column_ids.changes:
         layout = {COLUMN_IDS: "", **(layout or {})}
     if not layout:
         return

@@ -1,6 +1,7 @@
 """Columns of keyed tables that are renamed, dropped, added again, moved or widened, against a plain model."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -9,8 +10,10 @@ import pytest
 
 from lake.client.lake_types import Completion
 from lake.protocol.hive import InvalidOperationException
+from lake.tables import publishing
 from lake.tables.compaction import plan_compaction, run_compaction
 from lake.tables.keyed.changes import CHANGE_TYPE
+from lake.tables.keyed.files import link_files
 from lake.tables.lake import LakeTable
 from lake.tables.publishing import publish
 from tests.lake.client.conftest import NewTable
@@ -214,6 +217,20 @@ def test_columns_of_published_files(numbers: LakeTable) -> None:
     alter(numbers, "id:bigint")
     with pytest.raises(InvalidOperationException, match=r"x can't be added again"):
         alter(numbers, "id:bigint", "x:int")
+
+
+def test_a_publish_that_knows_earlier_columns_is_refused(numbers: LakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(pairs: Sequence[tuple[str, str]]) -> int:
+        alter(numbers, "id:bigint", "x:int")
+        return link_files(pairs)
+
+    monkeypatch.setattr(publishing, "link_files", link)
+    with pytest.raises(InvalidOperationException, match="have been added, renamed or dropped since"):
+        publish(numbers)
+    monkeypatch.undo()
+    publish(numbers)
+    [file] = directories(numbers)[""].glob("*.parquet")
+    assert pq.read_table(file, columns=["x"]).to_pylist() == [{"x": 5}]
 
 
 def test_named_columns_stay(new_table: NewTable) -> None:
