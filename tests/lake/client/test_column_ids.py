@@ -179,6 +179,19 @@ def numbers(new_table: NewTable) -> LakeTable:
     return lake
 
 
+def test_columns_beside_families(new_table: NewTable) -> None:
+    further = {"column-families": "left:a", "changelog-producer": "lookup"}
+    lake = new_table(properties("copy-on-write", **further), {"id": "bigint", "a": "int", "b": "int"}, False)
+    lake.upsert(ONE.append_column("b", ONE.column("a")))
+    alter(lake, "id:bigint", "a:int", "x:int")
+    alter(lake, "id:bigint", "a:int", "x:int", "b:int")
+    lake.update_columns(ONE.set_column(1, "a", pa.array([6], pa.int32())))
+    assert in_order(lake.scan().to_arrow()) == [{"id": 1, "a": 6, "x": 5, "b": None}]
+    assert in_order(lake.scan(as_of=1, columns=["id", "b", "x"]).to_arrow()) == [{"id": 1, "b": None, "x": 5}]
+    kinds = {change[CHANGE_TYPE]: change["a"] for change in lake.changes(1).to_arrow().to_pylist()}
+    assert kinds == {"update_preimage": 5, "update_postimage": 6}
+
+
 def test_files_have_ids(numbers: LakeTable) -> None:
     alter(numbers, "id:bigint", "x:int")
     numbers.upsert(ONE.rename_columns(["id", "x"]))
