@@ -49,6 +49,13 @@ class Lake:
                 )
             )
 
+    def alter_columns(self, database: str, table: str, *specs: str) -> None:
+        """Gives a table these columns, as Hive does."""
+        with self._target.connect() as client:
+            known = client.get_table(database, table)
+            changed = known.replace(sd=known.sd.replace(cols=builders.columns(*specs)))
+            client.alter_table(database, table, changed)
+
     def states(self, database: str, table: str) -> dict[str, bool]:
         """Which partitions there are, and whether they are ready."""
         with self._target.connect() as client:

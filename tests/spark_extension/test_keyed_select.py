@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.spark.session import SparkError, SparkSession
+from tests.spark_extension.lake import Lake
 from tests.support.long_runs import share_of
 
 WRITING = "from lake.spark import read, write, plan_compaction, run_plan\n"
@@ -93,6 +94,27 @@ def test_views_see_later_writes(spark: SparkSession, customers: str) -> None:
     write(spark, customers, "id bigint, name string", [(9, "z")])
     assert rows(spark, f"SELECT * FROM {customers}_view") == [[1], [3], [4], [9]]
     assert rows(spark, f"SELECT id FROM {customers} WHERE id IN (SELECT max(id) FROM {customers}_view)") == [[9]]
+
+
+def test_columns_that_were_renamed_dropped_or_added_again(spark: SparkSession, customers: str, lake: Lake) -> None:
+    database, _, name = customers.partition(".")
+    lake.alter_columns(database, name, "id:bigint", "label:string")
+    spark.sql(f"ALTER TABLE {customers} ADD COLUMNS (name STRING, n INT)")
+    assert rows(spark, f"SELECT * FROM {customers}") == [
+        [1, "A", None, None],
+        [3, "c", None, None],
+        [4, "d", None, None],
+    ]
+    write(spark, customers, "id bigint, label string, name string, n int", [(4, "D", "x", 4), (5, "e", "c", 5)])
+    lake.alter_columns(database, name, "id:bigint", "label:string", "name:string")
+    found = [[1, "A", None], [3, "c", None], [4, "D", "x"], [5, "e", "c"]]
+    assert rows(spark, f"SELECT * FROM {customers}") == merged(spark, customers) == found
+    assert rows(spark, f"SELECT id FROM {customers} WHERE name = 'c' OR label = 'c'") == [[3], [5]]
+    assert rows(spark, f"SELECT id FROM {customers} WHERE name IS NULL") == [[1], [3]]
+    assert rows(spark, f"SELECT name FROM {customers} WHERE id = 3") == [[None]]
+    assert rows(spark, f"SELECT count(*) FROM {customers}") == [[4]]
+    first = [[1, "a", None], [2, "b", None], [3, "c", None]]
+    assert rows(spark, f"SELECT * FROM {customers} VERSION AS OF 1") == merged(spark, customers, as_of=1) == first
 
 
 def test_definitions_are_shown_and_changed(spark: SparkSession, customers: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.spark.session import SparkError, SparkSession
+from tests.spark_extension.lake import Lake
 from tests.spark_extension.test_keyed_select import merged, rows
 from tests.support.long_runs import share_of
 
@@ -279,6 +280,17 @@ def test_defaults(spark: SparkSession, database: str) -> None:
     spark.sql(f"INSERT INTO {database}.f (id) VALUES (1)")
     spark.sql(f"INSERT INTO {database}.f VALUES (2, DEFAULT)")
     assert both(spark, f"{database}.f") == [[1, "none"], [2, "none"]]
+
+
+def test_columns_that_were_renamed_or_added_again(spark: SparkSession, table: str, lake: Lake) -> None:
+    database, _, name = table.partition(".")
+    lake.alter_columns(database, name, "id:bigint", "label:string", "n:int")
+    spark.sql(f"ALTER TABLE {table} ADD COLUMNS (name STRING)")
+    spark.sql(f"UPDATE {table} SET n = n + 1, name = 'new' WHERE id = 1")
+    spark.sql(f"INSERT INTO {table} VALUES (2, 'B', 20, NULL)")
+    assert both(spark, table) == [[1, "a", 2, "new"], [2, "B", 20, None], [3, "c", 3, None]]
+    spark.sql(f"DELETE FROM {table} WHERE label = 'c'")
+    assert both(spark, table) == [[1, "a", 2, "new"], [2, "B", 20, None]]
 
 
 def test_event_times(spark: SparkSession, database: str) -> None:

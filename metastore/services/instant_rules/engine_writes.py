@@ -103,7 +103,8 @@ def _has_own_rows(tx: Transaction, row: TableRow) -> bool:
         return False
     if names_key(row.parameters):
         return is_keyed(row)
-    return instants.has_timeline(tx, row.id) and is_parquet(row) and data_files.has_live(tx, row.id)
+    is_ours = instants.has_timeline(tx, row.id) and is_parquet(hive_objects.table_of(row))
+    return is_ours and data_files.has_live(tx, row.id)
 
 
 def _advice(row: TableRow, what: str) -> str:

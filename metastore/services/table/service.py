@@ -6,6 +6,7 @@ from dataclasses import replace
 from lake.protocol.clock import now_seconds
 from lake.protocol.codec import binary, splice
 from lake.protocol.events.types import EventType
+from lake.protocol.formats.column_ids import COLUMN_IDS
 from lake.protocol.hive import (
     AlreadyExistsException,
     FieldSchema,
@@ -28,6 +29,7 @@ from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher
 from metastore.services.filters import table_filter
 from metastore.services.instant_rules import engine_writes, hive_drops
+from metastore.services.instant_rules.column_ids import keep_column_ids
 from metastore.services.instant_rules.keyed_tables import check_change, definition, names_key
 from metastore.services.instant_rules.paths import base_of, is_of_instant
 from metastore.services.instant_rules.table_properties import check_timeline_properties
@@ -94,7 +96,9 @@ class TableService:
         """
         name = _check_new(table)
         shown = given.plain(table.dbName)
-        table = table.replace(parameters=dict(table.parameters or {}))
+        table = table.replace(
+            parameters={key: value for key, value in (table.parameters or {}).items() if key != COLUMN_IDS}
+        )
         assert table.parameters is not None
         transactional_property.settle_new(table.parameters, external=table.tableType == hive_objects.EXTERNAL)
         with self._database.read() as tx:
@@ -387,6 +391,8 @@ class TableService:
                 if engine_writes.only_reports(old, value):
                     places = {WHOLE_TABLE: value.sd.location}
                     engine_writes.check_places(tx, row, self._warehouse, places, new=False)
+                value = keep_column_ids(tx, row, old, value)
+                assert value.sd is not None and value.parameters is not None
                 database_id = row.database_id
                 if new_name != old_name:
                     former_positions.keep(tx, row.id)

@@ -609,6 +609,14 @@ def is_unpublished(tx: Connection, table_id: int, *, only_ready: bool) -> bool:
     return bool(tx.execute(select(and_(files.exists(), ~published))).scalar())
 
 
+def any_published(tx: Connection, table_id: int) -> bool:
+    """Whether Hive sees files of a keyed table."""
+    query = select(lake_partitions.c.name).where(
+        lake_partitions.c.table_id == table_id, lake_partitions.c.published_at.is_not(None)
+    )
+    return tx.execute(query.limit(1)).first() is not None
+
+
 def paths_if_any_below(tx: Connection, table_id: int, names: Collection[str], place: str) -> list[str]:
     """The paths of all files that partitions ever had; only of partitions with at least one file below `place`."""
     wanted = [_of(table_id), data_files.c.partition_name == func.any(list(names))]

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -119,10 +120,12 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
     private final List<Filter> keyFilters;
     private final List<List<SnapshotFile>> buckets;
     private final LakeTable.Snapshot snapshot;
+    private final ColumnNames names;
     private final SparkSession session = SparkSession.active();
 
     private LakeScan(Builder builder) {
         this.table = builder.table;
+        this.names = table.columnNames();
         this.dataFilters = builder.dataFilters;
         this.keyFilters = builder.keyFilters;
         List<StructField> data = new ArrayList<>();
@@ -287,8 +290,8 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         for (List<SnapshotFile> bucket : buckets) {
             InternalRow values =
                     known.computeIfAbsent(bucket.get(0).partition, name -> values(name, partitionColumns));
-            if (SnapshotFile.needMerging(bucket)) {
-                found.add(BucketPartition.of(table, snapshot.location, bucket, values));
+            if (needsMerging(bucket)) {
+                found.add(BucketPartition.of(table, snapshot.location, names, bucket, values));
                 continue;
             }
             for (SnapshotFile file : bucket) {
@@ -325,9 +328,17 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-        boolean isMerged = buckets.stream().anyMatch(SnapshotFile::needMerging);
+        boolean isMerged = buckets.stream().anyMatch(this::needsMerging);
+        Set<Map<String, String>> namings = new HashSet<>();
+        buckets.forEach(bucket -> bucket.forEach(file -> namings.add(names.inFile(file.completedAt))));
         return LakeReaders.of(
-                session, table, lower(dataColumns), partitionColumns, dataFilters, keyFilters, isMerged);
+                session, table, lower(dataColumns), partitionColumns, dataFilters, keyFilters, isMerged, namings);
+    }
+
+    /** Whether the rows of a bucket are more than its base file, or its columns have other names there. */
+    private boolean needsMerging(List<SnapshotFile> bucket) {
+        return SnapshotFile.needMerging(bucket)
+                || bucket.stream().anyMatch(file -> !names.inFile(file.completedAt).isEmpty());
     }
 
     private static StructType lower(StructType columns) {

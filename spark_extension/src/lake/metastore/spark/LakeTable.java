@@ -363,6 +363,18 @@ final class LakeTable
         return new StructType(fields.toArray(new StructField[0]));
     }
 
+    /** Under which names files have its columns. */
+    ColumnNames columnNames() {
+        return ColumnNames.of(properties());
+    }
+
+    /** How rows are placed and merged, and which columns they have: a completion is refused if that has changed. */
+    Map<String, String> layout() {
+        Map<String, String> found = keyed.layout();
+        found.put(ColumnNames.PROPERTY, String.valueOf(columnNames().version(dataSchema())));
+        return found;
+    }
+
     boolean isPartitionedBy(String column) {
         return partitionColumns.contains(column.toLowerCase(Locale.ROOT));
     }

@@ -122,7 +122,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                     new Metastore.Struct()
                             .with(5, about("overwrite", 0, 0))
                             .with(9, partitions.isEmpty() ? null : new ArrayList<>(partitions))
-                            .with(25, table.keyed.layout()));
+                            .with(25, table.layout()));
         } finally {
             instant.abort(); // unless it is complete
         }
@@ -250,7 +250,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                     .with(14, leastEventTime == null ? null : Collections.singletonMap(source, leastEventTime))
                     .with(19, table.isReadByItsWriter() ? (Object) true : null)
                     .with(24, keyed.writesChangelog() && !replaces() ? changelog : null)
-                    .with(25, keyed.layout());
+                    .with(25, table.layout());
         }
 
         /** {@code written}: the partitions that got rows. */

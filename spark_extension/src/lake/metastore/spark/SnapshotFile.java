@@ -28,7 +28,8 @@ final class SnapshotFile {
     /** The columns of a family's file, null for a file of all columns. */
     final List<String> columns;
     final String statistics;
-    private final long completedAt;
+    /** The position at which it became part of the table first. */
+    final long completedAt;
 
     SnapshotFile(Metastore.Answer file) {
         partition = file.text(1);
