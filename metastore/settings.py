@@ -380,6 +380,11 @@ class Settings(BaseSettings):
         description="Time after which the files that Hive saw of a keyed table are deleted, once newer ones are "
         "published: queries that listed them before finish meanwhile.",
     )
+    refuse_unpublished_reads: bool = Field(
+        default=True,
+        description="Whether engines get an error where they are about to read a keyed table that was never published; "
+        "else they see an empty table.",
+    )
     allow_incompatible_column_types: bool = Field(
         default=False,
         description="Whether a column's type may change to one that its stored values can't be read as "

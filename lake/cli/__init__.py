@@ -23,6 +23,7 @@ _SUBCOMMANDS = {
     "status": _Subcommand("Show the state of a running server.", "status"),
     "tables": _Subcommand("List tables, or show one.", "tables"),
     "partitions": _Subcommand("List, commit, reopen and check partitions.", "partitions"),
+    "check": _Subcommand("List tables with rows past their timelines."),
     "watermark": _Subcommand("Show how far a table has come in event time.", "watermark"),
     "timeline": _Subcommand("Show a lake table's instants, undo them, clean up.", "timeline"),
     "snapshot": _Subcommand("Show which files make up a lake table.", "snapshot"),

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
 from lake.protocol import lake as wire
+from lake.protocol.formats.column_ids import ColumnIds
 from lake.protocol.formats.keyed_table import KeyedTable
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -179,6 +180,10 @@ class Schema(NamedTuple):
         """What the properties say of the primary key; None for a table without one. Raises BadKeyedTable."""
         types = {each.name: each.type for each in self.columns}
         return KeyedTable.of(self.properties, types, {each.name: each.type for each in self.keys})
+
+    def column_ids(self) -> ColumnIds:
+        """The ids of the columns. Raises ValueError if a later version has written them."""
+        return ColumnIds.of(self.properties, [each.name for each in self.columns])
 
 
 class StreamBatch(NamedTuple):

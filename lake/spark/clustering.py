@@ -16,7 +16,7 @@ from lake.spark.lake_writing import COMMITTER, written_files
 from lake.spark.row_order import FILE, KEY, PLACE, along
 from lake.spark.snapshot_files import SnapshotFile, data_frame
 from lake.spark.store_assignment import as_stored
-from lake.spark.table_schema import columns_of, quoted
+from lake.spark.table_schema import columns_of, quoted, stored_columns
 from lake.tables.clustering_runs import Job, Rewriting
 from lake.tables.keyed.files import link_files, remove_files
 from lake.tables.lake import Writing
@@ -41,7 +41,7 @@ def rewrite(spark: SparkSession, writing: Writing, job: Job) -> list[DataFile]:
     together = _together(rows, job.tasks)
     if sorted_by:
         together = together.sortWithinPartitions(*sorted_by)
-    wanted = [sf.col(quoted(name)) for name in (*(each.name for each in columns.data), *keys)]
+    wanted = [*stored_columns(job.schema, columns.data), *(sf.col(quoted(key)) for key in keys)]
     writer = as_stored(together.select(*wanted)).write.mode("append").options(**COMMITTER)
     writer.partitionBy(*keys).parquet(writing.directory)
     return written_files(spark, writing, columns, None)

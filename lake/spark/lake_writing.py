@@ -26,7 +26,7 @@ from lake.spark.hadoop_files import HadoopFiles
 from lake.spark.session_client import lake_table
 from lake.spark.snapshot_files import SnapshotFile, data_frame
 from lake.spark.store_assignment import as_stored, assigned
-from lake.spark.table_schema import LakeColumns, columns_of, is_hudi, quoted, widened
+from lake.spark.table_schema import LakeColumns, columns_of, is_hudi, quoted, stored_columns, widened
 from lake.spark.written import Written, refresh_listings
 from lake.tables.keyed.errors import UnfitRows
 from lake.tables.lake import LakeTable, Writing
@@ -164,7 +164,7 @@ def _write_files(
         _check_event_time(lake, columns, plan.event_time)
     position = None if based_on is None else lake.position_of(based_on)
     action = _ACTIONS[plan.operation]
-    fitted = as_stored(_fitted(rows, lake.name, columns))
+    fitted = as_stored(_fitted(rows, lake.name, plan.schema, columns))
     with lake.writing(action, read_position=position, heartbeat_seconds=heartbeat_seconds) as writing:
         writer = fitted.write.mode("append").options(**{**options, **COMMITTER})
         writer.partitionBy(*columns.key_names).parquet(writing.directory)
@@ -202,7 +202,7 @@ def _check_event_time(lake: LakeTable, columns: LakeColumns, name: str) -> None:
         raise UnfitRows(f"{lake.name}'s column {name} is {kind.simpleString()}: event times are timestamps or dates")
 
 
-def _fitted(rows: DataFrame, table: str, columns: LakeColumns) -> DataFrame:
+def _fitted(rows: DataFrame, table: str, schema: Schema, columns: LakeColumns) -> DataFrame:
     """The table's columns in its order, and its keys as the text that partitions are named by. Raises UnfitRows."""
     given = {each.name.lower(): each.name for each in (*columns.data, *columns.keys)}
     rows = rows.toDF(*(given.get(name.lower(), name) for name in rows.columns))  # whatever their case
@@ -210,7 +210,7 @@ def _fitted(rows: DataFrame, table: str, columns: LakeColumns) -> DataFrame:
     parsed = [each.name for each in columns.keys]
     found = assigned(rows, table, StructType([*columns.data, *columns.keys]), parsed)
     return found.select(
-        *(quoted(each.name) for each in columns.data),
+        *stored_columns(schema, columns.data),
         *(sf.col(quoted(each.name)).cast("string").alias(each.name.lower()) for each in columns.keys),
     )
 

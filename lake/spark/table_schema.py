@@ -5,12 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import Column as Expression
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
 
 from lake.client.lake_types import Column, Schema
 from lake.protocol.errors import UserError
 from lake.protocol.formats.spark_schema import PROVIDER, SCHEMA, beside_columns, joined
+
+_FIELD_ID = "parquet.field.id"
+"""What of a column's metadata Spark's Parquet writer takes for its field id."""
 
 _COMMENT = "comment"
 """What of a column's metadata changes no value; by the rest Spark pads CHAR, or fills in defaults."""
@@ -80,6 +85,13 @@ def widened(schema: Schema, fields: list[StructField]) -> tuple[list[Column], di
     data = [each for each in own if each.name.lower() not in keys]
     of_partitions = [each for each in own if each.name.lower() in keys]
     return columns, {**beside_columns(schema.properties), SCHEMA: StructType([*data, *fields, *of_partitions]).json()}
+
+
+def stored_columns(schema: Schema, data: StructType) -> list[Expression]:
+    """The data columns of rows, which Spark's Parquet writer gives their ids. New ones of the table come last."""
+    known = schema.column_ids()
+    ids = known.changed([*dict.fromkeys([*known.now(), *(each.name.lower() for each in data)])], {}, 0).now()
+    return [sf.col(quoted(each.name)).alias(each.name, metadata={_FIELD_ID: ids[each.name.lower()]}) for each in data]
 
 
 def quoted(name: str) -> str:

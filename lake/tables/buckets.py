@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from lake import __version__
 from lake.client.lake_types import DataFile, from_millis
 from lake.protocol.errors import UserError
+from lake.protocol.formats.column_ids import ColumnIds
 from lake.protocol.formats.keyed_table import DELETED, INSTANT, TOMBSTONES, ChangelogProducer, KeyedTable, file_name
 from lake.protocol.formats.partition_names import make_name
 from lake.tables.keyed.batches import log_records
@@ -58,11 +59,15 @@ class DamagedBucket(UserError):
 
 @dataclass(frozen=True)
 class Layout:
-    """What one needs to know of a table to read its buckets: its definition, data columns, and where its files are."""
+    """What one needs to know of a table to read its buckets: its definition, data columns, and where its files are.
+
+    `ids`: of its columns; None if there are no files in which they have other names.
+    """
 
     table: KeyedTable
     schema: pa.Schema
     location: str
+    ids: ColumnIds | None = None
     remembered: dict[tuple[str, ...], pa.Table] | None = field(default=None, compare=False, repr=False)
 
     def remembering(self) -> "Layout":
@@ -147,21 +152,33 @@ class Layout:
         wanted = pa.schema([*self.schema, _CHANGE])
         parts = []
         for each in files:
-            rows = read_rows(self.uri(each), wanted)
+            rows = read_rows(self.uri(each), wanted, self.names_in(each))
             parts.append(rows.append_column(INSTANT, pa.repeat(pa.scalar(each.slice), rows.num_rows)))
         return pa.concat_tables(parts)
 
     def uri(self, file: DataFile) -> str:
         return f"{self.location}/{file.path}"
 
+    def names_in(self, file: DataFile) -> dict[str, str | None]:
+        """The names of the columns in a file, by today's, as `ColumnIds.in_file`."""
+        return {} if self.ids is None else self.ids.in_file(completed_at(file))
+
+    def is_renamed(self, file: DataFile) -> bool:
+        """Whether columns have other names in a file than today."""
+        return any(name != then for name, then in self.names_in(file).items())
+
+    def rewrite(self, file: DataFile, uri: str) -> None:
+        """Writes the rows of a file into a new one, with today's columns."""
+        write_rows(uri, self._version(file, self.schema), {} if self.ids is None else self.ids.now())
+
     def _version(self, file: DataFile, schema: pa.Schema) -> pa.Table:
         marks = _MARKS if file.kind == "log" else _MARKS[:1]
         wanted = pa.schema([*schema, *marks])
         if self.remembered is None:
-            return read_rows(self.uri(file), wanted)
+            return read_rows(self.uri(file), wanted, self.names_in(file))
         key = (file.path, *wanted.names)
         if key not in self.remembered:
-            self.remembered[key] = read_rows(self.uri(file), wanted)
+            self.remembered[key] = read_rows(self.uri(file), wanted, self.names_in(file))
         return self.remembered[key]
 
     def _narrow(self, columns: Sequence[str]) -> pa.Schema:
@@ -353,7 +370,8 @@ class BucketWriter:
     ) -> DataFile:
         name = file_name(bucket.file_group, self.instant, uuid.uuid4().hex[:12], kind)
         below = f"{bucket.partition}/{name}" if bucket.partition else name
-        size = write_rows(f"{self.directory}/{below}", rows)
+        ids = self.layout.ids
+        size = write_rows(f"{self.directory}/{below}", rows, {} if ids is None else ids.now())
         first, last = event_times(rows, self.event_time) if times is None else times
         return DataFile(
             partition=bucket.partition,
@@ -453,7 +471,7 @@ def in_order(files: Iterable[DataFile]) -> list[DataFile]:
     Logs that completed before a compaction, in the slice that it had opened, are later than what it wrote. A log file
     that a rollback brought back has its place among the others by its own completion, not the rollback's.
     """
-    return sorted(files, key=lambda each: (each.kind != "base", not is_tombstones(each), _completed_at(each)))
+    return sorted(files, key=lambda each: (each.kind != "base", not is_tombstones(each), completed_at(each) or 0))
 
 
 def is_family(file: DataFile) -> bool:
@@ -466,8 +484,9 @@ def _rows_of(main: DataFile) -> bytes:
     return json.dumps({"rows_of": main.path}).encode()
 
 
-def _completed_at(file: DataFile) -> int:
-    return (file.added_at or 0) if file.first_added_at is None else file.first_added_at
+def completed_at(file: DataFile) -> int | None:
+    """The position at which a file became part of the table first; None of a file that isn't part of it yet."""
+    return file.added_at if file.first_added_at is None else file.first_added_at
 
 
 def is_tombstones(file: DataFile) -> bool:

@@ -64,7 +64,8 @@ def layout_of(name: str, schema: Schema, location: str) -> Layout:
     if table is None:
         raise NotKeyed(f"{name} has no primary-key among its properties")
     columns = [(each.name, each.type) for each in schema.columns]
-    return Layout(table, arrow_schema(columns, schema.properties, table.partition_columns), location)
+    arrow = arrow_schema(columns, schema.properties, table.partition_columns)
+    return Layout(table, arrow, location, schema.column_ids())
 
 
 class Scan:
@@ -134,6 +135,7 @@ def lookup(
         by_place.setdefault(Bucket(*bucket), []).append(index)
     partitions = None if table.is_table_wide else sorted({each.partition for each in by_place})
     snapshot = lake.snapshot(as_of, partitions=partitions, include_uncommitted=include_uncommitted)
+    schema = lake.schema(snapshot.table_version)  # it knows the columns of all files in the snapshot
     layout = layout_of(lake.name, schema, snapshot.location)
     parts = []
     for bucket, found in by_bucket(snapshot).items():

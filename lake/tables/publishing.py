@@ -49,7 +49,8 @@ def publish(
 
     The files of each changed partition become hard links on a local file system, which cost nothing but names. On all
     other storages they are copied, all files of the partition, not only the new ones: that costs as many bytes as
-    the partition has, of reading, writing and, until the next publish and its grace, of storage.
+    the partition has, of reading, writing and, until the next publish and its grace, of storage. Files from before a
+    column was renamed are written again, since Hive finds columns by their names.
 
     Of a table whose key is unique over all partitions, all partitions that changed are published together, or none: a
     row that moved would be there twice. So it takes no `filter`.
@@ -91,21 +92,29 @@ def _publish(
     if not wanted or (unmerged and layout.table.is_table_wide):
         return Published(None, [], 0, 0, unmerged)
     with lake.writing(PUBLISH, heartbeat_seconds=heartbeat_seconds) as writing:
-        pairs = [
-            (
-                layout.uri(each),
-                f"{writing.directory}/{name}/{_file(each)}" if name else f"{writing.directory}/{_file(each)}",
-            )
+        below = [
+            (each, f"{name}/{_file(each)}" if name else _file(each))
             for name, some in wanted.items()
             for each in some
             if each.kind == "base"
         ]
+        pairs = [
+            (layout.uri(each), f"{writing.directory}/{path}") for each, path in below if not layout.is_renamed(each)
+        ]
         linked = link_files(pairs)
-        about = {"operation": PUBLISH, "partitions": len(wanted), "files": len(pairs), "linked": linked}
+        for each, path in below:
+            if layout.is_renamed(each):
+                layout.rewrite(each, f"{writing.directory}/{path}")
+        about = {"operation": PUBLISH, "partitions": len(wanted), "files": len(below), "linked": linked}
         done = writing.complete(
-            Completion(published=[*wanted], read_position=snapshot.position, metadata=json.dumps(about).encode())
+            Completion(
+                published=[*wanted],
+                read_position=snapshot.position,
+                metadata=json.dumps(about).encode(),
+                layout=layout.table.layout(),
+            )
         )
-    return Published(done.instant, [*wanted], len(pairs), linked, unmerged)
+    return Published(done.instant, [*wanted], len(below), linked, unmerged)
 
 
 def _is_behind(partition: PartitionPositions, position: int, *, has_files: bool) -> bool:

@@ -381,7 +381,12 @@ def _partition(parts: _Parts, table: _Table) -> _Partition:
     tables = table["tables"]
     return _Partition(
         partitions=PartitionService(database, warehouse, mover, tables, publisher, commits, events, deletable),
-        partition_reads=PartitionReads(database, tables, at_most=settings.max_partitions_per_request),
+        partition_reads=PartitionReads(
+            database,
+            tables,
+            at_most=settings.max_partitions_per_request,
+            refuse_unpublished=settings.refuse_unpublished_reads,
+        ),
         partition_exchange=PartitionExchange(database, warehouse, mover, tables, publisher, events, deletable),
     )
 
@@ -464,7 +469,7 @@ def _transactions(parts: _Parts) -> _Transactions:
     return _Transactions(
         transactions=transactions,
         write_ids=WriteIdService(parts.database, transactions, compactions),
-        locks=LockService(parts.database, transactions),
+        locks=LockService(parts.database, transactions, refuse_unpublished=parts.settings.refuse_unpublished_reads),
         compactions=compactions,
         materializations=MaterializationService(parts.database),
     )

@@ -4,6 +4,7 @@ An older release with its files in a directory, and a newer one, for a newer Jav
 """
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,8 @@ import pytest
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import HiveObjectRef, HiveObjectType, NoSuchObjectException, PrincipalType
 from tests.interop import trino as trino_of
-from tests.interop.trino import JARS, RELEASES, Trino, object_store
+from tests.interop.trino import JARS, RELEASES, Trino, TrinoError, object_store
+from tests.support import builders
 from tests.support.server import MetastoreServer
 
 NUMBERS = itertools.count(1)
@@ -136,6 +138,38 @@ def test_the_life_of_a_table(trino: Trino, schema: str, client: ThriftClient) ->
     assert not exists(created.sd.location) and not exists(moved)
     with pytest.raises(NoSuchObjectException):
         client.get_table(schema, "renamed")
+
+
+def test_inserts_into_keyed_tables(trino: Trino, schema: str, client: ThriftClient) -> None:
+    """Each is refused, and Trino deletes the files that it had written, unless the table's property allows them.
+
+    Where the server refuses new statistics, Trino names that operation, and the server's message is in its log alone.
+    """
+    for name, keys in (("t", ("dt:string",)), ("flat", ())):
+        properties = {"primary-key": "id,dt" if keys else "id"}
+        sd = builders.parquet("id:int", "name:string")
+        client.create_table(builders.table(schema, name, keys=keys, parameters=properties, sd=sd))
+    trino.sql(f"CALL lake.system.create_empty_partition('{schema}', 't', ARRAY['dt'], ARRAY['a'])")
+    inserts = [
+        *(f"INSERT INTO {schema}.t VALUES (1, 'one', '{value}')" for value in "ab"),
+        f"INSERT INTO {schema}.flat VALUES (1, 'one')",
+    ]
+    for insert in inserts:
+        with pytest.raises(TrinoError, match=r"readers of the timeline don't see|replace (partition|table) parameters"):
+            trino.sql(insert)
+    for name in ("t", "flat"):
+        files, place = fsspec.url_to_fs(client.get_table(schema, name).sd.location)
+        files.invalidate_cache()
+        assert [each for each in files.find(place) if re.search(r"/[0-9]{8}_[0-9]{6}_", each)] == []
+        assert trino.column(f"SELECT count(*) FROM {schema}.{name}") == [0]
+        table = client.get_table(schema, name)
+        parameters = {**table.parameters, "allow-external-writes": "true"}
+        client.alter_table(schema, name, table.replace(parameters=parameters))
+    assert client.get_partition_names(schema, "t", -1) == ["dt=a"]
+    trino.sql("CALL lake.system.flush_metadata_cache()")
+    for insert in inserts:
+        trino.sql(insert)
+    assert trino.column(f"SELECT count(*) FROM {schema}.t") == [2]
 
 
 def test_partitions(trino: Trino, schema: str, client: ThriftClient) -> None:

@@ -85,6 +85,7 @@ def test_a_static_overwrite_leaves_entries_without_files(
     assert lake.states(database, "t") == {"dt=new": True, "dt=open": False}
     location = f"file:{lake.directory(database, 't')}/dt=open"
     expected = {"partition": "dt=open", "state": "uncommitted", "finding": "missing", "location": location, "files": 0}
+    expected |= {"moved_to": None, "dropped": False}
     assert check(lake, f"{database}.t") == (1, [expected])
     # The next insert makes the directory again: what was there before is gone.
     spark.sql("INSERT INTO t PARTITION (dt = 'open') VALUES (20, 'o')")

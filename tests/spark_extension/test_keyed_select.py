@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.spark.session import SparkError, SparkSession
+from tests.spark_extension.lake import Lake
 from tests.support.long_runs import share_of
 
 WRITING = "from lake.spark import read, write, plan_compaction, run_plan\n"
@@ -95,23 +96,25 @@ def test_views_see_later_writes(spark: SparkSession, customers: str) -> None:
     assert rows(spark, f"SELECT id FROM {customers} WHERE id IN (SELECT max(id) FROM {customers}_view)") == [[9]]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "INSERT INTO {0} VALUES (7, 'x')",
-        "INSERT OVERWRITE {0} VALUES (7, 'x')",
-        "DELETE FROM {0} WHERE id = 1",
-        "DELETE FROM {0}",
-        "UPDATE {0} SET name = 'x'",
-        "MERGE INTO {0} t USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
-        "TRUNCATE TABLE {0}",
-        "LOAD DATA LOCAL INPATH '/nowhere' INTO TABLE {0}",
-    ],
-)
-def test_no_statement_passes_by_the_timeline(spark: SparkSession, customers: str, statement: str) -> None:
-    with pytest.raises(SparkError, match="is a keyed table, which SQL can only read"):
-        spark.sql(statement.format(customers))
-    assert rows(spark, f"SELECT count(*) FROM {customers}") == [[3]]
+def test_columns_that_were_renamed_dropped_or_added_again(spark: SparkSession, customers: str, lake: Lake) -> None:
+    database, _, name = customers.partition(".")
+    lake.alter_columns(database, name, "id:bigint", "label:string")
+    spark.sql(f"ALTER TABLE {customers} ADD COLUMNS (name STRING, n INT)")
+    assert rows(spark, f"SELECT * FROM {customers}") == [
+        [1, "A", None, None],
+        [3, "c", None, None],
+        [4, "d", None, None],
+    ]
+    write(spark, customers, "id bigint, label string, name string, n int", [(4, "D", "x", 4), (5, "e", "c", 5)])
+    lake.alter_columns(database, name, "id:bigint", "label:string", "name:string")
+    found = [[1, "A", None], [3, "c", None], [4, "D", "x"], [5, "e", "c"]]
+    assert rows(spark, f"SELECT * FROM {customers}") == merged(spark, customers) == found
+    assert rows(spark, f"SELECT id FROM {customers} WHERE name = 'c' OR label = 'c'") == [[3], [5]]
+    assert rows(spark, f"SELECT id FROM {customers} WHERE name IS NULL") == [[1], [3]]
+    assert rows(spark, f"SELECT name FROM {customers} WHERE id = 3") == [[None]]
+    assert rows(spark, f"SELECT count(*) FROM {customers}") == [[4]]
+    first = [[1, "a", None], [2, "b", None], [3, "c", None]]
+    assert rows(spark, f"SELECT * FROM {customers} VERSION AS OF 1") == merged(spark, customers, as_of=1) == first
 
 
 def test_definitions_are_shown_and_changed(spark: SparkSession, customers: str) -> None:
@@ -274,14 +277,28 @@ def test_what_the_metastore_knows(spark: SparkSession, customers: str) -> None:
         spark.sql(f"SELECT * FROM {customers}.nothing")
 
 
-def test_tables_are_made_without_rows(spark: SparkSession, customers: str, database: str) -> None:
-    keyed = "USING parquet TBLPROPERTIES ('primary-key' = 'id')"
-    with pytest.raises(SparkError, match="make the table without rows"):
-        spark.sql(f"CREATE TABLE {database}.made {keyed} AS SELECT 1 AS id")
-    append = f"spark.sql('SELECT 1L AS id, \"x\" AS Name').write.mode('append').saveAsTable({customers!r})"
-    with pytest.raises(SparkError):
-        spark.python(append)
-    assert rows(spark, f"SELECT count(*) FROM {customers}") == [[3]]
+@pytest.mark.parametrize("source", ["SELECT 1L AS id, 'x' AS Name", "SELECT * FROM {0}"])
+def test_save_as_table_does_not_replace_a_keyed_table(spark: SparkSession, customers: str, source: str) -> None:
+    rows_before = rows(spark, f"SELECT * FROM {customers}")
+    written = f"spark.sql({source.format(customers)!r}).write"
+    for replace in (
+        f"{written}.mode('overwrite').saveAsTable({customers!r})",
+        f"{written}.mode('overwrite').format('parquet').saveAsTable({customers!r})",
+    ):
+        with pytest.raises(SparkError, match="saveAsTable with the mode overwrite would drop it"):
+            spark.python(replace)
+    for other in (
+        f"{written}.saveAsTable({customers!r})",
+        f"{written}To({customers!r}).createOrReplace()",
+        f"{written}To({customers!r}).replace()",
+    ):
+        with pytest.raises(SparkError):
+            spark.python(other)
+    assert rows(spark, f"SELECT * FROM {customers}") == rows_before
+    assert spark.properties(customers)["primary-key"] == "id"
+    spark.python(f"spark.table({customers!r}).write.mode('overwrite').saveAsTable('{customers}_copy')")
+    spark.python(f"spark.table({customers!r}).write.mode('overwrite').saveAsTable('{customers}_copy')")
+    assert rows(spark, f"SELECT * FROM {customers}_copy") == rows_before
 
 
 def test_directories_are_not_read_for_rows(hinting_session: Callable[[str], SparkSession]) -> None:
@@ -316,12 +333,14 @@ def test_dataframes_keep_their_snapshot(spark: SparkSession, customers: str) -> 
 {WRITING}
 kept, cached = spark.table({customers!r}), spark.table({customers!r}).cache()
 before = [sorted(row.id for row in each.collect()) for each in (kept, cached)]
+unused = spark.table({customers!r})
 write(spark.createDataFrame([(9, "z")], "id bigint, name string"), {customers!r}, operation="upsert")
-result = [before, [sorted(row.id for row in each.collect()) for each in (kept, cached)]]
+result = [before, [sorted(row.id for row in each.collect()) for each in (kept, cached)], unused.count()]
 cached.unpersist()
 """
-    before, after = spark.python(code)
+    before, after, unused = spark.python(code)
     assert before == after == [[1, 3, 4], [1, 3, 4]]
+    assert unused == 3
     assert rows(spark, "SELECT * FROM seen_by_sql") == [[1], [3], [4], [9]]
 
 

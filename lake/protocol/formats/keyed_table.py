@@ -21,6 +21,7 @@ bucket is a file group. Words are Paimon's where it has one (https://paimon.apac
     snapshot.time-retained      how long cleans keep earlier snapshots
     ignore-delete      deletes are ignored
     partial-update.remove-record-on-delete    a delete removes the row of a partial-update table
+    allow-external-writes       of any table: engines may write rows past its timeline, which its readers never see
     column-families    groups of columns that are kept in files of their own, and can be rewritten without the others:
                        `score:score,scored_at;place:city,country`
 """
@@ -31,6 +32,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
+from lake.protocol.formats.column_ids import COLUMN_IDS, ColumnIds
 from lake.protocol.formats.durations import parse_duration
 
 PRIMARY_KEY = "primary-key"
@@ -47,6 +49,7 @@ CHANGELOG_TIME = "changelog.time-retained"
 SNAPSHOT_TIME = "snapshot.time-retained"
 COLUMN_FAMILIES = "column-families"
 PUBLISH_COMMITS = "publish.commits"
+ALLOW_EXTERNAL_WRITES = "allow-external-writes"
 
 MAX_BUCKETS = 10_000
 """Buckets of one partition."""
@@ -66,6 +69,8 @@ MAX_FAMILIES = 16
 _FAMILY_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 _FILE = re.compile(r"bucket-[0-9]{5}_[^_/]+_[0-9a-f]{12}(\.log|\.changelog)?\.parquet")
+
+_NO_COLUMNS = ColumnIds(())
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -165,6 +170,7 @@ class KeyedTable:
     changelog_millis: int | None = None
     snapshot_millis: int | None = None
     families: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    column_ids: ColumnIds = _NO_COLUMNS
 
     @classmethod
     def of(
@@ -209,6 +215,7 @@ class KeyedTable:
             changelog_millis=_duration(properties, CHANGELOG_TIME),
             snapshot_millis=_duration(properties, SNAPSHOT_TIME),
             families=_families(properties, types, key),
+            column_ids=_column_ids(properties, types),
         )
         found._check()
         if found.families and properties.get(PUBLISH_COMMITS, "").strip():
@@ -241,10 +248,12 @@ class KeyedTable:
     def layout(self) -> dict[str, str]:
         """The properties by which rows are placed and merged, in one spelling; '' for those that aren't set.
 
-        A writer sends them with a completion, so that it is refused if the table has others by then.
+        The version of the columns is among them. A writer sends them with a completion, so that it is refused if the
+        table has others by then.
         """
         columns = self.key if self.is_table_wide else (*self.key, *self.partition_columns)
         return {
+            COLUMN_IDS: str(self.column_ids.version),
             PRIMARY_KEY: ",".join(columns),
             BUCKET: str(self.buckets),
             MERGE_ENGINE: self.engine.value,
@@ -458,6 +467,13 @@ def _choice(properties: Mapping[str, str], name: str, choices: type[Choice], def
         return choices(text)
     except ValueError:
         raise BadKeyedTable(f"{name}={text[:50]}: expected {', '.join(choices)}") from None
+
+
+def _column_ids(properties: Mapping[str, str], types: Mapping[str, str]) -> ColumnIds:
+    try:
+        return ColumnIds.of(properties, [*types])
+    except ValueError as error:
+        raise BadKeyedTable(str(error)) from None
 
 
 def _boolean(properties: Mapping[str, str], name: str) -> bool:

@@ -5,7 +5,7 @@ several since some databases behind Hive's metastore can't hold long ones.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 PROVIDER = "spark.sql.sources.provider"
 """The format of the table's files, or the data source that reads them."""
@@ -59,3 +59,21 @@ def beside_columns(properties: Mapping[str, str]) -> dict[str, str]:
         for key, value in properties.items()
         if key.startswith(SCHEMA) and key not in (SCHEMA, _COUNT) and not key.startswith(_PART)
     }
+
+
+def following(properties: Mapping[str, str], columns: Mapping[str, str], keys: Collection[str]) -> dict[str, str]:
+    """Properties in which the schema that Spark keeps follows a change of columns that Spark didn't make.
+
+    `columns`: earlier names of the data columns by their new ones, in order; columns that Spark doesn't know are left
+    out. `keys`: the columns that partition the table. All names are in lower case.
+    """
+    text = joined(properties)
+    if text is None:
+        return dict(properties)
+    schema = json.loads(text)
+    fields = {each["name"].lower(): each for each in schema["fields"]}
+    known = {name: fields[before] for name, before in columns.items() if before in fields}
+    data = [field if name == columns[name] else {**field, "name": name} for name, field in known.items()]
+    schema["fields"] = [*data, *(fields[key] for key in keys if key in fields)]
+    others = {key: value for key, value in properties.items() if not key.startswith(SCHEMA)}
+    return {**others, **beside_columns(properties), SCHEMA: json.dumps(schema, separators=(",", ":"))}

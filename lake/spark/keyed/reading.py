@@ -6,6 +6,7 @@ by the executors, a bucket at a time. No row passes through the driver.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from lake.protocol.formats.partition_names import DEFAULT_PARTITION, values_of
 from lake.spark.executor_tasks import over_texts
 from lake.spark.snapshot_files import SnapshotFile, data_frame
 from lake.spark.table_schema import LakeColumns, columns_of, quoted
-from lake.tables.buckets import Bucket, Layout, by_bucket, needs_merging, received, sent
+from lake.tables.buckets import Bucket, Layout, by_bucket, completed_at, needs_merging, received, sent
 from lake.tables.keyed.changes import CHANGE_TYPE, ChangeType
 from lake.tables.keyed.wide_types import narrowed, pieces
 from lake.tables.keyed_tables import (
@@ -49,24 +50,46 @@ def snapshot_rows(
     """The rows that the files of a snapshot hold, merged by key."""
     columns = columns_of(spark, schema)
     layout = layout_of(lake.name, schema, location)
-    clean: list[SnapshotFile] = []
+    clean: dict[tuple[str, ...], list[SnapshotFile]] = {}
     dirty: dict[Bucket, list[DataFile]] = {}
+    names_at: dict[int | None, tuple[str, ...]] = {}
     for bucket, found in by_bucket(files).items():
         if needs_merging(found):
             dirty[bucket] = found
-        else:
-            clean += [
-                SnapshotFile(layout.uri(each), each.size, each.partition) for each in found if each.kind == "base"
-            ]
-    # The files have the names in lower case, and the session may tell names apart by their case.
-    stored = StructType([StructField(each.name.lower(), each.dataType, True, each.metadata) for each in columns.data])
-    rows = data_frame(spark, clean, stored, columns.keys).toDF(*columns.data.names, *columns.keys.names)
+            continue
+        for each in found:
+            if each.kind == "base":
+                file = SnapshotFile(layout.uri(each), each.size, each.partition)
+                position = completed_at(each)
+                if position not in names_at:
+                    names_at[position] = _stored_names(layout, each, columns.data)
+                clean.setdefault(names_at[position], []).append(file)
+    if not clean and not dirty:
+        clean[tuple(name.lower() for name in columns.data.names)] = []
+    parts = [_by_spark(spark, some, names, columns) for names, some in clean.items()]
     if not dirty:
-        return rows
+        return reduce(DataFrame.union, parts)
     tasks = [_task(bucket.partition, {"files": found}) for bucket, found in dirty.items()]
     size = sum(each.size for found in dirty.values() for each in found)
     merged = _in_tasks(spark, tasks, size, columns, StructType(), _merging(layout))
-    return rows.unionByName(merged) if clean else merged
+    return reduce(DataFrame.union, [*parts, merged])
+
+
+def _stored_names(layout: Layout, file: DataFile, data: StructType) -> tuple[str, ...]:
+    """The names of the columns in a file, in lower case as there. Others get one that no file has."""
+    names = layout.names_in(file)
+    found = [names.get(each.name.lower(), each.name.lower()) for each in data]
+    return tuple(f"_metastore_absent_{place}" if name is None else name for place, name in enumerate(found))
+
+
+def _by_spark(
+    spark: SparkSession, files: Sequence[SnapshotFile], names: Sequence[str], columns: LakeColumns
+) -> DataFrame:
+    """The rows of base files that have the columns under some names."""
+    # The session may tell names apart by their case.
+    fields = zip(names, columns.data, strict=True)
+    stored = StructType([StructField(name, each.dataType, True, each.metadata) for name, each in fields])
+    return data_frame(spark, files, stored, columns.keys).toDF(*columns.data.names, *columns.keys.names)
 
 
 def change_rows(

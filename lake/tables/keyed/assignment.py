@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake.protocol.formats.hive_types import parts_of
 from lake.tables.keyed.errors import UnfitRows
-from lake.tables.keyed.schema import parts_of
 from lake.tables.keyed.wide_types import narrow
 
 _LENGTH = re.compile(r"(char|varchar)\((\d+)\)")

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,18 +24,23 @@ Without it, Spark 3.5 refuses to read dates before 1582 and timestamps before 19
 """
 
 
-def read_rows(uri: str, schema: pa.Schema) -> pa.Table:
+_NO_NAMES: Mapping[str, str | None] = {}
+_FIELD_ID = b"PARQUET:field_id"
+
+
+def read_rows(uri: str, schema: pa.Schema, names: Mapping[str, str | None] = _NO_NAMES) -> pa.Table:
     """The rows of a file, with the columns of a schema; those that the file doesn't have are null.
 
+    `names`: the names that columns have in the file if these aren't their own, None for those that it doesn't have.
     Raises what the storage and Parquet raise, such as FileNotFoundError.
     """
     with _opened(uri, "rb") as source:
         # Times of 96 bits would be nanoseconds, which end in the year 2262.
         file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
         there = {name.lower(): name for name in file.schema_arrow.names}
-        wanted = [there[name] for name in schema.names if name in there]
-        found = _read(file, wanted)
-    return fitted(found.rename_columns([name.lower() for name in found.column_names]), schema)
+        wanted = {there[own]: name for name in schema.names if (own := names.get(name, name)) in there}
+        found = _read(file, [*wanted])
+    return fitted(found.rename_columns([wanted[name] for name in found.column_names]), schema)
 
 
 def _read(file: pq.ParquetFile, columns: Sequence[str]) -> pa.Table:
@@ -49,9 +54,13 @@ def _read(file: pq.ParquetFile, columns: Sequence[str]) -> pa.Table:
     return pa.Table.from_batches(file.iter_batches(batch_size=rows, columns=columns), schema)
 
 
-def write_rows(uri: str, rows: pa.Table) -> int:
-    """Writes rows into a new file, in the usual types. Returns its size in bytes."""
-    schema = narrow_schema(rows.schema).with_metadata(_CALENDAR)
+def write_rows(uri: str, rows: pa.Table, ids: Mapping[str, int]) -> int:
+    """Writes rows into a new file, in the usual types. Returns its size in bytes. `ids`: of columns, by their names."""
+    fields = [
+        each.with_metadata({_FIELD_ID: str(ids[each.name])}) if each.name in ids else each
+        for each in narrow_schema(rows.schema)
+    ]
+    schema = pa.schema(fields, _CALENDAR)
     if uri.startswith("file:"):
         fsspec.filesystem("file").makedirs(_local(uri).rpartition("/")[0], exist_ok=True)
     with _opened(uri, "wb") as target:

@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from lake.protocol.errors import UserError
 from lake.protocol.formats import spark_schema
+from lake.protocol.formats.hive_types import parts_of
 from lake.tables.keyed.wide_types import wide
 
 _ZONED = pa.timestamp("us", tz="UTC")
@@ -87,12 +88,6 @@ def of_hive(text: str) -> pa.DataType:
     raise UnknownType(f"columns of the type {text} can't be read or written here")
 
 
-def parts_of(text: str) -> tuple[str, list[str]]:
-    """A nested type of Hive's, such as `map<string,int>`, taken apart: `map`, and `string` and `int`."""
-    outer, _, inner = text.strip().partition("<")
-    return outer.strip().lower(), list(_split(inner[:-1]))
-
-
 def _of_spark(kind: Any) -> pa.DataType:
     if isinstance(kind, str):
         if (simple := _simple(kind.lower().replace(" ", ""), _SPARK)) is not None:
@@ -114,14 +109,3 @@ def _simple(kind: str, types: Mapping[str, pa.DataType]) -> pa.DataType | None:
     if found := _DECIMAL.fullmatch(kind):
         return pa.decimal128(int(found[1] or 10), int(found[2] or 0))
     return None
-
-
-def _split(text: str) -> Iterator[str]:
-    """The parts between commas that lie in no brackets."""
-    depth, start = 0, 0
-    for index, sign in enumerate(text):
-        depth += (sign in "<(") - (sign in ">)")
-        if sign == "," and not depth:
-            yield text[start:index]
-            start = index + 1
-    yield text[start:]

@@ -123,7 +123,7 @@ def get_partition_by_name(call: Call, database: str | None, table: str | None, n
 
 @answers("get_partitions", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
 def get_partitions(call: Call, database: str | None, table: str | None, limit: int | None) -> Encoded:
-    return Encoded(_list(call, database, table, PartitionQuery(limit=limit)))
+    return Encoded(_list(call, database, table, PartitionQuery(limit=limit, of_rows=True)))
 
 
 @answers("get_partitions_with_auth", reads="LIST table db_name tbl_name", uncommitted="hidden", cached=True)
@@ -137,7 +137,8 @@ def get_partitions_with_auth(
 ) -> Encoded:
     """Where there is no such table Hive answers this one read with an empty list."""
     try:
-        return Encoded(_list(call, database, table, PartitionQuery(limit=limit), requester=Requester(user, groups)))
+        wanted = PartitionQuery(limit=limit, of_rows=True)
+        return Encoded(_list(call, database, table, wanted, requester=Requester(user, groups)))
     except NoSuchObjectException:
         return Encoded(iter([splice.list_of_structs(0)]))
 
@@ -146,7 +147,7 @@ def get_partitions_with_auth(
     "get_partitions_req", reads="LIST table req.dbName req.tblName cat=req.catName", uncommitted="hidden", cached=True
 )
 def get_partitions_req(call: Call, request: PartitionsRequest) -> Encoded:
-    wanted = PartitionQuery(limit=request.maxParts)
+    wanted = PartitionQuery(limit=request.maxParts, of_rows=True)
     pieces = _list(call, request.dbName, request.tblName, wanted, request.catName, shown=_shown(request))
     return Encoded(splice.in_struct(1, pieces))
 
@@ -199,7 +200,7 @@ def get_partitions_ps_with_auth_req(call: Call, request: GetPartitionsPsWithAuth
 def get_partitions_by_filter(
     call: Call, database: str | None, table: str | None, text: str | None, limit: int | None
 ) -> Encoded:
-    return Encoded(_list(call, database, table, PartitionQuery(filter=text, limit=limit)))
+    return Encoded(_list(call, database, table, PartitionQuery(filter=text, limit=limit, of_rows=True)))
 
 
 @answers(
@@ -210,7 +211,7 @@ def get_partitions_by_filter(
     differs="a pattern with `.*` after LIKE is read as in Hive 2.3",
 )
 def get_partitions_by_filter_req(call: Call, request: GetPartitionsByFilterRequest) -> Encoded:
-    wanted = PartitionQuery(filter=request.filter, limit=request.maxParts)
+    wanted = PartitionQuery(filter=request.filter, limit=request.maxParts, of_rows=True)
     return Encoded(_list(call, request.dbName, request.tblName, wanted, request.catName, shown=_shown(request)))
 
 
@@ -245,7 +246,7 @@ def _named(call: Call, database: str | None, table: str | None, names: list[str]
     if names is None:
         call.metastore.tables.get(database, table)  # a missing table is reported first
         raise MetaException("the names of the partitions are missing")
-    return PartitionQuery(names=names)
+    return PartitionQuery(names=names, of_rows=True)
 
 
 def _with_statistics(call: Call, request: GetPartitionsByNamesRequest, wanted: PartitionQuery) -> list[Partition]:
@@ -381,7 +382,7 @@ def get_partition_names(call: Call, database: str | None, table: str | None, lim
 )
 def fetch_partition_names_req(call: Call, request: PartitionsRequest) -> Encoded:
     """As in Hive 4, which alone has this call, a missing table has no partitions. Empty names are refused."""
-    wanted = PartitionQuery(limit=request.maxParts)
+    wanted = PartitionQuery(limit=request.maxParts, of_rows=True)
     reads = call.metastore.partition_reads
     try:
         return Encoded(reads.names_listing(call.scope, request.dbName, request.tblName, wanted, request.catName))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from lake.protocol.formats import spark_schema
+from lake.protocol.formats.column_ids import COLUMN_IDS
 from lake.protocol.formats.commit_mode import COMMIT_MODE, CommitMode
 from lake.protocol.formats.keyed_table import PRIMARY_KEY, PUBLISH, BadKeyedTable, KeyedTable, Publish
 from lake.protocol.hive import InvalidOperationException, Table
@@ -44,7 +45,12 @@ def names_key(parameters: Mapping[str, str]) -> bool:
 
 def is_keyed(row: TableRow) -> bool:
     """Whether a stored table is a keyed one."""
-    return names_key(row.parameters) and _format(hive_objects.table_of(row)) is _Format.PARQUET
+    return names_key(row.parameters) and is_parquet(hive_objects.table_of(row))
+
+
+def is_parquet(table: Table) -> bool:
+    """Whether a table's files are Parquet files that no other system, such as Hudi, describes."""
+    return _format(table) is _Format.PARQUET
 
 
 def definition_of(row: TableRow) -> KeyedTable | None:
@@ -81,14 +87,18 @@ def check_completion(row: TableRow, request: CompleteInstantRequest) -> None:
         )
 
 
-def check_layout(row: TableRow, layout: Mapping[str, str] | None) -> None:
+def check_layout(row: TableRow, layout: Mapping[str, str] | None, *, brings_files: bool = False) -> None:
     """Raises InvalidOperationException for a writer that goes by another layout than the table has.
 
-    `layout`: some properties as of `KeyedTable.layout`; None or empty from a writer that doesn't say.
+    `layout`: some properties as of `KeyedTable.layout`; None or empty from a writer that doesn't say. `brings_files`:
+    then it must say the columns' version, if some have been renamed or dropped, since files are read by the names of
+    their time.
     """
+    found = definition_of(row)
+    if brings_files and found is not None and found.column_ids.changes:
+        layout = {COLUMN_IDS: "", **(layout or {})}
     if not layout:
         return
-    found = definition_of(row)
     if found is None:
         raise InvalidOperationException(
             f"{row.name} has no {PRIMARY_KEY}, by which the rows were placed: read the schema of the table again"
@@ -96,6 +106,12 @@ def check_layout(row: TableRow, layout: Mapping[str, str] | None) -> None:
     own = found.layout()
     if differs := [name for name, value in sorted(layout.items()) if _spelled(value) != _spelled(own.get(name, ""))]:
         name = differs[0]
+        if name == COLUMN_IDS:
+            raise InvalidOperationException(
+                f"columns of {row.name} have been added, renamed or dropped since the writer read its schema, or the"
+                " writer doesn't know the columns' ids: read the schema of the table again, and write the rows again,"
+                " with a client of the server's version"
+            )
         raise InvalidOperationException(
             f"the rows were placed by {name}={layout[name]!r}, and {row.name} has {own.get(name)!r}: read the schema of"
             " the table again, and write the rows again"

@@ -10,6 +10,7 @@ from lake.protocol.formats.spark_schema import SCHEMA
 from lake.protocol.hive import FieldSchema, InvalidOperationException
 from lake.protocol.lake import Column
 from metastore.services.events.recorder import Events
+from metastore.services.instant_rules.column_ids import keep_column_ids
 from metastore.services.instant_rules.keyed_tables import check_change
 from metastore.services.model import hive_objects
 from metastore.services.model.validation import check_columns
@@ -75,6 +76,7 @@ def change_columns(
         check_change(tx, row, old, new, up_to=position)
     except BadKeyedTable as error:
         raise InvalidOperationException(f"{row.name}: {error}") from None
+    new = keep_column_ids(tx, row, old, new)
     assert new.sd is not None
     body = splice.descriptor_body(new.sd)
     number = descriptors.keep(tx, [body])[body]

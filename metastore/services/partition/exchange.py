@@ -11,7 +11,7 @@ from metastore.services.events.recorder import Events, PartitionChange, kept_aft
 from metastore.services.files.deletable import Deletable
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher
-from metastore.services.instant_rules import hive_drops
+from metastore.services.instant_rules import engine_writes, hive_drops
 from metastore.services.model import hive_objects, partition_codec
 from metastore.services.model import names as given
 from metastore.services.model.flag import Flag
@@ -83,6 +83,7 @@ class PartitionExchange:
                 source, target = self._two_tables(tx, (source_database, source_table), (target_database, target_table))
                 if source.name.catalog != target.name.catalog:
                     raise MetaException("You cannot move a partition across catalogs")
+                engine_writes.check_report(tx, target)
                 found = self._selected(tx, scope, spec or {}, source, target)
                 self._publisher.settle(tx, [partition.id for partition in found])
                 self._mover.settle_within(tx, [source.location, target.location])

@@ -17,9 +17,10 @@ from lake.protocol.hive import (
 )
 from metastore.services.access import privileges
 from metastore.services.filters import partition_filter
+from metastore.services.instant_rules import unpublished
 from metastore.services.model import hive_objects
 from metastore.services.model.partition_codec import encoder
-from metastore.services.model.visibility import Scope, readable
+from metastore.services.model.visibility import Scope, hides_uncommitted, readable
 from metastore.services.table.service import TableService
 from metastore.store import Database
 from metastore.store.engine.database import Transaction
@@ -35,6 +36,7 @@ class PartitionQuery:
 
     `values`: the values of the first keys; an empty string matches any value. `filter`: a text in Hive's grammar.
     `predicate`: a parsed condition. `limit`: the most partitions to return, in the order of names; negative means all.
+    `of_rows`: engines send the query only where they are about to list the directories, and not to change definitions.
     """
 
     names: Sequence[str] | None = None
@@ -42,6 +44,7 @@ class PartitionQuery:
     filter: str | None = None
     predicate: Predicate | None = None
     limit: int | None = None
+    of_rows: bool = False
 
     @property
     def bounded(self) -> int | None:
@@ -95,13 +98,22 @@ class Listing:
 class PartitionReads:
     """Hive's reading calls for partitions.
 
-    A list of more than `at_most` partitions raises MetaException, unless the caller gave their names.
+    A list of more than `at_most` partitions raises MetaException, unless the caller gave their names. So does a query
+    `of_rows` for a keyed table that was never published, if `refuse_unpublished`; with a filter, NoSuchObjectException.
     """
 
-    def __init__(self, database: Database, tables: TableService, *, at_most: int | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        tables: TableService,
+        *,
+        at_most: int | None = None,
+        refuse_unpublished: bool = False,
+    ) -> None:
         self._database = database
         self._tables = tables
         self._at_most = at_most
+        self._refuse_unpublished = refuse_unpublished
 
     def expressed(
         self,
@@ -328,6 +340,11 @@ class PartitionReads:
         catalog: str | None,
     ) -> tuple[TableRow, Selection]:
         row = self._tables.row(tx, database, table, catalog)
+        if wanted.of_rows and self._refuse_unpublished:
+            # For a MetaException about a filter, Spark hides the message and advises to fetch all partitions instead.
+            refusal = MetaException if wanted.filter is None else NoSuchObjectException
+            uncommitted = not hides_uncommitted(scope, row.name)
+            unpublished.check_read(tx, row, uncommitted=uncommitted, refusal=refusal)
         return row, selection_of(row, scope, wanted)
 
 

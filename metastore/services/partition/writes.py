@@ -28,7 +28,7 @@ from metastore.services.files.new_directories import new_directories
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher
 from metastore.services.filters import partition_filter
-from metastore.services.instant_rules import hive_drops, readiness_changes
+from metastore.services.instant_rules import engine_writes, hive_drops, readiness_changes
 from metastore.services.model import basic_statistics, hive_objects, partition_codec
 from metastore.services.model import names as given
 from metastore.services.model.basic_statistics import ToRefresh
@@ -159,6 +159,7 @@ class PartitionService:
                 fresh = {name: partition for name, partition in named.items() if name not in taken}
                 self._check_descriptors(row, fresh.values())  # as in Hive only of those that aren't there
                 located = self._located(owner, fresh)
+                engine_writes.check_places(tx, row, self._warehouse, located, new=True)
                 settled = self._mover.is_settled(tx, located.values())
             if not settled:
                 self._mover.settle(located.values())
@@ -206,6 +207,7 @@ class PartitionService:
                 sd=owner.sd.replace(location=None),
             )
             located = self._located(owner, {name: partition})
+            engine_writes.check_places(tx, row, self._warehouse, located, new=True)
             settled = self._mover.is_settled(tx, located.values())
         if not settled:
             self._mover.settle(located.values())
@@ -415,6 +417,8 @@ class PartitionService:
                         ToRefresh(new.parameters, hive_objects.location(new), made_directory=False, force=True)
                     )
                 altered.append((old.name, old.values, new, _flag(old, value, new, now)))
+            places = {name: hive_objects.location(new) for name, _, new, _ in altered}
+            engine_writes.check_places(tx, row, self._warehouse, places, new=False)
             basic_statistics.refresh_many(counted, self._warehouse, context)
             self._prepare_files(tx, row, found, before, altered)
             rows = partition_codec.new_rows(tx, row, altered, encoder.ids_of(stored))

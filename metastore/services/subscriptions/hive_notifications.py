@@ -14,6 +14,7 @@ from lake.protocol.events.types import Event, EventType
 from lake.protocol.formats import partition_names
 from lake.protocol.hive import InsertEventRequestData, MetaException, NoSuchObjectException, NotificationEvent
 from metastore.services.events.recorder import Events, Insert
+from metastore.services.instant_rules import engine_writes
 from metastore.services.model import hive_objects, partition_codec
 from metastore.services.model import names as given
 from metastore.services.table.service import TableService
@@ -190,10 +191,12 @@ class Notifications:
         """Records that a writer has inserted rows, once per entry of `inserts`. Returns the notifications' numbers.
 
         Inserts into uncommitted partitions make no notification. Raises NoSuchObjectException if the table or a
-        partition doesn't exist, MetaException if files and checksums don't match.
+        partition doesn't exist, MetaException if files and checksums don't match, or if rows belong to the table's
+        timeline.
         """
         with self._database.write() as tx:
             row = self._tables.row(tx, database, table, catalog, RowLock.SHARED)
+            engine_writes.check_report(tx, row)
             written = []
             for each in inserts:
                 replace = getattr(each, "replace") is not False  # noqa: B009  # a field, and a method of every struct
@@ -218,6 +221,7 @@ class Notifications:
         """
         with self._database.write() as tx:
             row = self._tables.row(tx, database, table, catalog, RowLock.SHARED)
+            engine_writes.check_report(tx, row)
             if values:
                 _partition(tx, row, values)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from lake.protocol.clock import now_seconds
 from lake.protocol.codec import binary, splice
 from lake.protocol.events.types import EventType
+from lake.protocol.formats.column_ids import COLUMN_IDS
 from lake.protocol.hive import (
     AlreadyExistsException,
     FieldSchema,
@@ -27,7 +28,8 @@ from metastore.services.files.new_directories import new_directories
 from metastore.services.files.relocator import Mover
 from metastore.services.files.staged_files import Publisher
 from metastore.services.filters import table_filter
-from metastore.services.instant_rules import hive_drops
+from metastore.services.instant_rules import engine_writes, hive_drops
+from metastore.services.instant_rules.column_ids import keep_column_ids
 from metastore.services.instant_rules.keyed_tables import check_change, definition, names_key
 from metastore.services.instant_rules.paths import base_of, is_of_instant
 from metastore.services.instant_rules.table_properties import check_timeline_properties
@@ -44,6 +46,7 @@ from metastore.store.engine.names import DatabaseName, TableName
 from metastore.store.files import moves
 from metastore.store.files.moves import Move
 from metastore.store.partition import partitions
+from metastore.store.snapshot.data_files import WHOLE_TABLE
 from metastore.store.statistics import statistics
 from metastore.store.table import altered_tables, constraints, descriptors, former_positions, table_indexes, tables
 from metastore.store.table.table_indexes import IndexRow
@@ -93,7 +96,9 @@ class TableService:
         """
         name = _check_new(table)
         shown = given.plain(table.dbName)
-        table = table.replace(parameters=dict(table.parameters or {}))
+        table = table.replace(
+            parameters={key: value for key, value in (table.parameters or {}).items() if key != COLUMN_IDS}
+        )
         assert table.parameters is not None
         transactional_property.settle_new(table.parameters, external=table.tableType == hive_objects.EXTERNAL)
         with self._database.read() as tx:
@@ -383,6 +388,11 @@ class TableService:
                 _check_changed(new, same_columns=same)
                 self._check_altered(row, old, new, value, context, any_type=same or incompatible_types_allowed)
                 _check_key(tx, row, old, value)
+                if engine_writes.only_reports(old, value):
+                    places = {WHOLE_TABLE: value.sd.location}
+                    engine_writes.check_places(tx, row, self._warehouse, places, new=False)
+                value = keep_column_ids(tx, row, old, value)
+                assert value.sd is not None and value.parameters is not None
                 database_id = row.database_id
                 if new_name != old_name:
                     former_positions.keep(tx, row.id)

@@ -205,7 +205,8 @@ class InstantCompletion:
         """Makes all changes of a completion but the last, `_finalize`. Until then other instants may begin."""
         request, row, line, instant = locked.request, locked.row, locked.line, locked.instant
         check_attempt(instant, request.attempt)
-        check_layout(row, request.layout)
+        brings_files = bool(request.added or request.changelog or request.published)
+        check_layout(row, request.layout, brings_files=brings_files)
         if instant.state != rules.INFLIGHT:
             raise InvalidOperationException(f"cannot complete: {describe_instant(instant)}, expected {rules.INFLIGHT}")
         digest = _digest(request)

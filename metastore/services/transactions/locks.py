@@ -5,11 +5,15 @@ conflicts with it (Hive 4's rule; in Hive 2.3 readers overtake waiting writers).
 together.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import product
 from typing import NamedTuple
 
+from thrift.Thrift import TApplicationException
+
 from lake.protocol.hive import (
+    DataOperationType,
     HeartbeatRequest,
     LockComponent,
     LockRequest,
@@ -23,12 +27,14 @@ from lake.protocol.hive import (
     ShowLocksResponseElement,
     TxnOpenException,
 )
+from metastore.services.instant_rules import engine_writes, unpublished
 from metastore.services.model import names as given
 from metastore.services.model.client_texts import hint
 from metastore.services.transactions.transactions import TransactionService
 from metastore.services.transactions.write_sets import partition as partition_name
 from metastore.store import Database
 from metastore.store.engine.database import Transaction
+from metastore.store.table import tables
 from metastore.store.transactions import locks
 from metastore.store.transactions.locks import NO_TRANSACTION, WHOLE, Blocker, Component, ComponentRow, ConflictRule
 
@@ -77,6 +83,8 @@ def conflict(wanted: Claim, held: Claim) -> bool:
             return not (reader and not wanted.whole_database)
 
 
+_WRITES = (DataOperationType.INSERT, DataOperationType.UPDATE, DataOperationType.DELETE)
+
 _CLAIMS = [Claim(kind, whole) for kind, whole in product(_RANKS, (False, True))]
 CONFLICTS: frozenset[ConflictRule] = frozenset(
     (*wanted, *held) for wanted, held in product(_CLAIMS, _CLAIMS) if conflict(wanted, held)
@@ -92,25 +100,32 @@ class LockService:
         transactions: TransactionService,
         *,
         timeout_seconds: float = TIMEOUT_SECONDS,
+        refuse_unpublished: bool = False,
     ) -> None:
-        """A lock without a heartbeat for `timeout_seconds` may be removed; a transaction's goes with it."""
+        """A lock without a heartbeat for `timeout_seconds` may be removed; a transaction's goes with it.
+
+        `refuse_unpublished`: a lock to read a keyed table that was never published is refused.
+        """
         self._database = database
         self._transactions = transactions
         self._timeout = timedelta(seconds=timeout_seconds)
+        self._refuse_unpublished = refuse_unpublished
 
     def lock(self, request: LockRequest, *, hive4: bool) -> LockResponse:
         """Asks for a lock: ACQUIRED, or WAITING until `check` says otherwise.
 
         A reader in a transaction that doesn't want to wait (`zeroWaitReadEnabled`), or the transaction of an
         exclusive CTAS, gets NOT_ACQUIRED instead of WAITING, and the lock is gone. `hive4`: whether the client's
-        SHARED_WRITE is that of Hive 4. Raises NoSuchTxnException, TxnAbortedException, and MetaException for a
-        request without components, or with one that is not complete.
+        SHARED_WRITE is that of Hive 4. Raises NoSuchTxnException, TxnAbortedException, MetaException for a
+        request without components, or with one that is not complete, and TApplicationException for a write into a table
+        whose rows belong to its timeline, or a read of a keyed table that was never published.
         """
         components = [_component(each, hive4=hive4) for each in request.component or ()]
         if not components:
             raise MetaException("a lock needs at least one component")
         transaction_id = request.txnid or NO_TRANSACTION
         with self._database.write() as tx:
+            self._check_timelines(tx, request.component or ())
             if transaction_id != NO_TRANSACTION:
                 self._transactions.require_open(tx, transaction_id)
                 self._transactions.note_locks(tx, transaction_id, request.component or (), hive4=hive4)
@@ -131,6 +146,28 @@ class LockService:
                 locks.release(tx, lock_id)
                 return LockResponse(lock_id, LockState.NOT_ACQUIRED, rejection)
             return LockResponse(lock_id, LockState.WAITING)
+
+    def _check_timelines(self, tx: Transaction, components: Sequence[LockComponent]) -> None:
+        """Refuses locks to write rows past a table's timeline, or to read a keyed table that was never published.
+
+        Raises TApplicationException: the call declares no exception that would take the message to the client.
+        """
+        kinds = {(each.dbname, each.tablename, each.operationType) for each in components if each.tablename}
+        for database, table, kind in kinds:
+            reads = self._refuse_unpublished and kind == DataOperationType.SELECT
+            if not reads and kind not in _WRITES:
+                continue
+            name = given.decorated_name(database, table)
+            row = tables.find(tx, given.base(name))
+            if row is None:
+                continue
+            try:
+                if reads:
+                    unpublished.check_read(tx, row, uncommitted=given.is_decorated(name))
+                else:
+                    engine_writes.check_report(tx, row)
+            except MetaException as error:
+                raise TApplicationException(TApplicationException.INTERNAL_ERROR, error.message) from None
 
     def check(self, lock_id: int) -> LockResponse:
         """Whether a lock is had by now; counts as its heartbeat. Raises NoSuchLockException."""

@@ -41,6 +41,7 @@ from metastore.store.engine.names import TableName
 from metastore.store.engine.predicates import Predicate, to_sql
 from metastore.store.files.attempts import is_due
 from metastore.store.schema.catalog import catalogs, databases
+from metastore.store.schema.partition import partitions
 from metastore.store.schema.snapshot import data_files, lake_partitions, pending_deletions
 from metastore.store.schema.table import tables
 from metastore.store.schema.timeline import instant_plans, instants
@@ -406,6 +407,12 @@ def known_paths(tx: Connection, table_id: int, paths: Collection[str]) -> set[st
     return set(tx.execute(select(data_files.c.path).where(_of(table_id), _path_is(paths))).scalars())
 
 
+def paths_of_partitions(tx: Connection, table_id: int, names: Collection[str]) -> set[str]:
+    """The paths of all files of some partitions in any snapshot."""
+    query = select(data_files.c.path).where(_of(table_id), data_files.c.partition_name == func.any(list(names)))
+    return set(tx.execute(query).scalars())
+
+
 def partitions_changed_at(tx: Connection, table_id: int, position: int) -> set[str]:
     """The partitions whose files changed with a completion, as far as the files' rows haven't been cleaned."""
     read_set.record_read(read_set.Kind.TIMELINE, table_id)
@@ -582,6 +589,32 @@ def positions(tx: Connection, table_id: int, names: Collection[str]) -> dict[str
         lake_partitions.c.table_id == table_id, lake_partitions.c.name == func.any(list(names))
     )
     return {row[0]: PartitionPositions(row[1], row[2]) for row in tx.execute(query)}
+
+
+def is_unpublished(tx: Connection, table_id: int, *, only_ready: bool) -> bool:
+    """Whether a keyed table has files, and none of its partitions was ever published.
+
+    `only_ready`: the files of uncommitted partitions don't count.
+    """
+    read_set.record_read(read_set.Kind.TIMELINE, table_id)
+    read_set.record_read(read_set.Kind.PARTITIONS, table_id)
+    of_table = lake_partitions.c.table_id == table_id
+    published = select(lake_partitions.c.name).where(of_table, lake_partitions.c.published_at.is_not(None)).exists()
+    files = select(lake_partitions.c.name).where(of_table, lake_partitions.c.files > 0)
+    if only_ready:
+        hidden = select(partitions.c.id).where(
+            partitions.c.table_id == table_id, partitions.c.name == lake_partitions.c.name, ~partitions.c.ready
+        )
+        files = files.where(~hidden.exists())
+    return bool(tx.execute(select(and_(files.exists(), ~published))).scalar())
+
+
+def any_published(tx: Connection, table_id: int) -> bool:
+    """Whether Hive sees files of a keyed table."""
+    query = select(lake_partitions.c.name).where(
+        lake_partitions.c.table_id == table_id, lake_partitions.c.published_at.is_not(None)
+    )
+    return tx.execute(query.limit(1)).first() is not None
 
 
 def paths_if_any_below(tx: Connection, table_id: int, names: Collection[str], place: str) -> list[str]:
@@ -771,6 +804,14 @@ def pending_below(tx: Connection, table_id: int, place: str) -> set[str]:
     """The paths of all pending deletions of a directory and of what is in it; those of directories end with `/`."""
     query = select(pending_deletions.c.path).where(
         pending_deletions.c.table_id == table_id, func.starts_with(pending_deletions.c.path, f"{place}/")
+    )
+    return set(tx.execute(query).scalars())
+
+
+def pending_among(tx: Connection, table_id: int, paths: Collection[str]) -> set[str]:
+    """The ones among some paths whose files are pending deletions."""
+    query = select(pending_deletions.c.path).where(
+        pending_deletions.c.table_id == table_id, pending_deletions.c.path == func.any(list(paths))
     )
     return set(tx.execute(query).scalars())
 

@@ -53,7 +53,9 @@ def directories(lake: LakeTable) -> dict[str, Path]:
     if not table.partitionKeys:
         assert table.sd is not None
         return {"": local_path(table.sd.location or "")}
-    found = lake._client.call(lambda client: client.get_partitions(f"{database}", f"{name}@includeuncommit", -1))
+    found = lake._client.call(
+        lambda client: client.get_partitions_ps(f"{database}", f"{name}@includeuncommit", [""], -1)
+    )
     return {"/".join(each.values): local_path(each.sd.location or "") for each in found}
 
 

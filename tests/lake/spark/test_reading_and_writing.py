@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pyarrow.parquet as pq
 import pytest
 
 from lake.client.lake_types import Completion
@@ -77,6 +78,17 @@ def test_columns_come_later(lake: Lake, table: LakeTable) -> None:
     assert lake.ids(table, "id, extra", as_of=1) == [[1, None]]
     assert [each.name for each in table.schema().columns] == ["id", "name", "extra"]
     assert table.schema(before.version) == before
+
+
+def test_files_have_the_ids_of_columns(lake: Lake, table: LakeTable) -> None:
+    lake.write(table, "rows_of([1])")
+    lake.write(table, "rows_of([2], extra=('int', 5))", add_columns=True)
+    names = [each.name for each in table.schema().columns]
+    snapshot = table.snapshot()
+    for number, file in enumerate(sorted(snapshot, key=lambda each: each.added_at or 0)):
+        schema = pq.read_schema(local_path(f"{snapshot.location}/{file.path}"))
+        ids = {each.name: int((each.metadata or {})[b"PARQUET:field_id"]) for each in schema}
+        assert ids == {name: id for id, name in enumerate(names[: len(names) - 1 + number], 1)}
 
 
 def test_log_files_are_no_rows(lake: Lake, table: LakeTable) -> None:

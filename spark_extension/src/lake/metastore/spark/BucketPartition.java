@@ -6,30 +6,30 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Function;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
-import org.apache.spark.sql.execution.datasources.PartitionedFile;
 
-/** The files of a bucket whose rows are more than its base file. */
+/** The files of a bucket whose rows are more than its base file, or whose columns have other names than today. */
 final class BucketPartition implements InputPartition {
     private static final long serialVersionUID = 1;
 
     /** For messages. */
     final String name;
     /** Null if there is none. */
-    final PartitionedFile base;
+    final FileReaders.Source base;
     /** The files of column families, which have the same rows as the base file in the same order. */
-    final Map<String, PartitionedFile> families;
+    final Map<String, FileReaders.Source> families;
     /** In the order in which they are merged. */
-    final List<PartitionedFile> logs;
+    final List<FileReaders.Source> logs;
     /** Of the partition's columns. */
     final InternalRow values;
 
     private BucketPartition(
             String name,
-            PartitionedFile base,
-            Map<String, PartitionedFile> families,
-            List<PartitionedFile> logs,
+            FileReaders.Source base,
+            Map<String, FileReaders.Source> families,
+            List<FileReaders.Source> logs,
             InternalRow values) {
         this.name = name;
         this.base = base;
@@ -39,24 +39,27 @@ final class BucketPartition implements InputPartition {
     }
 
     /** {@code files}: of one bucket, in the order in which they are merged. {@code location}: the snapshot's. */
-    static BucketPartition of(LakeTable table, String location, List<SnapshotFile> files, InternalRow values) {
+    static BucketPartition of(
+            LakeTable table, String location, ColumnNames names, List<SnapshotFile> files, InternalRow values) {
+        Function<SnapshotFile, FileReaders.Source> source =
+                file -> new FileReaders.Source(file.whole(location, values), names.inFile(file.completedAt));
         SnapshotFile main = null;
-        List<PartitionedFile> logs = new ArrayList<>();
-        Map<String, PartitionedFile> families = new HashMap<>();
+        List<FileReaders.Source> logs = new ArrayList<>();
+        Map<String, FileReaders.Source> families = new HashMap<>();
         for (SnapshotFile file : files) {
             if (file.isBase && !file.isFamily()) {
                 main = file;
             } else if (!file.isBase) {
-                logs.add(file.whole(location, values));
+                logs.add(source.apply(file));
             }
         }
         if (files.stream().anyMatch(SnapshotFile::isFamily)) {
             for (Map.Entry<String, List<String>> family : table.keyed.families.entrySet()) {
-                families.put(family.getKey(), familyFile(table, family, main, files).whole(location, values));
+                families.put(family.getKey(), source.apply(familyFile(table, family, main, files)));
             }
         }
         String name = table.name() + ", bucket " + (files.get(0).partition + " " + files.get(0).fileGroup).trim();
-        return new BucketPartition(name, main == null ? null : main.whole(location, values), families, logs, values);
+        return new BucketPartition(name, main == null ? null : source.apply(main), families, logs, values);
     }
 
     private static SnapshotFile familyFile(

@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -27,6 +28,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetOutputWriter;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -81,19 +83,25 @@ final class BucketWriter implements Serializable {
     private final boolean writesChangelog;
     private transient MergeEngine engine;
 
+    /** {@code namings}: the names of columns in the files that are read. */
     private BucketWriter(
-            SparkSession session, LakeTable table, StructType dataColumns, Target target, boolean writesChangelog) {
+            SparkSession session,
+            LakeTable table,
+            StructType dataColumns,
+            Target target,
+            boolean writesChangelog,
+            Set<Map<String, String>> namings) {
         this.table = table.keyed;
         this.target = target;
         this.writesChangelog = writesChangelog;
-        StructType nullable = dataColumns.asNullable();
+        StructType nullable = withIds(dataColumns.asNullable(), table.columnNames().ids(dataColumns));
         batch = nullable.add(KeyedTable.DELETED, DataTypes.BooleanType, true);
         rows = nullable.add(KeyedTable.INSTANT, DataTypes.StringType, true);
         versions = rows.add(KeyedTable.DELETED, DataTypes.BooleanType, true);
-        readers = new BucketReaders(session, table.keyed, versions, Arrays.asList(nullable.fieldNames()));
+        readers = new BucketReaders(session, table.keyed, versions, Arrays.asList(nullable.fieldNames()), namings);
         List<String> ordering = new ArrayList<>(table.keyed.key);
         ordering.addAll(table.keyed.sequence);
-        orderings = new BucketReaders(session, table.keyed, versions, ordering);
+        orderings = new BucketReaders(session, table.keyed, versions, ordering, namings);
         files = ParquetFiles.of(session);
     }
 
@@ -120,14 +128,31 @@ final class BucketWriter implements Serializable {
             EventTimes.check(table.name(), dataColumns, target.eventTime);
         }
         boolean writesChangelog = table.keyed.changelogProducer.equals("lookup") && !replaces;
-        BucketWriter writer = new BucketWriter(session, table, dataColumns, target, writesChangelog);
-        for (List<SnapshotFile> bucket : SnapshotFile.byBucket(replaces ? Collections.emptyList() : snapshot.files)) {
+        List<SnapshotFile> read = replaces ? Collections.emptyList() : snapshot.files;
+        ColumnNames names = table.columnNames();
+        Set<Map<String, String>> namings = new HashSet<>();
+        read.forEach(file -> namings.add(names.inFile(file.completedAt)));
+        BucketWriter writer = new BucketWriter(session, table, dataColumns, target, writesChangelog, namings);
+        for (List<SnapshotFile> bucket : SnapshotFile.byBucket(read)) {
             SnapshotFile first = bucket.get(0);
             writer.existing
                     .computeIfAbsent(first.fileGroup, key -> new TreeMap<>())
-                    .put(first.partition, BucketPartition.of(table, snapshot.location, bucket, null));
+                    .put(first.partition, BucketPartition.of(table, snapshot.location, names, bucket, null));
         }
         return writer;
+    }
+
+    /** Columns with their ids, which go into files. */
+    private static StructType withIds(StructType columns, Map<String, Integer> ids) {
+        StructType found = new StructType();
+        for (StructField each : columns.fields()) {
+            MetadataBuilder metadata = new MetadataBuilder();
+            if (ids.containsKey(each.name())) {
+                metadata.putLong("parquet.field.id", ids.get(each.name()));
+            }
+            found = found.add(new StructField(each.name(), each.dataType(), true, metadata.build()));
+        }
+        return found;
     }
 
     /** The columns of rows that are given to write: the data columns, then KeyedTable.DELETED. */

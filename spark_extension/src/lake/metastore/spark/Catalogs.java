@@ -13,6 +13,7 @@ import org.apache.spark.internal.config.ConfigEntry;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalog;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.internal.SessionState;
@@ -34,6 +35,12 @@ final class Catalogs {
         return (SessionState) call(session, "sessionState", new Class<?>[0]);
     }
 
+    /** The session's own catalog. Its manager is a class in Spark 3.5, an interface in later versions. */
+    static CatalogPlugin sessionCatalog(SparkSession session) {
+        Object manager = call(state(session), "catalogManager", new Class<?>[0]);
+        return (CatalogPlugin) call(manager, "v2SessionCatalog", new Class<?>[0]);
+    }
+
     static scala.collection.Iterator<?> partitionNames(ExternalCatalog catalog, String database, String table) {
         Class<?>[] types = {String.class, String.class, Option.class};
         Object names = call(catalog, "listPartitionNames", types, database, table, Option.empty());
@@ -53,6 +60,15 @@ final class Catalogs {
             found.add(((String) iterator.next()).toLowerCase(Locale.ROOT));
         }
         return found.toArray(new String[0]);
+    }
+
+    /** Names as SQL takes them, whatever is in them. */
+    static String[] quoted(String... names) {
+        String[] found = new String[names.length];
+        for (int i = 0; i < names.length; i++) {
+            found[i] = "`" + names[i].replace("`", "``") + "`";
+        }
+        return found;
     }
 
     static Map<String, String> properties(CatalogTable table) {

@@ -8,8 +8,6 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
-import org.apache.spark.sql.execution.datasources.PartitionedFile;
-import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -23,8 +21,8 @@ final class FamilyBucket implements PartitionReader<InternalRow> {
         private final int[] places;
         private final int instant;
 
-        private Part(ParquetPartitionReaderFactory files, PartitionedFile file, StructType wanted) throws IOException {
-            StructType columns = files.readDataSchema();
+        private Part(FileReaders files, FileReaders.Source file, StructType wanted) throws IOException {
+            StructType columns = files.schema;
             types = new DataType[columns.size()];
             places = new int[types.length];
             for (int i = 0; i < types.length; i++) {
@@ -32,7 +30,7 @@ final class FamilyBucket implements PartitionReader<InternalRow> {
                 places[i] = wanted.fieldIndex(columns.apply(i).name());
             }
             instant = Arrays.asList(columns.fieldNames()).indexOf(KeyedTable.INSTANT);
-            rows = files.buildReader(file);
+            rows = files.read(file);
         }
 
         private void put(Object[] values) {
@@ -50,7 +48,7 @@ final class FamilyBucket implements PartitionReader<InternalRow> {
         }
     }
 
-    private final Map<String, ParquetPartitionReaderFactory> files;
+    private final Map<String, FileReaders> files;
     private final BucketPartition bucket;
     private final StructType wanted;
     private final PickedColumns output;
@@ -58,7 +56,7 @@ final class FamilyBucket implements PartitionReader<InternalRow> {
 
     /** {@code files}: by family, the main file's under an empty name. */
     FamilyBucket(
-            Map<String, ParquetPartitionReaderFactory> files,
+            Map<String, FileReaders> files,
             BucketPartition bucket,
             StructType wanted,
             PickedColumns output) {
@@ -71,8 +69,8 @@ final class FamilyBucket implements PartitionReader<InternalRow> {
     @Override
     public boolean next() throws IOException {
         if (parts.isEmpty()) {
-            for (Map.Entry<String, ParquetPartitionReaderFactory> each : files.entrySet()) {
-                PartitionedFile file = each.getKey().isEmpty() ? bucket.base : bucket.families.get(each.getKey());
+            for (Map.Entry<String, FileReaders> each : files.entrySet()) {
+                FileReaders.Source file = each.getKey().isEmpty() ? bucket.base : bucket.families.get(each.getKey());
                 parts.add(new Part(each.getValue(), file, wanted));
             }
         }

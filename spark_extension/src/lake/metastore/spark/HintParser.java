@@ -7,6 +7,7 @@ import java.util.LinkedHashSet;
 import java.util.Set;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
 /**
  * A parser that also takes {@code includeUnCommit=true} for {@code includeUnCommit(true)}, which Spark's grammar of
@@ -29,8 +30,17 @@ final class HintParser {
                             if (arguments != null && arguments.length > 0 && arguments[0] instanceof String) {
                                 arguments[0] = rewrite((String) arguments[0]);
                             }
+                            if (method.getName().startsWith("parsePlan")) {
+                                LogicalPlan call = Procedures.parsed((String) arguments[0], parser);
+                                if (call != null) {
+                                    return call;
+                                }
+                            }
                             try {
-                                return method.invoke(parser, arguments);
+                                Object parsed = method.invoke(parser, arguments);
+                                return method.getName().startsWith("parsePlan")
+                                        ? Inserts.prepared((LogicalPlan) parsed, parser)
+                                        : parsed;
                             } catch (InvocationTargetException error) {
                                 throw error.getCause();
                             }

@@ -1,33 +1,23 @@
 package lake.metastore.spark;
 
-import java.io.ByteArrayOutputStream;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
-import java.util.zip.CRC32;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The buckets in which rows can be whose key a query gives, by {@code =} or {@code IN} for each of its columns. The
- * bucket of a key is that of lake/tables/keyed/hashing.py.
+ * The buckets in which rows can be whose key a query gives, by {@code =} or {@code IN} for each of its columns.
  */
 final class KeyLookup {
-    private static final byte SEPARATOR = 0x1f;
-
     /** More keys are hardly in fewer buckets than all. */
     private static final int MOST_KEYS = 1_000;
 
@@ -46,9 +36,12 @@ final class KeyLookup {
         if (column == null || (filter instanceof In && parts.get(0) != column)) {
             return; // such as 7 IN (id, 7)
         }
+        if (!Values.plain(column.dataType()).equals(column.dataType())) {
+            return; // by a collation, other texts are equal, too
+        }
         List<byte[]> values = new ArrayList<>();
         for (Object value : values(filter, parts, column)) {
-            byte[] text = text(value, column.dataType());
+            byte[] text = KeyHash.text(value, column.dataType());
             if (text == null) {
                 return;
             }
@@ -95,46 +88,30 @@ final class KeyLookup {
         return found;
     }
 
-    /** A value as it is hashed; null if that isn't known. */
-    private static byte[] text(Object value, DataType type) {
-        if (value instanceof UTF8String && type.equals(DataTypes.StringType)) {
-            return ((UTF8String) value).getBytes();
-        } else if (value instanceof byte[]) {
-            return (byte[]) value;
-        } else if (value instanceof Number || value instanceof Boolean) {
-            // Dates are days and timestamps microseconds here, too. Keys have no other numbers.
-            return String.valueOf(value).getBytes(StandardCharsets.US_ASCII);
-        }
-        return null;
-    }
-
     /** The names of the buckets, null for all. */
     Set<String> buckets() {
-        List<byte[]> keys = new ArrayList<>(Collections.singletonList(new byte[0]));
-        for (int i = 0; i < table.key.size(); i++) {
-            List<byte[]> values = texts.get(table.key.get(i));
+        List<List<byte[]>> keys = new ArrayList<>();
+        keys.add(new ArrayList<>());
+        for (String column : table.key) {
+            List<byte[]> values = texts.get(column);
             if (values == null || (long) keys.size() * values.size() > MOST_KEYS) {
                 return null;
             }
-            List<byte[]> longer = new ArrayList<>();
-            for (byte[] key : keys) {
+            List<List<byte[]>> longer = new ArrayList<>();
+            for (List<byte[]> key : keys) {
                 for (byte[] value : values) {
-                    ByteArrayOutputStream joined = new ByteArrayOutputStream();
-                    joined.write(key, 0, key.length);
-                    if (i > 0) {
-                        joined.write(SEPARATOR);
-                    }
-                    joined.write(value, 0, value.length);
-                    longer.add(joined.toByteArray());
+                    List<byte[]> joined = new ArrayList<>(key);
+                    joined.add(value);
+                    longer.add(joined);
                 }
             }
             keys = longer;
         }
         Set<String> found = new HashSet<>();
-        for (byte[] key : keys) {
-            CRC32 hash = new CRC32();
-            hash.update(key, 0, key.length);
-            found.add(String.format(Locale.ROOT, "bucket-%05d", hash.getValue() % table.buckets));
+        for (List<byte[]> key : keys) {
+            KeyHash hash = new KeyHash();
+            key.forEach(hash::add);
+            found.add(KeyedTable.fileGroup(hash.bucket(table.buckets)));
         }
         return found;
     }

@@ -22,6 +22,8 @@ final class KeyedTable implements Serializable {
 
     static final String PRIMARY_KEY = "primary-key";
 
+    private static final String BUCKETS = "bucket";
+
     /** A column of every file: the instant that last changed the row. */
     static final String INSTANT = "_metastore_instant";
 
@@ -84,7 +86,7 @@ final class KeyedTable implements Serializable {
         removesOnDelete = choice(properties, "partial-update.remove-record-on-delete", "false").equals("true");
         changelogProducer = choice(properties, "changelog-producer", "none");
         tombstoneMillis = duration(properties.get("tombstone.time-retained"));
-        buckets = Integer.parseInt(properties.getOrDefault("bucket", "1").trim());
+        buckets = Integer.parseInt(properties.getOrDefault(BUCKETS, "1").trim());
         engine = choice(properties, "merge-engine", "deduplicate");
         sequence = names(properties.get("sequence.field"));
         groups = new LinkedHashMap<>();
@@ -101,15 +103,16 @@ final class KeyedTable implements Serializable {
         for (String text : properties.getOrDefault("column-families", "").split(";")) {
             int colon = text.indexOf(':');
             if (colon > 0) {
-                families.put(text.substring(0, colon).trim(), names(text.substring(colon + 1)));
+                families.put(text.substring(0, colon).trim().toLowerCase(Locale.ROOT), names(text.substring(colon + 1)));
             }
         }
     }
 
-    /** The definition; null for a table without a primary key. */
+    /** The definition; null for a table without a primary key, and for one that only another system can have made. */
     static KeyedTable of(Map<String, String> properties, Collection<String> partitionColumns) {
-        String text = properties.get(PRIMARY_KEY);
-        return text == null || text.trim().isEmpty() ? null : new KeyedTable(properties, partitionColumns);
+        String key = properties.getOrDefault(PRIMARY_KEY, "").trim();
+        boolean hasBuckets = properties.getOrDefault(BUCKETS, "1").trim().matches("0*[1-9][0-9]{0,8}");
+        return key.isEmpty() || !hasBuckets ? null : new KeyedTable(properties, partitionColumns);
     }
 
     /** The columns that must be read to merge versions, beside {@code wanted}, so that these come out right. */
@@ -135,6 +138,48 @@ final class KeyedTable implements Serializable {
     /** The file group of a bucket, the same in every partition. */
     static String fileGroup(int bucket) {
         return String.format(Locale.ROOT, "bucket-%05d", bucket);
+    }
+
+    boolean writesChangelog() {
+        return !changelogProducer.equals("none");
+    }
+
+    /** Whether the merge engine lets a delete remove a row. */
+    boolean takesDeletes() {
+        return !ignoresDeletes && (engine.equals("deduplicate") || (engine.equals("partial-update") && removesOnDelete));
+    }
+
+    /** Whether an update, which is a delete and an insert, does what it says: the last version of a row is the row. */
+    boolean takesUpdates() {
+        return !ignoresDeletes && engine.equals("deduplicate");
+    }
+
+    /**
+     * The properties by which rows are placed and merged, in one spelling. A writer sends them with a completion, so that
+     * it is refused if the table has others by then.
+     */
+    Map<String, String> layout() {
+        List<String> columns = new ArrayList<>(key);
+        if (!isTableWide) {
+            columns.addAll(partitionColumns);
+        }
+        Map<String, String> found = new LinkedHashMap<>();
+        found.put(PRIMARY_KEY, String.join(",", columns));
+        found.put(BUCKETS, String.valueOf(buckets));
+        found.put("merge-engine", engine);
+        found.put("sequence.field", String.join(",", sequence));
+        found.put("column-families", joined(families));
+        found.put(FIELDS + "*" + GROUP, joined(groups));
+        List<String> functions = new ArrayList<>();
+        aggregates.forEach((column, function) -> functions.add(column + ":" + function));
+        found.put(FIELDS + "*" + AGGREGATE, String.join(";", functions));
+        return found;
+    }
+
+    private static String joined(Map<String, List<String>> columns) {
+        List<String> found = new ArrayList<>();
+        columns.forEach((name, members) -> found.add(name + ":" + String.join(",", members)));
+        return String.join(";", found);
     }
 
     private static String choice(Map<String, String> properties, String name, String missing) {

@@ -1,24 +1,25 @@
 package lake.metastore.spark;
 
 import java.util.Arrays;
-import java.util.Locale;
-import org.apache.hadoop.conf.Configuration;
+import java.util.Map;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.V1Table;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 
 /**
- * Spark's session catalog, in which keyed tables are read from their timeline: {@code
+ * Spark's session catalog, in which keyed tables are read from and written to their timeline: {@code
  * spark.sql.catalog.spark_catalog=lake.metastore.spark.LakeCatalog}. All other tables, views and functions stay Spark's.
  */
 public final class LakeCatalog extends DelegatingCatalogExtension {
-    private Metastore metastore;
-    private ReaderLeases leases;
+    private static final String HIVE = "hive";
+    private static final String HIVES_PARQUET = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat";
 
     @Override
     public Table loadTable(Identifier name) throws NoSuchTableException {
@@ -52,7 +53,8 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
         }
         CatalogTable definition = ((V1Table) table).v1Table();
         KeyedTable keyed = keyedTable(definition);
-        if (keyed == null || !connect()) {
+        Metastore metastore = keyed == null ? null : Metastore.of(SparkSession.active());
+        if (metastore == null) {
             if (!point.isLatest()) {
                 throw Errors.analysis(
                         definition.identifier().unquotedString()
@@ -60,32 +62,52 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
             }
             return table;
         }
-        return LakeTable.latest(metastore, leases, (V1Table) table, keyed, point);
+        if (isToBeReplaced()) {
+            throw Errors.analysis(
+                    definition.identifier().unquotedString()
+                            + " is a keyed table: saveAsTable with the mode overwrite would drop it, and its key and"
+                            + " timeline with it; use INSERT OVERWRITE or writeTo(...).overwrite, or drop the table first");
+        }
+        return LakeTable.latest(metastore, (V1Table) table, keyed, point);
     }
 
-    /** Whether the session names a metastore server. */
-    private synchronized boolean connect() {
-        if (metastore == null) {
-            Configuration configuration = Catalogs.state(SparkSession.active()).newHadoopConf();
-            if (!Metastore.isNamed(configuration)) {
-                return false;
+    @Override
+    public UnboundFunction loadFunction(Identifier name) throws NoSuchFunctionException {
+        boolean isOurs = name.namespace().length == 0 && name.name().equals(PlaceFunction.NAME);
+        return isOurs ? new PlaceFunction() : super.loadFunction(name);
+    }
+
+    /**
+     * Whether {@code DataFrameWriter.saveAsTable} loads a table to drop it. No plan says so: Spark drops the table in its
+     * session catalog at once. Before that it looks at what the table is, by {@code SparkSession.table}.
+     */
+    private static boolean isToBeReplaced() {
+        StackTraceElement[] calls = Thread.currentThread().getStackTrace();
+        for (int i = 1; i < calls.length; i++) {
+            if ((calls[i].getMethodName().equals("saveAsTable") // Spark 3.5
+                            || calls[i].getClassName().endsWith(".SaveAsV1TableCommand"))
+                    && calls[i - 1].getClassName().endsWith(".SparkSession")
+                    && calls[i - 1].getMethodName().equals("table")) {
+                return true;
             }
-            metastore = new Metastore(configuration);
-            leases = new ReaderLeases(metastore, SparkSession.active().sparkContext());
         }
-        return true;
+        return false;
     }
 
-    /** The primary key and what goes with it; null for all tables but Parquet tables with that property. */
+    /**
+     * The primary key and what goes with it; null for all tables but Parquet tables of Spark's or Hive's with that
+     * property. Other systems have properties of the same names: metastore/services/instant_rules/keyed_tables.py.
+     */
     static KeyedTable keyedTable(CatalogTable table) {
-        String format =
-                table.provider().isDefined() && !table.provider().get().equalsIgnoreCase("hive")
-                        ? table.provider().get()
-                        : table.storage().inputFormat().isDefined() ? table.storage().inputFormat().get() : "";
-        if (!format.toLowerCase(Locale.ROOT).contains("parquet")) {
-            return null;
-        }
-        return KeyedTable.of(Catalogs.properties(table), Arrays.asList(Catalogs.partitionColumns(table)));
+        Map<String, String> properties = Catalogs.properties(table);
+        String provider = table.provider().isDefined() ? table.provider().get() : HIVE;
+        boolean isParquet =
+                provider.equalsIgnoreCase(HIVE)
+                        ? table.storage().inputFormat().contains(HIVES_PARQUET)
+                                && !properties.containsKey("storage_handler")
+                                && !properties.containsKey("table_type")
+                        : provider.equalsIgnoreCase("parquet");
+        return isParquet ? KeyedTable.of(properties, Arrays.asList(Catalogs.partitionColumns(table))) : null;
     }
 
     static TableIdentifier undecorated(TableIdentifier table) {

@@ -1,6 +1,7 @@
 package lake.metastore.spark;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -41,17 +42,17 @@ final class LakeReaders implements PartitionReaderFactory {
     private final StructType dataColumns;
     private final ParquetPartitionReaderFactory whole;
     /** Of versions: the columns by which they are merged, too. */
-    private final ParquetPartitionReaderFactory versions;
+    private final FileReaders versions;
     /** Of the main file and those of column families, by their names; the main file's is empty. */
-    private final Map<String, ParquetPartitionReaderFactory> parts;
+    private final Map<String, FileReaders> parts;
     private final boolean isMerged;
 
     private LakeReaders(
             KeyedTable table,
             StructType dataColumns,
             ParquetPartitionReaderFactory whole,
-            ParquetPartitionReaderFactory versions,
-            Map<String, ParquetPartitionReaderFactory> parts,
+            FileReaders versions,
+            Map<String, FileReaders> parts,
             boolean isMerged) {
         this.table = table;
         this.dataColumns = dataColumns;
@@ -61,7 +62,10 @@ final class LakeReaders implements PartitionReaderFactory {
         this.isMerged = isMerged;
     }
 
-    /** {@code isMerged}: some buckets are, so that all rows come one by one. */
+    /**
+     * {@code isMerged}: some buckets are, so that all rows come one by one. {@code namings}: the names of columns in the
+     * files of those, each as of {@link ColumnNames#inFile}.
+     */
     static LakeReaders of(
             SparkSession session,
             LakeTable table,
@@ -69,24 +73,25 @@ final class LakeReaders implements PartitionReaderFactory {
             StructType partitionColumns,
             List<Filter> filters,
             List<Filter> keyFilters,
-            boolean isMerged) {
+            boolean isMerged,
+            Set<Map<String, String>> namings) {
         StructType all = table.dataSchema().add(KeyedTable.DELETED, DataTypes.BooleanType, true);
-        Map<String, ParquetPartitionReaderFactory> parts = new LinkedHashMap<>();
-        ParquetPartitionReaderFactory versions = null;
+        Map<String, FileReaders> parts = new LinkedHashMap<>();
+        FileReaders versions = null;
         if (isMerged && table.keyed.families.isEmpty()) {
             StructType columns = versionSchema(table, dataColumns);
-            versions = parquet(session, all, columns, new StructType(), keyFilters.toArray(new Filter[0]));
+            versions = files(session, all, columns, keyFilters.toArray(new Filter[0]), namings);
         } else if (isMerged) {
             List<String> apart = new ArrayList<>();
             for (Map.Entry<String, List<String>> family : table.keyed.families.entrySet()) {
                 apart.addAll(family.getValue());
                 StructType columns = only(dataColumns, family.getValue(), true);
                 if (columns.size() > 0) {
-                    parts.put(family.getKey(), parquet(session, all, columns, new StructType(), new Filter[0]));
+                    parts.put(family.getKey(), files(session, all, columns, new Filter[0], namings));
                 }
             }
             StructType columns = only(dataColumns, apart, false);
-            parts.put("", parquet(session, all, columns, new StructType(), new Filter[0]));
+            parts.put("", files(session, all, columns, new Filter[0], namings));
         }
         ParquetPartitionReaderFactory whole =
                 parquet(session, table.dataSchema(), dataColumns, partitionColumns, filters.toArray(new Filter[0]));
@@ -115,7 +120,22 @@ final class LakeReaders implements PartitionReaderFactory {
         return found;
     }
 
-    static ParquetPartitionReaderFactory parquet(
+    /** {@code filters} are on columns of the key alone, which can't be renamed. */
+    static FileReaders files(
+            SparkSession session,
+            StructType all,
+            StructType columns,
+            Filter[] filters,
+            Set<Map<String, String>> namings) {
+        Map<Map<String, String>, ParquetPartitionReaderFactory> found = new HashMap<>();
+        for (Map<String, String> names : namings) {
+            StructType stored = ColumnNames.in(names, columns);
+            found.put(names, parquet(session, ColumnNames.in(names, all), stored, new StructType(), filters));
+        }
+        return new FileReaders(columns, found);
+    }
+
+    private static ParquetPartitionReaderFactory parquet(
             SparkSession session, StructType all, StructType columns, StructType partitions, Filter[] filters) {
         SQLConf conf = Catalogs.state(session).conf();
         Configuration hadoop = Catalogs.state(session).newHadoopConf();

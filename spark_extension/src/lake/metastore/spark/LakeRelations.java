@@ -1,37 +1,46 @@
 package lake.metastore.spark;
 
+import java.io.IOException;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
+import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.datasources.CreateTable;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
 /** Where statements name keyed tables: which of them Spark's own commands run, and which are refused. */
 final class LakeRelations {
-    /** Statements that would change a table's rows without its timeline. The table is the first child. */
-    private static final Set<String> WRITES =
-            new HashSet<>(
-                    Arrays.asList(
-                            "AppendData",
-                            "OverwriteByExpression",
-                            "OverwritePartitionsDynamic",
-                            "InsertIntoStatement",
-                            "DeleteFromTable",
-                            "UpdateTable",
-                            "MergeIntoTable",
-                            "LoadData",
-                            "TruncateTable",
-                            "TruncatePartition"));
+    /** Statements of Spark's that would change a table's directory. The table is the first child. */
+    private static final Set<String> PAST_THE_TIMELINE = new HashSet<>(Arrays.asList("LoadData", "TruncatePartition"));
+
+    /** Statements that insert rows of a query. The table is the first child. */
+    private static final Set<String> INSERTS =
+            new HashSet<>(Arrays.asList("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic"));
+
+    /** Statements that change rows which are there. The table is the first child. */
+    private static final Set<String> CHANGES =
+            new HashSet<>(Arrays.asList("DeleteFromTable", "UpdateTable", "MergeIntoTable"));
+
+    /** The directory of a table that has the files of its instants. */
+    private static final String INSTANTS = ".instants";
+
+    private static final Logger LOG = LoggerFactory.getLogger(LakeRelations.class);
 
     private LakeRelations() {}
 
@@ -55,25 +64,81 @@ final class LakeRelations {
     static final class CommandRule extends Rule<LogicalPlan> {
         @Override
         public LogicalPlan apply(LogicalPlan plan) {
+            String name = plan.getClass().getSimpleName();
             if (plan instanceof ResolvedTable && ((ResolvedTable) plan).table() instanceof LakeTable) {
                 LakeTable table = (LakeTable) ((ResolvedTable) plan).table();
                 return plan.makeCopy(Plans.with((ResolvedTable) plan, 2, table.definition));
             }
-            if (WRITES.contains(plan.getClass().getSimpleName())) {
-                refuse(plan);
+            if (plan instanceof CreateTable) {
+                LogicalPlan rewritten = LakeCreation.rewritten((CreateTable) plan);
+                return rewritten == null ? plan : rewritten;
+            }
+            if (name.equals("TruncateTable")) {
+                return plan; // the table empties itself
+            }
+            if (PAST_THE_TIMELINE.contains(name) || INSERTS.contains(name) || CHANGES.contains(name)) {
+                LakeTable table = target(plan);
+                if (table != null) {
+                    return checked(plan, name, table);
+                }
             }
             return plan.mapChildren(this::apply);
         }
 
-        private static void refuse(LogicalPlan plan) {
-            LakeTable table = target(plan);
-            if (table != null) {
+        private LogicalPlan checked(LogicalPlan plan, String name, LakeTable table) {
+            String shown = table.identifier().unquotedString();
+            if (PAST_THE_TIMELINE.contains(name)) {
                 throw Errors.analysis(
-                        table.identifier().unquotedString()
-                                + " is a keyed table, which SQL can only read so far: write it with"
-                                + " lake.spark.write(rows, \"" + table.identifier().unquotedString()
-                                + "\", operation=\"upsert\"), or delete, merge or overwrite");
+                        shown + " is a keyed table, whose rows have a timeline: "
+                                + (name.equals("LoadData") ? "INSERT them" : "DELETE them by a condition")
+                                + " instead of changing its directory");
             }
+            if (Relations.isDecorated(table.definition.v1Table().identifier())) {
+                throw Errors.analysis(
+                        table.definition.v1Table().identifier().unquotedString()
+                                + " can only be read: write to " + shown + " instead");
+            }
+            if (!table.isLatest()) {
+                throw Errors.analysis(shown + " can only be written as it is now, not as of an earlier position");
+            }
+            RowChanges.check(plan, name, table);
+            LogicalPlan changed = plan.mapChildren(this::apply);
+            if (name.equals("OverwritePartitionsDynamic") && table.overwritten() == null) {
+                String partition = Inserts.staticPartition(Plans.children(changed).get(0), table);
+                if (partition != null) {
+                    LogicalPlan named = withTable((LogicalPlan) changed.productElement(0), table.overwriting(partition));
+                    return changed.makeCopy(Plans.with(changed, 0, named));
+                }
+            }
+            LakeTable read = CHANGES.contains(name) ? table : readTwin(changed, table);
+            if (read == null || table.isReadByItsWriter()) {
+                return changed;
+            }
+            LogicalPlan target = withTable((LogicalPlan) changed.productElement(0), table.readByItsWriter(read));
+            return changed.makeCopy(Plans.with(changed, 0, target));
+        }
+
+        /** The same table where the query of an insert reads it; null if it doesn't. */
+        private static LakeTable readTwin(LogicalPlan insert, LakeTable table) {
+            LakeTable[] found = {null};
+            for (LogicalPlan query : Plans.children(insert)) {
+                Plans.forEachWithSubqueries(
+                        query,
+                        node -> {
+                            LakeTable other = table(node);
+                            if (other != null && other.isLatest() && other.isSame(table)) {
+                                found[0] = other;
+                            }
+                        });
+            }
+            return found[0];
+        }
+
+        /** A relation, which may have an alias, with another table. */
+        private static LogicalPlan withTable(LogicalPlan plan, LakeTable table) {
+            return table(plan) == null
+                    ? (LogicalPlan) plan.mapChildren(child -> withTable(child, table))
+                    : plan.makeCopy(Plans.with((DataSourceV2Relation) plan, 0, table));
         }
 
         /** The keyed table that a statement changes, null for another. */
@@ -105,6 +170,7 @@ final class LakeRelations {
 
         private static void check(LogicalPlan node) {
             checkCreated(node);
+            checkPath(node);
             CatalogTable table = null;
             if (node instanceof HiveTableRelation) {
                 table = ((HiveTableRelation) node).tableMeta();
@@ -131,6 +197,45 @@ final class LakeRelations {
             return null;
         }
 
+        /** Writes to a directory that is named by its path. */
+        private static void checkPath(LogicalPlan node) {
+            String name = node.getClass().getSimpleName();
+            boolean isToPath = name.equals("InsertIntoHadoopFsRelationCommand") && insertedInto(node) == null;
+            for (int i = 0; i < node.productArity() && (isToPath || name.endsWith("DirCommand")); i++) {
+                Object element = node.productElement(i);
+                if (element instanceof CatalogStorageFormat) {
+                    checkStorage((CatalogStorageFormat) element);
+                } else if (element instanceof Path) {
+                    checkPath((Path) element);
+                }
+            }
+        }
+
+        private static void checkStorage(CatalogStorageFormat storage) {
+            if (storage.locationUri().isDefined()) {
+                checkPath(new Path(storage.locationUri().get()));
+            }
+        }
+
+        /** Refuses directories of tables that have instants. The files of instants may be written: that is ours. */
+        private static void checkPath(Path path) {
+            if (path.toString().contains("/" + INSTANTS + "/")) {
+                return;
+            }
+            try {
+                FileSystem files = path.getFileSystem(Catalogs.state(SparkSession.active()).newHadoopConf());
+                for (Path each = files.makeQualified(path); each != null; each = each.getParent()) {
+                    if (files.exists(new Path(each, INSTANTS))) {
+                        throw Errors.analysis(
+                                each + " is the directory of a lake table: files that are written by their path belong to no"
+                                        + " snapshot of it; write the table by its name, or somewhere else");
+                    }
+                }
+            } catch (IOException error) {
+                LOG.debug("{} can't be looked at: {}", path, error.getMessage()); // as the write itself will say
+            }
+        }
+
         /** CREATE TABLE AS SELECT, and appends of saveAsTable. */
         private static void checkCreated(LogicalPlan node) {
             if (!node.getClass().getSimpleName().endsWith("TableAsSelectCommand")) {
@@ -140,7 +245,11 @@ final class LakeRelations {
             if (table instanceof CatalogTable && LakeCatalog.keyedTable((CatalogTable) table) != null) {
                 throw Errors.analysis(
                         ((CatalogTable) table).identifier().unquotedString()
-                                + " has a primary-key: make the table without rows, and write them with lake.spark.write");
+                                + " has a primary-key, and this session can't write it: set"
+                                + " spark.sql.catalog.spark_catalog=" + LakeCatalog.class.getName());
+            }
+            if (table instanceof CatalogTable) {
+                checkStorage(((CatalogTable) table).storage());
             }
         }
     }

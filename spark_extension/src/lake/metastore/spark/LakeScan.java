@@ -1,11 +1,14 @@
 package lake.metastore.spark;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
@@ -19,6 +22,7 @@ import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InterpretedPredicate;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.expressions.Unevaluable;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -81,7 +85,9 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
                     continue;
                 }
                 if (Plans.refersOnlyTo(filter, column -> table.isPartitionedBy(column.name()))) {
-                    partitionFilters.add(filter);
+                    if (!filter.exists(LakeScan::isLeftToPlans)) {
+                        partitionFilters.add(filter);
+                    }
                 } else {
                     keys.add(filter);
                     Option<Filter> translated = DataSourceStrategy$.MODULE$.translateFilter(filter, true);
@@ -114,10 +120,12 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
     private final List<Filter> keyFilters;
     private final List<List<SnapshotFile>> buckets;
     private final LakeTable.Snapshot snapshot;
+    private final ColumnNames names;
     private final SparkSession session = SparkSession.active();
 
     private LakeScan(Builder builder) {
         this.table = builder.table;
+        this.names = table.columnNames();
         this.dataFilters = builder.dataFilters;
         this.keyFilters = builder.keyFilters;
         List<StructField> data = new ArrayList<>();
@@ -132,6 +140,11 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         Set<String> wanted = table.isLatest() ? builder.keys.buckets() : null;
         buckets = SnapshotFile.byBucket(pruned(snapshot.files, builder.partitionFilters));
         buckets.removeIf(bucket -> wanted != null && !wanted.contains(bucket.get(0).fileGroup));
+    }
+
+    /** Whether an expression has no value before Spark puts something else in its place, such as a function of Python's. */
+    private static boolean isLeftToPlans(Expression expression) {
+        return expression instanceof Unevaluable && !(expression instanceof Attribute);
     }
 
     /** The files of the partitions for which the filters hold. */
@@ -215,6 +228,22 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         return new StructType(found.toArray(new StructField[0]));
     }
 
+    /** What is read, so that Spark reads it once for two parts of a query. */
+    private List<Object> identity() {
+        return Arrays.asList(
+                table.identity(), snapshot.position, dataColumns, partitionColumns, dataFilters, keyFilters, buckets);
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof LakeScan && ((LakeScan) other).identity().equals(identity());
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(table.identity(), snapshot.position, buckets.size());
+    }
+
     @Override
     public String description() {
         return table.name() + " at position " + snapshot.position + ", buckets: " + buckets.size();
@@ -261,8 +290,8 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         for (List<SnapshotFile> bucket : buckets) {
             InternalRow values =
                     known.computeIfAbsent(bucket.get(0).partition, name -> values(name, partitionColumns));
-            if (SnapshotFile.needMerging(bucket)) {
-                found.add(BucketPartition.of(table, snapshot.location, bucket, values));
+            if (needsMerging(bucket)) {
+                found.add(BucketPartition.of(table, snapshot.location, names, bucket, values));
                 continue;
             }
             for (SnapshotFile file : bucket) {
@@ -299,9 +328,17 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-        boolean isMerged = buckets.stream().anyMatch(SnapshotFile::needMerging);
+        boolean isMerged = buckets.stream().anyMatch(this::needsMerging);
+        Set<Map<String, String>> namings = new HashSet<>();
+        buckets.forEach(bucket -> bucket.forEach(file -> namings.add(names.inFile(file.completedAt))));
         return LakeReaders.of(
-                session, table, lower(dataColumns), partitionColumns, dataFilters, keyFilters, isMerged);
+                session, table, lower(dataColumns), partitionColumns, dataFilters, keyFilters, isMerged, namings);
+    }
+
+    /** Whether the rows of a bucket are more than its base file, or its columns have other names there. */
+    private boolean needsMerging(List<SnapshotFile> bucket) {
+        return SnapshotFile.needMerging(bucket)
+                || bucket.stream().anyMatch(file -> !names.inFile(file.completedAt).isEmpty());
     }
 
     private static StructType lower(StructType columns) {

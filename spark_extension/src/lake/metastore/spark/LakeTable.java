@@ -3,6 +3,7 @@ package lake.metastore.spark;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -10,11 +11,23 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TruncatableTable;
 import org.apache.spark.sql.connector.catalog.V1Table;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
@@ -23,8 +36,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** A keyed table, whose rows are those of a snapshot of its timeline. */
-final class LakeTable implements SupportsRead {
+/** A keyed table, whose rows are those of a snapshot of its timeline. A write of it is an instant there. */
+final class LakeTable
+        implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, TruncatableTable {
     /** The files of a snapshot. */
     static final class Snapshot {
         final long position;
@@ -41,41 +55,46 @@ final class LakeTable implements SupportsRead {
     /** The files that one call of the metastore names, at most about. */
     private static final int PAGE = 20_000;
 
+    /** Of columns: the comment, and the default of inserts. */
+    private static final String[] KEPT_METADATA = {"comment", "CURRENT_DEFAULT"};
+
     private static final Logger LOG = LoggerFactory.getLogger(LakeTable.class);
 
     final KeyedTable keyed;
     final V1Table definition;
     private final Metastore metastore;
-    private final ReaderLeases leases;
     private final long id;
     private final ReadPoint point;
     private final ReadMoment moment;
     private final boolean includesUncommitted;
+    /** The statement that writes the table has read it, too. */
+    private final boolean isReadByItsWriter;
     private final List<String> partitionColumns;
+    private String overwritten;
 
     private LakeTable(
             Metastore metastore,
-            ReaderLeases leases,
             V1Table definition,
             KeyedTable keyed,
             long id,
             ReadPoint point,
             ReadMoment moment,
-            boolean includesUncommitted) {
+            boolean includesUncommitted,
+            boolean isReadByItsWriter) {
         this.metastore = metastore;
-        this.leases = leases;
         this.definition = definition;
         this.keyed = keyed;
         this.id = id;
         this.point = point;
         this.moment = moment;
         this.includesUncommitted = includesUncommitted;
+        this.isReadByItsWriter = isReadByItsWriter;
         this.partitionColumns = Arrays.asList(Catalogs.partitionColumns(definition.v1Table()));
     }
 
     /** The table that has the name now, to be read as of {@code point}. */
     static LakeTable latest(
-            Metastore metastore, ReaderLeases leases, V1Table definition, KeyedTable keyed, ReadPoint point) {
+            Metastore metastore, V1Table definition, KeyedTable keyed, ReadPoint point) {
         TableIdentifier name = definition.v1Table().identifier();
         boolean includesUncommitted = Relations.isDecorated(name);
         ReadMoment moment = point.isLatest() ? ReadMoment.ofStatement() : null;
@@ -91,19 +110,61 @@ final class LakeTable implements SupportsRead {
         } catch (Metastore.Refused refused) {
             // Who may not read the table may still describe, alter or drop it: reads are refused when they begin.
             LOG.debug("the rows of {} can't be read: {}", name, refused.getMessage());
+        } catch (Metastore.NoAnswer missing) {
+            throw Errors.analysis(missing.getMessage());
         }
-        return new LakeTable(metastore, leases, definition, keyed, id, point, moment, includesUncommitted);
+        return new LakeTable(metastore, definition, keyed, id, point, moment, includesUncommitted, false);
     }
 
     /** The same table, its uncommitted partitions visible. */
     LakeTable includingUncommitted() {
         return includesUncommitted
                 ? this
-                : new LakeTable(metastore, leases, definition, keyed, id, point, moment, true);
+                : new LakeTable(metastore, definition, keyed, id, point, moment, true, isReadByItsWriter);
+    }
+
+    /** The same table, written by a statement that has read it as {@code read}: a change since is a conflict. */
+    LakeTable readByItsWriter(LakeTable read) {
+        LakeTable found =
+                new LakeTable(metastore, definition, keyed, id, point, read.moment, includesUncommitted, true);
+        found.overwritten = overwritten;
+        return found;
+    }
+
+    boolean isReadByItsWriter() {
+        return isReadByItsWriter;
+    }
+
+    /** The same table, of which a statement overwrites a partition, also without rows. */
+    LakeTable overwriting(String partition) {
+        LakeTable found =
+                new LakeTable(metastore, definition, keyed, id, point, moment, includesUncommitted, isReadByItsWriter);
+        found.overwritten = partition;
+        return found;
+    }
+
+    /** The partition that the statement names which overwrites it; null for none. */
+    String overwritten() {
+        return overwritten;
+    }
+
+    /** Whether it is the same table of the metastore. */
+    boolean isSame(LakeTable other) {
+        return id != 0 && id == other.id;
+    }
+
+    /** Which table it is, as it is defined; equal for two loads of it. */
+    Object identity() {
+        return Arrays.asList(name(), id, includesUncommitted, definition.schema(), properties());
     }
 
     boolean isLatest() {
         return point.isLatest();
+    }
+
+    /** The columns that partition it, in lower case. */
+    List<String> partitionColumns() {
+        return partitionColumns;
     }
 
     TableIdentifier identifier() {
@@ -113,18 +174,45 @@ final class LakeTable implements SupportsRead {
     /** The snapshot that is read; it is the same for all scans of a statement. No clean removes its files meanwhile. */
     Snapshot snapshot() {
         try {
-            if (id == 0) {
-                // Mostly a refusal, whose message is thrown here.
-                metastore.call("lake_timeline_position", reference(identifier(), 0));
-                throw Errors.analysis(name() + ": the metastore did not answer during the analysis; run the statement again");
-            }
-            Snapshot found = named();
+            checkKnown();
+            Snapshot found = filesAt(moment == null ? point : ReadPoint.moment(moment.fixed()), includesUncommitted);
             if (found.position > 0) {
-                leases.keep(reference(identifier(), id), id, found.position, leaseHours());
+                metastore.leases().keep(reference(identifier(), id), id, found.position, leaseHours());
             }
             return found;
-        } catch (Metastore.Refused refused) {
-            throw Errors.analysis(refused.getMessage());
+        } catch (Metastore.Failed failed) {
+            throw Errors.analysis(failed.getMessage());
+        }
+    }
+
+    /** Begins an instant that writes the table, in the definition that this object has. */
+    PendingInstant begin(String action) {
+        checkKnown();
+        Long position = null;
+        if (isReadByItsWriter) {
+            try {
+                position = filesAt(moment == null ? point : ReadPoint.moment(moment.fixed()), includesUncommitted).position;
+            } catch (Metastore.Failed failed) {
+                throw Errors.analysis(failed.getMessage());
+            }
+        }
+        return PendingInstant.begin(metastore, reference(identifier(), id), name(), action, position);
+    }
+
+    /** All files at a position, those of uncommitted partitions among them. */
+    Snapshot snapshotToChange(long position) {
+        try {
+            return filesAt(ReadPoint.position(position), true);
+        } catch (Metastore.Failed failed) {
+            throw Errors.analysis(failed.getMessage());
+        }
+    }
+
+    private void checkKnown() {
+        if (id == 0) {
+            // Mostly a refusal, whose message is thrown here.
+            metastore.call("lake_timeline_position", reference(identifier(), 0));
+            throw Errors.analysis(name() + ": the metastore did not answer during the analysis; run the statement again");
         }
     }
 
@@ -132,8 +220,7 @@ final class LakeTable implements SupportsRead {
         return Catalogs.state(SparkSession.active()).conf().getConfString(ReaderLeases.HOURS, null);
     }
 
-    private Snapshot named() {
-        ReadPoint at = moment == null ? point : ReadPoint.moment(moment.fixed());
+    private Snapshot filesAt(ReadPoint at, boolean includesUncommitted) {
         List<SnapshotFile> files = new ArrayList<>();
         String after = null;
         while (true) {
@@ -166,9 +253,68 @@ final class LakeTable implements SupportsRead {
                 instants.add((Metastore.Answer) each);
             }
             return instants;
-        } catch (Metastore.Refused refused) {
-            throw Errors.analysis(refused.getMessage());
+        } catch (Metastore.Failed failed) {
+            throw Errors.analysis(failed.getMessage());
         }
+    }
+
+    /** A table by its name, of the current database if it names none. */
+    static LakeTable named(String name) {
+        try {
+            LakeTable found = ifKeyed(Catalogs.state(SparkSession.active()).sqlParser().parseTableIdentifier(name));
+            if (found != null) {
+                return found;
+            }
+        } catch (ParseException error) {
+            throw Errors.rethrow(error);
+        }
+        throw Errors.analysis(name + " is no keyed table of this session");
+    }
+
+    /** A table by its name; null if there is none, or it is no keyed one. */
+    static LakeTable ifKeyed(TableIdentifier name) {
+        SparkSession session = SparkSession.active();
+        CatalogPlugin catalog = Catalogs.sessionCatalog(session);
+        if (!(catalog instanceof LakeCatalog)) {
+            return null;
+        }
+        String database =
+                name.database().isDefined() ? name.database().get() : Catalogs.state(session).catalog().getCurrentDatabase();
+        try {
+            Table table = ((LakeCatalog) catalog).loadTable(Identifier.of(new String[] {database}, name.table()));
+            return table instanceof LakeTable ? (LakeTable) table : null;
+        } catch (NoSuchTableException missing) {
+            return null;
+        }
+    }
+
+    /** What names this table in requests. */
+    Metastore.Struct reference() {
+        checkKnown();
+        return reference(identifier(), id);
+    }
+
+    Metastore.Answer call(String method, Object... parameters) {
+        return (Metastore.Answer) metastore.call(method, parameters);
+    }
+
+    List<Metastore.Answer> list(String method, Object... parameters) {
+        List<Metastore.Answer> found = new ArrayList<>();
+        for (Object each : (List<?>) metastore.call(method, parameters)) {
+            found.add((Metastore.Answer) each);
+        }
+        return found;
+    }
+
+    /** Makes an instant that writes no files. Answers its timestamp. */
+    Map<String, Object> change(String action, Metastore.Struct completion) {
+        PendingInstant instant = begin(action);
+        try {
+            instant.complete(completion);
+        } finally {
+            instant.abort(); // unless it is complete
+        }
+        return Collections.singletonMap("instant", instant.timestamp);
     }
 
     private static Metastore.Struct reference(TableIdentifier name, long id) {
@@ -184,19 +330,23 @@ final class LakeTable implements SupportsRead {
     }
 
     /**
-     * The columns as they are stored: CHAR isn't padded and defaults aren't filled in, so that all readers see the same
-     * rows.
+     * The columns as they are stored: CHAR isn't padded and files don't get defaults that are younger, so that all readers
+     * see the same rows.
      */
     @Override
     public StructType schema() {
         List<StructField> fields = new ArrayList<>();
         for (StructField each : definition.schema().fields()) {
-            Metadata metadata = Metadata.empty();
-            if (each.metadata().contains("comment")) {
-                metadata =
-                        new MetadataBuilder().putString("comment", each.metadata().getString("comment")).build();
+            MetadataBuilder metadata = new MetadataBuilder();
+            for (String key : KEPT_METADATA) {
+                if (each.metadata().contains(key)) {
+                    metadata.putString(key, each.metadata().getString(key));
+                }
             }
-            fields.add(new StructField(each.name(), each.dataType(), true, metadata));
+            String name = each.name().toLowerCase(Locale.ROOT);
+            boolean isNullable =
+                    !keyed.key.contains(name) && !keyed.sequence.contains(name) && !partitionColumns.contains(name);
+            fields.add(new StructField(each.name(), each.dataType(), isNullable, metadata.build()));
         }
         return new StructType(fields.toArray(new StructField[0]));
     }
@@ -211,6 +361,18 @@ final class LakeTable implements SupportsRead {
             }
         }
         return new StructType(fields.toArray(new StructField[0]));
+    }
+
+    /** Under which names files have its columns. */
+    ColumnNames columnNames() {
+        return ColumnNames.of(properties());
+    }
+
+    /** How rows are placed and merged, and which columns they have: a completion is refused if that has changed. */
+    Map<String, String> layout() {
+        Map<String, String> found = keyed.layout();
+        found.put(ColumnNames.PROPERTY, String.valueOf(columnNames().version(dataSchema())));
+        return found;
     }
 
     boolean isPartitionedBy(String column) {
@@ -229,13 +391,55 @@ final class LakeTable implements SupportsRead {
 
     @Override
     public Set<TableCapability> capabilities() {
-        return Collections.singleton(TableCapability.BATCH_READ);
+        return EnumSet.of(
+                TableCapability.BATCH_READ,
+                TableCapability.BATCH_WRITE,
+                TableCapability.TRUNCATE,
+                TableCapability.OVERWRITE_BY_FILTER,
+                TableCapability.OVERWRITE_DYNAMIC);
     }
 
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
         LakeTable table = options.getBoolean(Scope.HINT, false) ? includingUncommitted() : this;
         return new LakeScan.Builder(point.isLatest() ? table.asOf(options) : table);
+    }
+
+    @Override
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+        return new LakeWrite.Builder(this, info, "upsert");
+    }
+
+    @Override
+    public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+        RowChanges.check(info.command(), this);
+        return () -> new RowChanges(isReadByItsWriter ? this : readByItsWriter(this), info.command());
+    }
+
+    /** DELETE without a condition, and TRUNCATE. */
+    @Override
+    public boolean truncateTable() {
+        if (!keyed.takesDeletes()) {
+            throw Errors.analysis(RowChanges.noDeletes(this));
+        }
+        LakeWrite.truncate(this);
+        return true;
+    }
+
+    /** The place of a column of event times among the data columns. */
+    int eventTimeColumn(String column) {
+        StructType data = dataSchema();
+        scala.Option<Object> place = data.getFieldIndex(column);
+        if (place.isEmpty()) {
+            throw Errors.analysis(name() + " has no column " + column + " beside its keys, of which to take event times");
+        }
+        int found = (Integer) place.get();
+        String type = data.apply(found).dataType().typeName();
+        if (!type.startsWith("timestamp") && !type.equals("date")) {
+            throw Errors.analysis(
+                    name() + "'s column " + column + " is " + type + ": event times are timestamps or dates");
+        }
+        return found;
     }
 
     /** As the options of a DataFrame's reader say, which Spark 3.5 leaves to the table. */
@@ -248,7 +452,7 @@ final class LakeTable implements SupportsRead {
     }
 
     private LakeTable at(ReadPoint other) {
-        return new LakeTable(metastore, leases, definition, keyed, id, other, null, includesUncommitted);
+        return new LakeTable(metastore, definition, keyed, id, other, null, includesUncommitted, false);
     }
 
     @Override

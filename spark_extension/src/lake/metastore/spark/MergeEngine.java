@@ -152,8 +152,9 @@ abstract class MergeEngine {
         return !version.isNullAt(deleted) && version.getBoolean(deleted);
     }
 
+    /** Strings are ordered by their bytes, whatever their collation is: so all readers see the same rows. */
     private static Ordering<Object> ordering(DataType type) {
-        return TypeUtils.getInterpretedOrdering(type);
+        return TypeUtils.getInterpretedOrdering(Values.plain(type));
     }
 
     /** A key of engines for which one version is the row. */

@@ -7,8 +7,6 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
-import org.apache.spark.sql.execution.datasources.PartitionedFile;
-import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
 
 /**
  * The rows of a bucket with log files. The logs are in memory, by key; the base file streams past them.
@@ -16,7 +14,7 @@ import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionRea
  * <p>What the logs of a bucket hold must fit into a task's share of memory: a compaction makes it small again.
  */
 final class MergedBucket implements PartitionReader<InternalRow> {
-    private final ParquetPartitionReaderFactory files;
+    private final FileReaders files;
     private final BucketPartition bucket;
     private final MergeEngine engine;
     private final PickedColumns output;
@@ -25,10 +23,10 @@ final class MergedBucket implements PartitionReader<InternalRow> {
     private Iterator<Object> added;
     private InternalRow row;
 
-    MergedBucket(KeyedTable table, ParquetPartitionReaderFactory files, BucketPartition bucket, PickedColumns output) {
+    MergedBucket(KeyedTable table, FileReaders files, BucketPartition bucket, PickedColumns output) {
         this.files = files;
         this.bucket = bucket;
-        this.engine = MergeEngine.of(table, files.readDataSchema());
+        this.engine = MergeEngine.of(table, files.schema);
         this.output = output;
     }
 
@@ -36,7 +34,7 @@ final class MergedBucket implements PartitionReader<InternalRow> {
     public boolean next() throws IOException {
         if (added == null && base == null) {
             readLogs();
-            base = bucket.base == null ? null : files.buildReader(bucket.base);
+            base = bucket.base == null ? null : files.read(bucket.base);
             added = base == null ? logs.values().iterator() : null;
         }
         while (base != null && base.next()) {
@@ -64,8 +62,8 @@ final class MergedBucket implements PartitionReader<InternalRow> {
     }
 
     private void readLogs() throws IOException {
-        for (PartitionedFile file : bucket.logs) {
-            try (PartitionReader<InternalRow> reader = files.buildReader(file)) {
+        for (FileReaders.Source file : bucket.logs) {
+            try (PartitionReader<InternalRow> reader = files.read(file)) {
                 while (reader.next()) {
                     InternalRow version = reader.get().copy();
                     logs.compute(engine.keys.of(version).copy(), (key, state) -> engine.add(state, version));

@@ -134,7 +134,7 @@ final class MetadataTable implements SupportsRead {
                     row(
                             each.partition,
                             each.fileGroup,
-                            each.isBase ? "base" : "log",
+                            each.kind,
                             snapshot.location + "/" + each.path,
                             each.size,
                             each.rows < 0 ? null : (Object) each.rows,

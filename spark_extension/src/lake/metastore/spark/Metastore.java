@@ -1,14 +1,27 @@
 package lake.metastore.spark;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.reflect.Field;
+import java.nio.ByteBuffer;
+import java.lang.reflect.UndeclaredThrowableException;
+import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
+import java.security.PrivilegedExceptionAction;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentLinkedDeque;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hive.conf.HiveConf;
 import org.apache.hadoop.hive.metastore.HiveMetaStoreClient;
+import org.apache.hadoop.security.UserGroupInformation;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.SparkSession;
 import org.apache.thrift.TApplicationException;
 import org.apache.thrift.TException;
 import org.apache.thrift.TServiceClient;
@@ -23,23 +36,47 @@ import org.apache.thrift.protocol.TType;
 import org.apache.thrift.transport.TTransportException;
 
 /**
- * Calls the metastore's own methods, those named {@code lake_…}, over a connection of Hive's client: it connects, logs
- * in and encrypts as Spark's own calls do.
+ * Calls the metastore's own methods, those named {@code lake_…}, over connections of Hive's client: they connect, log
+ * in and encrypt as Spark's own calls do. Threads share it.
  *
  * <p>Structs are maps from the number of a field to its value, so that no generated classes are needed: numbers are
  * {@code Long}, {@code Integer} and so on, as in thrift_idl/lake_metastore.thrift; texts and binary values are
  * {@code byte[]} in answers.
  */
 final class Metastore {
+    private static final String URIS = "hive.metastore.uris";
+
+    /** A call failed; the message says why. */
+    abstract static class Failed extends RuntimeException {
+        private static final long serialVersionUID = 1;
+
+        private Failed(String message, Throwable cause) {
+            super(message, cause);
+        }
+    }
+
+    /** No answer came. */
+    static final class NoAnswer extends Failed {
+        private static final long serialVersionUID = 1;
+
+        /** Whether the request left, so that the server may have done what it says. */
+        final boolean wasSent;
+
+        private NoAnswer(String message, boolean wasSent, Throwable cause) {
+            super(message, cause);
+            this.wasSent = wasSent;
+        }
+    }
+
     /** The metastore refused a request; the message is its own. */
-    static final class Refused extends RuntimeException {
+    static final class Refused extends Failed {
         private static final long serialVersionUID = 1;
 
         /** Which of the method's exceptions it is, by the number in its {@code throws}; 0 for another error. */
         final int field;
 
         Refused(String message, int field) {
-            super(message);
+            super(message, null);
             this.field = field;
         }
     }
@@ -110,60 +147,193 @@ final class Metastore {
         }
     }
 
+    /** A connection of Hive's client, for one call at a time. */
+    private static final class Connection {
+        private final TServiceClient client;
+        private int sequence;
+
+        private Connection(HiveConf settings) throws TException {
+            HiveMetaStoreClient opened = new HiveMetaStoreClient(settings);
+            try {
+                Field field = HiveMetaStoreClient.class.getDeclaredField("client");
+                field.setAccessible(true);
+                client = (TServiceClient) field.get(opened);
+            } catch (ReflectiveOperationException error) {
+                throw new IllegalStateException("this Hive client keeps its connection elsewhere", error);
+            }
+        }
+
+        private Object call(String method, Object... parameters) throws TException {
+            TProtocol out = client.getOutputProtocol();
+            int number = ++sequence;
+            out.writeMessageBegin(new TMessage(method, TMessageType.CALL, number));
+            Struct arguments = new Struct();
+            for (int i = 0; i < parameters.length; i++) {
+                arguments.with(i + 1, parameters[i]);
+            }
+            write(out, arguments);
+            out.writeMessageEnd();
+            out.getTransport().flush();
+            return answer(method, number, client.getInputProtocol());
+        }
+
+        private void close() {
+            client.getInputProtocol().getTransport().close();
+        }
+    }
+
+    /** Connections are kept when they aren't used, up to this number. */
+    private static final int MOST_IDLE = 4;
+
+    /** By application, settings and user. */
+    private static final Map<List<Object>, Metastore> OPEN = new HashMap<>();
+
     private final HiveConf settings;
-    private HiveMetaStoreClient client;
-    private int sequence;
+    private final SparkContext context;
+    private final ReaderLeases leases;
+    /** No call waits for a connection that another one uses: a server may be slow to answer, or hang. */
+    private final Deque<Connection> idle = new ConcurrentLinkedDeque<>();
+    /** As whom connections are opened, by threads of the extension, too. */
+    private volatile UserGroupInformation user;
 
-    Metastore(Configuration configuration) {
-        settings = new HiveConf(configuration, HiveConf.class);
+    private Metastore(Configuration configuration, SparkContext context) {
+        this.settings = new HiveConf(configuration, HiveConf.class);
+        this.context = context;
+        this.leases = new ReaderLeases(this, context);
     }
 
-    /** Whether the session names a metastore server at all. */
-    static boolean isNamed(Configuration configuration) {
-        return !configuration.getTrimmed("hive.metastore.uris", "").isEmpty();
-    }
-
-    /** What a method answers to its parameters, structs or plain values: an {@code Answer}, a list, or a plain value. */
-    synchronized Object call(String method, Object... parameters) {
+    /**
+     * The metastore of a session. Sessions of an application share it if they have the same settings of the metastore and
+     * the same user. Null if the session names no metastore server.
+     */
+    static Metastore of(SparkSession session) {
+        Configuration configuration = Catalogs.state(session).newHadoopConf();
+        if (configuration.getTrimmed(URIS, "").isEmpty()) {
+            return null;
+        }
+        UserGroupInformation user;
         try {
-            return tryCall(method, parameters);
-        } catch (TTransportException lost) {
-            disconnect(); // the server was restarted, or has closed an idle connection
-        } catch (TException error) {
-            disconnect();
-            throw failed(method, error);
+            user = UserGroupInformation.getCurrentUser();
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
         }
+        List<Object> key =
+                Arrays.asList(
+                        session.sparkContext(),
+                        new HashMap<>(configuration.getPropsWithPrefix("hive.metastore.")),
+                        user.toString());
+        synchronized (OPEN) {
+            OPEN.values().removeIf(Metastore::isOver);
+            Metastore found =
+                    OPEN.computeIfAbsent(key, missing -> new Metastore(configuration, session.sparkContext()));
+            found.user = user; // its tickets or tokens may be newer
+            return found;
+        }
+    }
+
+    private boolean isOver() {
+        if (context.isStopped()) {
+            disconnect();
+        }
+        return context.isStopped();
+    }
+
+    /** The leases on what the sessions have read. */
+    ReaderLeases leases() {
+        return leases;
+    }
+
+    /**
+     * What a method answers to its parameters, structs or plain values: an {@code Answer}, a list, or a plain value. Raises
+     * Refused and NoAnswer.
+     *
+     * <p>The method must only read, or change nothing when it is called twice: a request is repeated if the connection
+     * turns out to be closed.
+     */
+    Object call(String method, Object... parameters) {
+        Connection kept = idle.poll();
+        if (kept != null) {
+            try {
+                return answer(kept, method, parameters);
+            } catch (NoAnswer lost) {
+                if (isTimeout(lost)) {
+                    throw lost;
+                }
+                disconnect(); // the server was restarted, or has closed idle connections
+            }
+        }
+        return answer(connected(method), method, parameters);
+    }
+
+    /** The same for methods that must not be called twice: a request is never repeated once it may have been sent. */
+    Object callOnce(String method, Object... parameters) {
+        Connection kept = idle.poll();
+        if (kept != null) {
+            try {
+                kept.call("getName"); // shows whether the connection is closed
+            } catch (TException | Refused closed) {
+                kept.close();
+                disconnect();
+                kept = null;
+            }
+        }
+        return answer(kept == null ? connected(method) : kept, method, parameters);
+    }
+
+    private Object answer(Connection connection, String method, Object... parameters) {
+        boolean isUsable = false;
         try {
-            return tryCall(method, parameters);
+            Object found = connection.call(method, parameters);
+            isUsable = true;
+            return found;
+        } catch (Refused refused) {
+            isUsable = true;
+            throw refused;
         } catch (TException error) {
-            disconnect();
-            throw failed(method, error);
+            throw noAnswer(method, true, error);
+        } finally {
+            if (isUsable && idle.size() < MOST_IDLE) {
+                idle.push(connection);
+            } else {
+                connection.close();
+            }
         }
     }
 
-    private static RuntimeException failed(String method, TException error) {
-        return new IllegalStateException("the metastore did not answer " + method + ": " + error.getMessage(), error);
-    }
-
-    synchronized void disconnect() {
-        if (client != null) {
-            client.close();
-            client = null;
+    private Connection connected(String method) {
+        try {
+            return user.doAs((PrivilegedExceptionAction<Connection>) () -> new Connection(settings));
+        } catch (IOException | UndeclaredThrowableException error) {
+            throw noAnswer(method, false, error.getCause() == null ? error : error.getCause());
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw noAnswer(method, false, error);
         }
     }
 
-    private Object tryCall(String method, Object... parameters) throws TException {
-        TProtocol out = connected().getOutputProtocol();
-        int number = ++sequence;
-        out.writeMessageBegin(new TMessage(method, TMessageType.CALL, number));
-        Struct arguments = new Struct();
-        for (int i = 0; i < parameters.length; i++) {
-            arguments.with(i + 1, parameters[i]);
+    private NoAnswer noAnswer(String method, boolean wasSent, Throwable error) {
+        // Hive's client puts traces into messages, and names of exceptions.
+        String cause = String.valueOf(error.getMessage()).split("\n", 2)[0].replaceAll("[\\w.]+Exception: ", "").trim();
+        String message =
+                "the metastore at " + settings.get(URIS) + " did not answer " + method + " (" + cause
+                        + "): look whether it runs, and whether spark.hadoop." + URIS + " names it";
+        return new NoAnswer(message, wasSent, error);
+    }
+
+    private static boolean isTimeout(Throwable error) {
+        for (Throwable each = error; each != null; each = each.getCause()) {
+            if (each instanceof SocketTimeoutException) {
+                return true;
+            }
         }
-        write(out, arguments);
-        out.writeMessageEnd();
-        out.getTransport().flush();
-        return answer(method, number, connected().getInputProtocol());
+        return false;
+    }
+
+    /** Closes the connections that no call uses. */
+    void disconnect() {
+        for (Connection each = idle.poll(); each != null; each = idle.poll()) {
+            each.close();
+        }
     }
 
     private static Object answer(String method, int number, TProtocol in) throws TException {
@@ -188,45 +358,57 @@ final class Metastore {
         return null; // a method without a result
     }
 
-    private TServiceClient connected() throws TException {
-        if (client == null) {
-            client = new HiveMetaStoreClient(settings);
-        }
-        try {
-            Field field = HiveMetaStoreClient.class.getDeclaredField("client");
-            field.setAccessible(true);
-            return (TServiceClient) field.get(client);
-        } catch (ReflectiveOperationException error) {
-            throw new IllegalStateException("this Hive client keeps its connection elsewhere", error);
-        }
-    }
-
     private static void write(TProtocol out, Struct struct) throws TException {
         out.writeStructBegin(new TStruct(""));
         for (Map.Entry<Short, Object> each : struct.fields.entrySet()) {
-            Object value = each.getValue();
-            out.writeFieldBegin(new TField("", typeOf(value), each.getKey()));
-            if (value instanceof Struct) {
-                write(out, (Struct) value);
-            } else if (value instanceof String) {
-                out.writeString((String) value);
-            } else if (value instanceof Long) {
-                out.writeI64((Long) value);
-            } else if (value instanceof Integer) {
-                out.writeI32((Integer) value);
-            } else {
-                out.writeBool((Boolean) value);
-            }
+            out.writeFieldBegin(new TField("", typeOf(each.getValue()), each.getKey()));
+            writeValue(out, each.getValue());
             out.writeFieldEnd();
         }
         out.writeFieldStop();
         out.writeStructEnd();
     }
 
+    private static void writeValue(TProtocol out, Object value) throws TException {
+        if (value instanceof Struct) {
+            write(out, (Struct) value);
+        } else if (value instanceof String) {
+            out.writeString((String) value);
+        } else if (value instanceof byte[]) {
+            out.writeBinary(ByteBuffer.wrap((byte[]) value));
+        } else if (value instanceof Long) {
+            out.writeI64((Long) value);
+        } else if (value instanceof Integer) {
+            out.writeI32((Integer) value);
+        } else if (value instanceof List) {
+            List<?> list = (List<?>) value;
+            out.writeListBegin(new TList(elementType(list), list.size()));
+            for (Object each : list) {
+                writeValue(out, each);
+            }
+            out.writeListEnd();
+        } else if (value instanceof Map) {
+            Map<?, ?> map = (Map<?, ?>) value;
+            out.writeMapBegin(new TMap(TType.STRING, elementType(map.values()), map.size()));
+            for (Map.Entry<?, ?> each : map.entrySet()) {
+                writeValue(out, each.getKey());
+                writeValue(out, each.getValue());
+            }
+            out.writeMapEnd();
+        } else {
+            out.writeBool((Boolean) value);
+        }
+    }
+
+    /** That of the first. Of the lists that may be empty, all are of structs. */
+    private static byte elementType(Collection<?> values) {
+        return values.isEmpty() ? TType.STRUCT : typeOf(values.iterator().next());
+    }
+
     private static byte typeOf(Object value) {
         if (value instanceof Struct) {
             return TType.STRUCT;
-        } else if (value instanceof String) {
+        } else if (value instanceof String || value instanceof byte[]) {
             return TType.STRING;
         } else if (value instanceof Long) {
             return TType.I64;
@@ -234,6 +416,10 @@ final class Metastore {
             return TType.I32;
         } else if (value instanceof Boolean) {
             return TType.BOOL;
+        } else if (value instanceof List) {
+            return TType.LIST;
+        } else if (value instanceof Map) {
+            return TType.MAP;
         }
         throw new IllegalArgumentException("no field has the type " + value.getClass());
     }
@@ -264,7 +450,7 @@ final class Metastore {
             case TType.I64:
                 return in.readI64();
             case TType.STRING:
-                java.nio.ByteBuffer bytes = in.readBinary();
+                ByteBuffer bytes = in.readBinary();
                 byte[] found = new byte[bytes.remaining()];
                 bytes.get(found);
                 return found;

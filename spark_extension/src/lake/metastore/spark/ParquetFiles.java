@@ -49,7 +49,7 @@ final class ParquetFiles implements Serializable {
         hadoop.set("parquet.compression", "SNAPPY");
         hadoop.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS");
         hadoop.set("spark.sql.parquet.writeLegacyFormat", "false");
-        hadoop.set("spark.sql.parquet.fieldId.write.enabled", "false");
+        hadoop.set("spark.sql.parquet.fieldId.write.enabled", "true");
         // Checksums would be files of their own, which nobody removes.
         hadoop.set("fs.file.impl", RawLocalFileSystem.class.getName());
         hadoop.set("fs.file.impl.disable.cache", "true");

@@ -42,6 +42,21 @@ final class Plans {
                 });
     }
 
+    /** Does something with each node of a plan and of those in its expressions. */
+    static void forEachWithSubqueries(LogicalPlan plan, Consumer<LogicalPlan> action) {
+        forEach(
+                plan,
+                node -> {
+                    action.accept(node);
+                    mapSubqueries(
+                            node,
+                            subquery -> {
+                                forEachWithSubqueries(subquery, action);
+                                return subquery;
+                            });
+                });
+    }
+
     /** An element of a case class, which may be in an Option; null for an empty one. */
     static Object unwrapped(Object element) {
         if (element instanceof Option) {
@@ -71,6 +86,17 @@ final class Plans {
         return found;
     }
 
+    /** The expressions of a node, such as the columns of a projection. */
+    static List<Expression> expressions(LogicalPlan node) {
+        List<Expression> found = new ArrayList<>();
+        node.mapExpressions(
+                each -> {
+                    found.add(each);
+                    return each;
+                });
+        return found;
+    }
+
     static List<LogicalPlan> children(LogicalPlan node) {
         List<LogicalPlan> found = new ArrayList<>();
         node.mapChildren(
@@ -79,6 +105,11 @@ final class Plans {
                     return child;
                 });
         return found;
+    }
+
+    /** An empty list of Scala's. */
+    static Object noneOf() {
+        return scala.collection.immutable.Nil$.MODULE$;
     }
 
     /** The elements of a case class, one of them replaced. */

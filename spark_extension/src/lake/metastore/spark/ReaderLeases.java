@@ -1,22 +1,23 @@
 package lake.metastore.spark;
 
-import java.util.ArrayList;
-import java.util.HashMap;
+import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.SparkContext;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Leases that keep cleans off the snapshots which a session reads. A query doesn't say when nobody needs its result any
+ * Leases that keep cleans off the snapshots which an application reads. A query doesn't say when nobody needs its result any
  * more: what was read stays readable for some hours, at most as long as the application runs.
  *
  * <p>There is one lease for each table, on the oldest position that was read in these hours and on all later ones. A
- * thread renews them.
+ * thread renews them while there are any.
  */
 final class ReaderLeases {
     /** For how many hours a snapshot is kept after it was read last; 0: not at all. */
@@ -28,23 +29,59 @@ final class ReaderLeases {
     private static final Logger LOG = LoggerFactory.getLogger(ReaderLeases.class);
 
     private static final class Held {
+        private static final long NOWHERE = Long.MAX_VALUE;
+
+        /** A thread has its monitor while it calls the metastore for the lease. */
+        private final Object calls = new Object();
         private final Metastore.Struct table;
         private final String id = UUID.randomUUID().toString().replace("-", "");
         private final boolean onwards;
-        /** By minute, the oldest position that was read in it. */
+        /** The oldest position that was read, by the minute until which it is kept. */
         private final TreeMap<Long, Long> reads = new TreeMap<>();
-        private long position;
+        private long position = NOWHERE;
 
-        private Held(Metastore.Struct table, boolean onwards, long position) {
+        private Held(Metastore.Struct table, boolean onwards) {
             this.table = table;
             this.onwards = onwards;
-            this.position = position;
+        }
+
+        private synchronized boolean isTaken() {
+            return position != NOWHERE;
+        }
+
+        private synchronized void taken(long from) {
+            position = from;
+        }
+
+        /** Notes a read; false if the lease begins later. */
+        private synchronized boolean read(long from, double hours) {
+            if (from < position) {
+                return false;
+            }
+            reads.merge(minute() + (long) Math.ceil(hours * 60), from, Math::min);
+            return true;
+        }
+
+        /** Moves the lease on to the oldest position that is still needed, which is returned. */
+        private synchronized long moveOn() {
+            reads.headMap(minute()).clear();
+            position = reads.isEmpty() ? NOWHERE : Collections.min(reads.values());
+            return position;
+        }
+
+        private synchronized void drop() {
+            reads.clear();
+            position = NOWHERE;
+        }
+
+        private static long minute() {
+            return TimeUnit.NANOSECONDS.toMinutes(System.nanoTime());
         }
     }
 
     private final Metastore metastore;
     private final SparkContext context;
-    private final Map<List<Object>, Held> held = new HashMap<>();
+    private final Map<List<Object>, Held> held = new ConcurrentHashMap<>();
     private Thread thread;
 
     ReaderLeases(Metastore metastore, SparkContext context) {
@@ -53,31 +90,35 @@ final class ReaderLeases {
     }
 
     /** Keeps the snapshot of a table at a position. {@code hours}: as the setting says. Raises Refused if it is gone. */
-    synchronized void keep(Metastore.Struct table, long id, long position, String hours) {
+    void keep(Metastore.Struct table, long id, long position, String hours) {
         double kept = hours(hours);
         if (kept == 0) {
             return;
         }
         try {
-            keep(table, java.util.Arrays.asList(id, -1L), true, position, kept);
+            keep(table, Arrays.asList(id, -1L), true, position, kept);
         } catch (Metastore.Refused refused) {
             if (refused.field != SNAPSHOT_GONE) {
                 throw refused;
             }
             // Cleans left this snapshot alone, because of a savepoint say, but not all later ones.
-            keep(table, java.util.Arrays.asList(id, position), false, position, kept);
+            keep(table, Arrays.asList(id, position), false, position, kept);
         }
     }
 
     private void keep(Metastore.Struct table, List<Object> key, boolean onwards, long position, double hours) {
-        Held found = held.get(key);
-        if (found == null || position < found.position) {
-            found = found == null ? new Held(table, onwards, position) : found;
-            take(found, position);
-            held.put(key, found);
-            start(hours);
+        Held lease = held.computeIfAbsent(key, missing -> new Held(table, onwards));
+        if (lease.read(position, hours)) {
+            return;
         }
-        found.reads.merge(TimeUnit.NANOSECONDS.toMinutes(System.nanoTime()), position, Math::min);
+        synchronized (lease.calls) {
+            if (!lease.read(position, hours)) {
+                take(lease, position);
+                lease.taken(position);
+                lease.read(position, hours);
+            }
+        }
+        start();
     }
 
     private void take(Held lease, long position) {
@@ -90,62 +131,60 @@ final class ReaderLeases {
                         .with(4, LEASE_SECONDS)
                         .with(5, "Spark " + context.appName() + " " + context.applicationId())
                         .with(6, lease.onwards));
-        lease.position = position;
     }
 
-    private void start(double hours) {
+    private synchronized void start() {
         if (thread == null) {
-            thread = new Thread(() -> renewAll(hours), "renewal of readers' leases");
+            thread = new Thread(this::renewAgainAndAgain, "renewal of readers' leases");
             thread.setDaemon(true);
             thread.start();
         }
     }
 
-    private void renewAll(double hours) {
-        while (true) {
+    private void renewAgainAndAgain() {
+        do {
             try {
                 TimeUnit.SECONDS.sleep(LEASE_SECONDS / 3);
             } catch (InterruptedException interrupted) {
                 return;
             }
-            synchronized (this) {
-                for (Map.Entry<List<Object>, Held> each : new ArrayList<>(held.entrySet())) {
-                    if (context.isStopped() || !renew(each.getValue(), hours)) {
-                        held.remove(each.getKey());
-                        release(each.getValue());
-                    }
-                }
-                if (context.isStopped()) {
-                    metastore.disconnect();
-                    return;
-                }
+        } while (renewAll());
+        metastore.disconnect();
+    }
+
+    /** Renews what is needed and releases the rest. False if no lease is left, so that the thread ends. */
+    private boolean renewAll() {
+        held.values().forEach(this::renew);
+        synchronized (this) {
+            if (held.values().stream().anyMatch(Held::isTaken)) {
+                return true;
             }
+            thread = null;
+            return false;
         }
     }
 
-    /** Whether the lease is still needed; it moves on to the oldest position that is. */
-    private boolean renew(Held lease, double hours) {
-        long oldest = TimeUnit.NANOSECONDS.toMinutes(System.nanoTime()) - (long) Math.ceil(hours * 60);
-        lease.reads.headMap(oldest).clear();
-        if (lease.reads.isEmpty()) {
-            return false;
-        }
-        try {
-            take(lease, java.util.Collections.min(lease.reads.values()));
-        } catch (Metastore.Refused refused) {
-            LOG.warn("a lease was lost, and its snapshot may be gone: {}", refused.getMessage());
-            return false;
-        } catch (RuntimeException error) {
-            LOG.warn("a lease could not be renewed: {}", error.getMessage());
-        }
-        return true;
-    }
-
-    private void release(Held lease) {
-        try {
-            metastore.call("lake_release_lease", lease.table, lease.id);
-        } catch (RuntimeException error) {
-            LOG.warn("a lease could not be released, it expires: {}", error.getMessage());
+    private void renew(Held lease) {
+        synchronized (lease.calls) {
+            if (!lease.isTaken()) {
+                return;
+            }
+            if (context.isStopped()) {
+                lease.drop();
+            }
+            long position = lease.moveOn();
+            try {
+                if (lease.isTaken()) {
+                    take(lease, position);
+                } else {
+                    metastore.call("lake_release_lease", lease.table, lease.id);
+                }
+            } catch (Metastore.Refused refused) {
+                LOG.warn("a lease was lost, and its snapshot may be gone: {}", refused.getMessage());
+                lease.drop();
+            } catch (RuntimeException error) {
+                LOG.warn("a lease could not be renewed or released: {}", error.getMessage());
+            }
         }
     }
 

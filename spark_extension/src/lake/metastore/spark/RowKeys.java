@@ -26,7 +26,7 @@ final class RowKeys {
         types = new DataType[columns.length];
         StructType key = new StructType();
         for (int i = 0; i < columns.length; i++) {
-            types[i] = schema.apply(columns[i]).dataType();
+            types[i] = Values.plain(schema.apply(columns[i]).dataType());
             key = key.add(table.key.get(i), types[i]);
         }
         Ordering<Object> ordering = TypeUtils.getInterpretedOrdering(key);

@@ -12,6 +12,7 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile;
 
 /** A file of a snapshot, as the metastore names it. */
 final class SnapshotFile {
+    private static final String BASE = "base";
     static final String TOMBSTONES = "{\"tombstones\": true}";
 
     final String partition;
@@ -22,11 +23,13 @@ final class SnapshotFile {
     final long size;
     /** -1 if that is not known. */
     final long rows;
+    final String kind;
     final boolean isBase;
     /** The columns of a family's file, null for a file of all columns. */
     final List<String> columns;
     final String statistics;
-    private final long completedAt;
+    /** The position at which it became part of the table first. */
+    final long completedAt;
 
     SnapshotFile(Metastore.Answer file) {
         partition = file.text(1);
@@ -34,7 +37,8 @@ final class SnapshotFile {
         path = file.text(4);
         size = file.number(6, 0);
         rows = file.number(7, -1);
-        isBase = !file.has(5) || file.text(5).equals("base");
+        kind = file.has(5) ? file.text(5) : BASE;
+        isBase = kind.equals(BASE);
         columns = file.texts(10);
         statistics = file.has(12) ? file.text(12) : "";
         completedAt = file.number(16, file.number(13, 0));
@@ -49,6 +53,16 @@ final class SnapshotFile {
 
     PartitionedFile whole(String location, InternalRow values) {
         return part(location, values, 0, size);
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof SnapshotFile && ((SnapshotFile) other).path.equals(path);
+    }
+
+    @Override
+    public int hashCode() {
+        return path.hashCode();
     }
 
     /** Whether it has the columns of a family alone. */
@@ -86,10 +100,18 @@ final class SnapshotFile {
         return bucket.stream().anyMatch(each -> each.isFamily() || (!each.isBase && !each.isTombstones()));
     }
 
-    /** The files by their buckets, in the order in which they are merged: base, tombstones, logs by their completion. */
+    /**
+     * The files by their buckets, in the order in which they are merged: base, tombstones, logs by their completion. Raises
+     * an AnalysisException for a file of a kind that a later version writes.
+     */
     static List<List<SnapshotFile>> byBucket(List<SnapshotFile> files) {
         Map<List<String>, List<SnapshotFile>> found = new LinkedHashMap<>();
         for (SnapshotFile each : files) {
+            if (!each.isBase && !each.kind.equals("log")) {
+                throw Errors.analysis(
+                        each.path + " is of the kind " + each.kind
+                                + ", which this version can't read: install a later extension");
+            }
             List<String> bucket = java.util.Arrays.asList(each.partition, each.fileGroup);
             found.computeIfAbsent(bucket, key -> new ArrayList<>()).add(each);
         }

@@ -6,12 +6,19 @@ import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 
 /** Whether values in Spark's internal form are the same, by the rules of lake/tables/keyed/versions.py. */
 final class Values {
     private Values() {}
+
+    /** The type by which values are compared and ordered: texts by their bytes, whatever their collation is. */
+    static DataType plain(DataType type) {
+        return type instanceof StringType ? DataTypes.StringType : type;
+    }
 
     /** Nulls are the same, and so are NaNs. The entries of maps are compared in their order. */
     static boolean areSame(Object one, Object other, DataType type) {

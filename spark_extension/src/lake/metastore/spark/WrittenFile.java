@@ -54,4 +54,19 @@ final class WrittenFile implements Serializable {
         this.columns = columns;
         this.statistics = statistics;
     }
+
+    Metastore.Struct struct() {
+        return new Metastore.Struct()
+                .with(1, partition)
+                .with(2, fileGroup)
+                .with(3, slice)
+                .with(4, path)
+                .with(5, kind)
+                .with(6, size)
+                .with(7, rows < 0 ? null : (Object) rows)
+                .with(8, minEventTime)
+                .with(9, maxEventTime)
+                .with(10, columns)
+                .with(12, statistics);
+    }
 }

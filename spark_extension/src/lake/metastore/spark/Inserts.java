@@ -1,0 +1,153 @@
+package lake.metastore.spark;
+
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.types.StructField;
+import scala.Option;
+
+/**
+ * INSERT statements of keyed tables as they are parsed, while they still say what later plans don't: which columns they
+ * leave out, and that all of a partition is named.
+ */
+final class Inserts {
+    private Inserts() {}
+
+    /** The name that the rows have of an INSERT OVERWRITE which names all of a partition. */
+    private static final String STATIC = "lake_static_partition";
+
+    static LogicalPlan prepared(LogicalPlan plan, ParserInterface parser) throws ParseException {
+        if (!(plan instanceof InsertIntoStatement)) {
+            return plan;
+        }
+        List<String> name = texts(((LogicalPlan) plan.productElement(0)).productElement(0));
+        if (name.isEmpty() || name.size() > 2) {
+            return plan;
+        }
+        LakeTable table =
+                LakeTable.ifKeyed(
+                        name.size() == 2
+                                ? TableIdentifier.apply(name.get(1), Option.apply(name.get(0)))
+                                : TableIdentifier.apply(name.get(0)));
+        return table == null ? plan : named(completed(plan, table, parser), table, parser);
+    }
+
+    /** An INSERT OVERWRITE whose rows have a name if it names all of a partition. */
+    private static LogicalPlan named(LogicalPlan plan, LakeTable table, ParserInterface parser) throws ParseException {
+        Set<String> partition = new HashSet<>();
+        scala.collection.Iterator<?> columns = ((scala.collection.Iterable<?>) plan.productElement(1)).iterator();
+        while (columns.hasNext()) {
+            scala.Tuple2<?, ?> each = (scala.Tuple2<?, ?>) columns.next();
+            if (((Option<?>) each._2()).isDefined()) {
+                partition.add(((String) each._1()).toLowerCase(Locale.ROOT));
+            }
+        }
+        boolean isOverwrite = (Boolean) plan.productElement(4);
+        if (!isOverwrite || partition.isEmpty() || !partition.containsAll(table.partitionColumns())) {
+            return plan;
+        }
+        LogicalPlan rows = parser.parsePlan("SELECT * FROM lake_given_rows AS " + STATIC);
+        return plan.mapChildren(query -> withRelation(rows, query));
+    }
+
+    /** A plan with another relation. */
+    private static LogicalPlan withRelation(LogicalPlan plan, LogicalPlan relation) {
+        return plan instanceof UnresolvedRelation
+                ? relation
+                : (LogicalPlan) plan.mapChildren(child -> withRelation(child, relation));
+    }
+
+    /**
+     * The partition that an overwrite names, null if it names none or only a part. Spark's plan of an INSERT OVERWRITE in
+     * the dynamic mode doesn't say it, and would leave the partition as it is if there are no rows.
+     */
+    static String staticPartition(LogicalPlan query, LakeTable table) {
+        List<Expression> columns = null;
+        for (LogicalPlan node = query; ; node = Plans.children(node).get(0)) {
+            if (node instanceof SubqueryAlias && ((SubqueryAlias) node).alias().equals(STATIC)) {
+                return columns == null ? null : partition(columns, table);
+            }
+            if (!(node instanceof Project)) {
+                return null;
+            }
+            List<Expression> found = Plans.expressions(node);
+            // The lowest projection that makes columns gives the partition's their values; others convert and check them.
+            columns = found.stream().allMatch(each -> each instanceof Attribute) ? columns : found;
+        }
+    }
+
+    /** The name of the partition whose columns have fixed values. */
+    private static String partition(List<Expression> columns, LakeTable table) {
+        StringBuilder name = new StringBuilder();
+        for (String column : table.partitionColumns()) {
+            for (Expression each : columns) {
+                if (each instanceof Alias && ((Alias) each).name().equalsIgnoreCase(column)) {
+                    Expression value = ((Alias) each).child();
+                    String text = value.foldable() ? LakeRowWriter.text(value.eval(null), value.dataType()) : null;
+                    if (text == null) {
+                        return null;
+                    }
+                    name.append(name.length() == 0 ? "" : "/").append(LakeRowWriter.part(column, text));
+                }
+            }
+        }
+        return name.toString();
+    }
+
+    /** INSERT INTO t (a, b): Spark 3.5 gives further columns their defaults, or nulls, in its own tables alone. */
+    private static LogicalPlan completed(LogicalPlan plan, LakeTable table, ParserInterface parser)
+            throws ParseException {
+        List<String> given = texts(plan.productElement(2));
+        if (given.isEmpty() || !SparkSession.active().version().startsWith("3.")) {
+            return plan;
+        }
+        Set<String> set = new HashSet<>(given);
+        scala.collection.Iterator<?> partition = ((scala.collection.Iterable<?>) plan.productElement(1)).iterator();
+        while (partition.hasNext()) {
+            set.add((String) ((scala.Tuple2<?, ?>) partition.next())._1());
+        }
+        List<String> all = new ArrayList<>(given);
+        StringBuilder query = new StringBuilder("SELECT *");
+        for (StructField each : table.schema().fields()) {
+            boolean isSet = set.stream().anyMatch(column -> column.equalsIgnoreCase(each.name()));
+            if (!isSet && each.nullable()) {
+                boolean hasDefault = each.metadata().contains("CURRENT_DEFAULT");
+                query.append(", ").append(hasDefault ? each.metadata().getString("CURRENT_DEFAULT") : "NULL");
+                all.add(each.name());
+            }
+        }
+        if (all.size() == given.size()) {
+            return plan;
+        }
+        String columns = String.join(", ", Catalogs.quoted(all.toArray(new String[0])));
+        LogicalPlan statement = parser.parsePlan("INSERT INTO t (" + columns + ") SELECT 1");
+        LogicalPlan complete = plan.makeCopy(Plans.with(plan, 2, statement.productElement(2)));
+        LogicalPlan rows = parser.parsePlan(query + " FROM lake_given_rows");
+        return complete.mapChildren(child -> withRelation(rows, child));
+    }
+
+    private static List<String> texts(Object names) {
+        List<String> found = new ArrayList<>();
+        if (names instanceof scala.collection.Iterable) {
+            scala.collection.Iterator<?> iterator = ((scala.collection.Iterable<?>) names).iterator();
+            while (iterator.hasNext()) {
+                found.add(String.valueOf(iterator.next()));
+            }
+        }
+        return found;
+    }
+}

@@ -1,0 +1,120 @@
+package lake.metastore.spark;
+
+import java.lang.reflect.Constructor;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.CatalogUtils;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.datasources.CreateTable;
+import org.apache.spark.sql.internal.SessionState;
+
+/**
+ * CREATE TABLE AS SELECT of keyed tables, and saveAsTable into them, which Spark would run by writing files into the
+ * table's directory.
+ *
+ * <p>Spark's own parser makes the nodes that replace Spark's, since their constructors differ from version to version.
+ */
+final class LakeCreation {
+    private LakeCreation() {}
+
+    /** The statement by which the table's timeline gets the rows; null if the table has no key. */
+    static LogicalPlan rewritten(CreateTable create) {
+        if (create.query().isEmpty()) {
+            return null;
+        }
+        SessionState state = Catalogs.state(SparkSession.active());
+        CatalogPlugin catalog = Catalogs.sessionCatalog(SparkSession.active());
+        if (!(catalog instanceof LakeCatalog)) {
+            return null;
+        }
+        CatalogTable definition = create.tableDesc();
+        TableIdentifier table = definition.identifier();
+        String database = table.database().isDefined() ? table.database().get() : state.catalog().getCurrentDatabase();
+        Identifier name = Identifier.of(new String[] {database}, table.table());
+        LogicalPlan query = create.query().get();
+        Table existing = existing((LakeCatalog) catalog, name);
+        if (existing instanceof LakeTable && create.mode() == SaveMode.Append) {
+            LogicalPlan insert = parsed("INSERT INTO " + quoted(database, table.table()) + " BY NAME SELECT 1");
+            return insert.mapChildren(child -> query);
+        }
+        if (LakeCatalog.keyedTable(definition) == null) {
+            return null;
+        }
+        LogicalPlan made = parsed(text(definition, quoted(database, table.table()), create.mode()));
+        LogicalPlan target = resolved(new NewTables((LakeCatalog) catalog), name);
+        List<LogicalPlan> children = new ArrayList<>(Arrays.asList(target, query));
+        return made.mapChildren(child -> children.remove(0));
+    }
+
+    private static Table existing(LakeCatalog catalog, Identifier name) {
+        try {
+            return catalog.tableExists(name) ? catalog.loadTable(name) : null;
+        } catch (org.apache.spark.sql.catalyst.analysis.NoSuchTableException gone) {
+            return null;
+        }
+    }
+
+    private static LogicalPlan parsed(String text) {
+        try {
+            return Catalogs.state(SparkSession.active()).sqlParser().parsePlan(text);
+        } catch (ParseException error) {
+            throw Errors.rethrow(error);
+        }
+    }
+
+    private static String text(CatalogTable table, String name, SaveMode mode) {
+        StringBuilder text = new StringBuilder("CREATE TABLE ");
+        text.append(mode == SaveMode.Ignore ? "IF NOT EXISTS " : "").append(name).append(" USING parquet");
+        String[] partitions = Catalogs.partitionColumns(table);
+        if (partitions.length > 0) {
+            text.append(" PARTITIONED BY (").append(String.join(", ", Catalogs.quoted(partitions))).append(")");
+        }
+        if (table.bucketSpec().isDefined()) {
+            throw Errors.analysis(name + ": a keyed table has the property bucket instead of CLUSTERED BY");
+        }
+        if (table.comment().isDefined()) {
+            text.append(" COMMENT ").append(literal(table.comment().get()));
+        }
+        if (table.storage().locationUri().isDefined()) {
+            String location = CatalogUtils.URIToString(table.storage().locationUri().get());
+            text.append(" LOCATION ").append(literal(location));
+        }
+        List<String> properties = new ArrayList<>();
+        for (Map.Entry<String, String> each : new TreeMap<>(Catalogs.properties(table)).entrySet()) {
+            properties.add(literal(each.getKey()) + " = " + literal(each.getValue()));
+        }
+        return text.append(" TBLPROPERTIES (").append(String.join(", ", properties)).append(") AS SELECT 1").toString();
+    }
+
+    private static String quoted(String... names) {
+        return String.join(".", Catalogs.quoted(names));
+    }
+
+    private static String literal(String text) {
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'";
+    }
+
+    private static LogicalPlan resolved(CatalogPlugin catalog, Identifier name) {
+        Constructor<?> constructor = ResolvedIdentifier.class.getConstructors()[0];
+        try {
+            return (LogicalPlan)
+                    (constructor.getParameterCount() == 2
+                            ? constructor.newInstance(catalog, name)
+                            : constructor.newInstance(catalog, name, Plans.noneOf()));
+        } catch (ReflectiveOperationException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+}

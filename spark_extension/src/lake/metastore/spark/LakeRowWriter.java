@@ -1,0 +1,328 @@
+package lake.metastore.spark;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.time.LocalDate;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
+import org.apache.spark.sql.connector.write.DeltaWriter;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Writes the rows of a task into the files of their buckets. The rows of a bucket come one after the other, those of
+ * several partitions in between perhaps; see {@link PlaceFunction}. Those of a bucket are in memory.
+ */
+final class LakeRowWriter extends UpdatingWriter<InternalRow> {
+    private static final String NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__";
+
+    /** What a task has written. */
+    static final class Written implements WriterCommitMessage {
+        private static final long serialVersionUID = 1;
+
+        final List<WrittenFile> files = new ArrayList<>();
+        long rows;
+        /** Milliseconds since 1970; null without event times. */
+        Long leastEventTime;
+    }
+
+    /** What the columns of a row are, and how they become those of a bucket's files. */
+    static final class Columns implements java.io.Serializable {
+        private static final long serialVersionUID = 1;
+
+        /** By column of the batch, its place in the row; -1 if the row doesn't have it. */
+        final int[] places;
+        final DataType[] types;
+        /** With the lengths of CHAR and VARCHAR, by column of the batch. */
+        final DataType[] raw;
+        final int[] partitions;
+        final DataType[] partitionTypes;
+
+        /**
+         * @param given the row's
+         * @param batch the data columns, and KeyedTable.DELETED
+         * @param definition the table's columns with the lengths of CHAR and VARCHAR
+         */
+        Columns(StructType given, StructType batch, List<String> partitionColumns, StructType definition) {
+            Map<String, Integer> known = new HashMap<>();
+            for (int i = 0; i < given.size(); i++) {
+                known.put(given.apply(i).name().toLowerCase(Locale.ROOT), i);
+            }
+            Map<String, DataType> defined = new HashMap<>();
+            for (StructField each : definition.fields()) {
+                scala.Option<DataType> raw = CharVarcharUtils.getRawType(each.metadata());
+                defined.put(each.name().toLowerCase(Locale.ROOT), raw.isDefined() ? raw.get() : each.dataType());
+            }
+            int count = batch.size() - 1;
+            places = new int[count];
+            types = new DataType[count];
+            raw = new DataType[count];
+            for (int i = 0; i < count; i++) {
+                String name = batch.apply(i).name();
+                places[i] = known.getOrDefault(name, -1);
+                types[i] = batch.apply(i).dataType();
+                raw[i] = defined.getOrDefault(name, types[i]);
+            }
+            partitions = partitionColumns.stream().mapToInt(name -> known.getOrDefault(name, -1)).toArray();
+            partitionTypes = new DataType[partitions.length];
+            for (int i = 0; i < partitions.length; i++) {
+                partitionTypes[i] = partitions[i] < 0 ? null : given.apply(partitions[i]).dataType();
+            }
+        }
+    }
+
+    /** The rows of one bucket. */
+    private static final class Pending {
+        List<InternalRow> rows = new ArrayList<>();
+        /** The partitions of the rows. */
+        List<String> partitions = new ArrayList<>();
+        boolean hasDeletes;
+    }
+
+    private final KeyedTable table;
+    private final List<String> partitionColumns;
+    private final BucketWriter writer;
+    private final Columns rowColumns;
+    private final Columns idColumns;
+    private final Expression[] checks;
+    private final int[] keys;
+    private final int eventTime;
+    private final Written written = new Written();
+    /** By partition, which is empty if the key is unique over all of them. All are of one place. */
+    private final Map<String, Pending> pending = new TreeMap<>();
+    private final Set<Long> done = new HashSet<>();
+    private final int deleted;
+    private long lastPlace;
+    private boolean isBegun;
+
+    /**
+     * @param idColumns of the rows by which rows are deleted
+     * @param eventTime the place of a column in the batch, -1 for none
+     */
+    LakeRowWriter(
+            KeyedTable table,
+            List<String> partitionColumns,
+            BucketWriter writer,
+            Columns rowColumns,
+            Columns idColumns,
+            int eventTime) {
+        this.table = table;
+        this.partitionColumns = partitionColumns;
+        this.writer = writer;
+        this.rowColumns = rowColumns;
+        this.idColumns = idColumns;
+        this.eventTime = eventTime;
+        StructType batch = writer.batchSchema();
+        deleted = batch.size() - 1;
+        keys = table.key.stream().mapToInt(batch::fieldIndex).toArray();
+        checks = new Expression[rowColumns.places.length];
+        for (int i = 0; i < checks.length; i++) {
+            if (CharVarcharUtils.hasCharVarchar(rowColumns.raw[i])) {
+                checks[i] =
+                        CharVarcharUtils.stringLengthCheck(
+                                new BoundReference(rowColumns.places[i], rowColumns.types[i], true), rowColumns.raw[i]);
+            }
+        }
+    }
+
+    @Override
+    public void insert(InternalRow row) throws IOException {
+        add(row, rowColumns, false);
+    }
+
+    @Override
+    public void reinsert(InternalRow metadata, InternalRow row) throws IOException {
+        if (!table.takesUpdates()) {
+            throw Errors.unfitRows("rows can't be updated, by the table's merge-engine=" + table.engine);
+        }
+        insert(row);
+    }
+
+    @Override
+    public void delete(InternalRow metadata, InternalRow id) throws IOException {
+        add(id, idColumns, true);
+    }
+
+    @Override
+    public void update(InternalRow metadata, InternalRow id, InternalRow row) {
+        throw new IllegalStateException("updates come as deletes and inserts");
+    }
+
+    private void add(InternalRow row, Columns columns, boolean isDelete) throws IOException {
+        Object[] values = new Object[columns.places.length + 1];
+        for (int i = 0; i < columns.places.length; i++) {
+            int place = columns.places[i];
+            if (place < 0 || row.isNullAt(place)) {
+                continue;
+            }
+            Object value = isDelete || checks[i] == null ? row.get(place, columns.types[i]) : checks[i].eval(row);
+            values[i] = InternalRow.copyValue(value);
+        }
+        values[values.length - 1] = isDelete;
+        KeyHash hash = new KeyHash();
+        for (int key : keys) {
+            byte[] text = values[key] == null ? null : KeyHash.text(values[key], columns.types[key]);
+            if (text == null) {
+                throw Errors.unfitRows(
+                        "the column " + writer.batchSchema().apply(key).name() + " belongs to the key and is null in some rows");
+            }
+            if (checks[key] != null && !isDelete && !values[key].equals(row.get(columns.places[key], columns.types[key]))) {
+                // Its bucket would be another one than that of the row which Spark has brought here.
+                throw Errors.unfitRows(
+                        "the column " + writer.batchSchema().apply(key).name()
+                                + " belongs to the key and is longer than the column's type in some rows");
+            }
+            hash.add(text);
+        }
+        String partition = partition(row, columns);
+        long partitionHash = table.isTableWide ? 0 : PlaceFunction.hash(row, columns.partitions, columns.partitionTypes);
+        goTo(PlaceFunction.place(partitionHash, hash.bucket(table.buckets)));
+        Pending some = pending.computeIfAbsent(table.isTableWide ? "" : partition, key -> new Pending());
+        some.rows.add(new GenericInternalRow(values));
+        some.partitions.add(partition);
+        some.hasDeletes |= isDelete;
+        if (!isDelete && eventTime >= 0 && values[eventTime] != null) {
+            long millis = millis(values[eventTime], columns.types[eventTime]);
+            written.leastEventTime =
+                    written.leastEventTime == null ? millis : Math.min(written.leastEventTime, millis);
+        }
+    }
+
+    private static long millis(Object value, DataType type) {
+        return type instanceof DateType
+                ? ((Integer) value) * 86_400_000L
+                : Math.floorDiv((Long) value, 1_000L);
+    }
+
+    /** The name of a row's partition. */
+    private String partition(InternalRow row, Columns columns) {
+        StringBuilder name = new StringBuilder();
+        for (int i = 0; i < columns.partitions.length; i++) {
+            String column = partitionColumns.get(i);
+            int place = columns.partitions[i];
+            DataType type = columns.partitionTypes[i];
+            String text = place < 0 || row.isNullAt(place) ? null : text(row.get(place, type), type);
+            String what = table.isTableWide ? "partitions the table" : "belongs to the key";
+            if (text == null || text.isEmpty() || text.equals(NULL_PARTITION)) {
+                String found = text == null ? "is null" : text.isEmpty() ? "is empty" : "has " + NULL_PARTITION + ", Hive's name for null,";
+                throw Errors.unfitRows("the column " + column + " " + what + " and " + found + " in some rows");
+            }
+            if (columns.partitionTypes[i] instanceof DateType && (text.length() != 10 || text.startsWith("0000"))) {
+                throw Errors.unfitRows(
+                        "the column " + column + " partitions the table: its dates are of the years 1 to 9999");
+            }
+            name.append(i == 0 ? "" : "/").append(part(column, text));
+        }
+        return name.toString();
+    }
+
+    /** A column and its value in the name of a partition. */
+    static String part(String column, String text) {
+        return ExternalCatalogUtils.escapePathName(column) + "=" + ExternalCatalogUtils.escapePathName(text);
+    }
+
+    /** The text of a value in the name of a partition; null for null. */
+    static String text(Object value, DataType type) {
+        if (value == null) {
+            return null;
+        }
+        return type instanceof DateType ? LocalDate.ofEpochDay((Integer) value).toString() : value.toString();
+    }
+
+    /** Writes the rows of the last place if these are done. */
+    private void goTo(long place) throws IOException {
+        if (isBegun && place == lastPlace) {
+            return;
+        }
+        flush();
+        if (!done.add(place)) {
+            throw new IllegalStateException("the rows of a bucket did not come together: nothing is written");
+        }
+        lastPlace = place;
+        isBegun = true;
+    }
+
+    private void flush() throws IOException {
+        for (Map.Entry<String, Pending> each : pending.entrySet()) {
+            Pending some = each.getValue();
+            dropReplaced(some);
+            written.rows += some.rows.size();
+            written.files.addAll(
+                    table.isTableWide
+                            ? writer.writeAnywhere((int) lastPlace, some.partitions, some.rows)
+                            : writer.write(each.getKey(), (int) lastPlace, some.rows));
+        }
+        pending.clear();
+    }
+
+    /** Leaves out deletes of rows that come again: an update is a delete and an insert, mostly of one key. */
+    private void dropReplaced(Pending some) {
+        Set<List<Object>> inserted = new HashSet<>();
+        if (some.hasDeletes) {
+            for (InternalRow row : some.rows) {
+                if (!row.getBoolean(deleted)) {
+                    inserted.add(key(row));
+                }
+            }
+        }
+        if (inserted.isEmpty()) {
+            return;
+        }
+        Pending kept = new Pending();
+        for (int i = 0; i < some.rows.size(); i++) {
+            InternalRow row = some.rows.get(i);
+            if (!row.getBoolean(deleted) || !inserted.contains(key(row))) {
+                kept.rows.add(row);
+                kept.partitions.add(some.partitions.get(i));
+            }
+        }
+        some.rows = kept.rows;
+        some.partitions = kept.partitions;
+    }
+
+    private List<Object> key(InternalRow row) {
+        List<Object> found = new ArrayList<>();
+        for (int key : keys) {
+            Object value = row.get(key, rowColumns.types[key]);
+            found.add(value instanceof byte[] ? ByteBuffer.wrap((byte[]) value) : value);
+        }
+        return found;
+    }
+
+    @Override
+    public WriterCommitMessage commit() throws IOException {
+        flush();
+        return written;
+    }
+
+    @Override
+    public void abort() {
+        // What it has written is named by nobody; the driver clears up.
+    }
+
+    @Override
+    public void close() {}
+}
+
+/** Has a method of Spark 4, which the interface that this is compiled against may not have. */
+abstract class UpdatingWriter<T> implements DeltaWriter<T> {
+    /** The new row of an update, which Spark 4 tells from other inserts. */
+    public void reinsert(T metadata, T row) throws IOException {
+        insert(row);
+    }
+}

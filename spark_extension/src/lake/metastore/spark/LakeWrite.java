@@ -1,0 +1,314 @@
+package lake.metastore.spark;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.Predicate;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.distributions.Distribution;
+import org.apache.spark.sql.connector.distributions.Distributions;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.SortDirection;
+import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.write.DeltaBatchWrite;
+import org.apache.spark.sql.connector.write.DeltaWrite;
+import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
+import org.apache.spark.sql.connector.write.DeltaWriter;
+import org.apache.spark.sql.connector.write.DeltaWriterFactory;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
+import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
+import org.apache.spark.sql.connector.write.SupportsOverwrite;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * A statement that writes a keyed table: one instant, which begins when the statement is executed, and is complete or
+ * invisible.
+ */
+final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
+    /** An option of writes: the column of which the least value moves the table's watermark. */
+    static final String EVENT_TIME = "event-time";
+
+    /** An option of writes: as of which source event times come. */
+    static final String SOURCE = "source";
+
+    /** What Spark asks for when it plans a write. */
+    static final class Builder implements DeltaWriteBuilder, SupportsOverwrite, SupportsDynamicOverwrite {
+        private final LakeTable table;
+        private final LogicalWriteInfo info;
+        private final String operation;
+        /** The partitions that are replaced, by their names; null if none is. */
+        private Predicate<String> replaced;
+        private boolean replacesWritten;
+
+        /** {@code operation}: what the instant says of itself, such as {@code upsert}. */
+        Builder(LakeTable table, LogicalWriteInfo info, String operation) {
+            this.table = table;
+            this.info = info;
+            this.operation = operation;
+        }
+
+        @Override
+        public boolean canOverwrite(Filter[] filters) {
+            return PartitionFilter.of(table, filters) != null;
+        }
+
+        @Override
+        public Builder overwrite(Filter[] filters) {
+            replaced = PartitionFilter.of(table, filters);
+            return this;
+        }
+
+        @Override
+        public Builder truncate() {
+            replaced = name -> true;
+            return this;
+        }
+
+        @Override
+        public Builder overwriteDynamicPartitions() {
+            if (table.keyed.isTableWide) {
+                throw Errors.analysis(
+                        "rows of " + table.name() + " may be in any partition: INSERT INTO updates them by their key,"
+                                + " and spark.sql.sources.partitionOverwriteMode=static overwrites the table");
+            }
+            String named = table.overwritten();
+            replaced = name -> name.equals(named);
+            replacesWritten = named == null;
+            return this;
+        }
+
+        @Override
+        public LakeWrite build() {
+            return new LakeWrite(this);
+        }
+    }
+
+    private final LakeTable table;
+    private final KeyedTable keyed;
+    private final LogicalWriteInfo info;
+    private final String operation;
+    private final Predicate<String> replaced;
+    private final boolean replacesWritten;
+
+    private LakeWrite(Builder builder) {
+        table = builder.table;
+        keyed = table.keyed;
+        info = builder.info;
+        replaced = builder.replaced;
+        replacesWritten = builder.replacesWritten;
+        operation = replaced == null ? builder.operation : replacesWritten ? "replace_partitions" : "overwrite";
+    }
+
+    /** Removes all rows of a table, in one instant. */
+    static void truncate(LakeTable table) {
+        PendingInstant instant = table.begin("replacecommit");
+        try {
+            Set<String> partitions = new TreeSet<>();
+            for (SnapshotFile file : table.snapshotToChange(instant.readPosition).files) {
+                partitions.add(file.partition);
+            }
+            instant.complete(
+                    new Metastore.Struct()
+                            .with(5, about("overwrite", 0, 0))
+                            .with(9, partitions.isEmpty() ? null : new ArrayList<>(partitions))
+                            .with(25, table.layout()));
+        } finally {
+            instant.abort(); // unless it is complete
+        }
+    }
+
+    /** What an instant says of itself. */
+    private static byte[] about(String operation, int files, long rows) {
+        String text = "{\"operation\": \"" + operation + "\", \"files\": " + files + ", \"rows\": " + rows + "}";
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    private boolean replaces() {
+        return replaced != null;
+    }
+
+    @Override
+    public Distribution requiredDistribution() {
+        return Distributions.clustered(new Expression[] {PlaceFunction.of(keyed, table.partitionColumns())});
+    }
+
+    @Override
+    public SortOrder[] requiredOrdering() {
+        return new SortOrder[] {
+            Expressions.sort(PlaceFunction.of(keyed, table.partitionColumns()), SortDirection.ASCENDING)
+        };
+    }
+
+    @Override
+    public String description() {
+        return operation + " into " + table.name();
+    }
+
+    @Override
+    public DeltaBatchWrite toBatch() {
+        return new InstantWrite();
+    }
+
+    /** Made when the statement is executed. */
+    private final class InstantWrite implements DeltaBatchWrite {
+        private final SparkSession session = SparkSession.active();
+        private final PendingInstant instant = table.begin(replaces() ? "replacecommit" : keyed.isMergeOnRead ? "deltacommit" : "commit");
+        private final LakeTable.Snapshot snapshot;
+        private final TaskWriters writers;
+
+        private InstantWrite() {
+            try {
+                snapshot = table.snapshotToChange(instant.readPosition);
+                writers = writers();
+            } catch (Throwable error) {
+                instant.abort();
+                throw error;
+            }
+        }
+
+        private TaskWriters writers() {
+            String eventTime = info.options().get(EVENT_TIME);
+            BucketWriter.Target target =
+                    new BucketWriter.Target(
+                            instant.timestamp,
+                            instant.directory,
+                            instant.path,
+                            eventTime == null ? null : eventTime.toLowerCase(Locale.ROOT));
+            StructType data = table.dataSchema();
+            BucketWriter writer = BucketWriter.of(session, table, data, snapshot, target, replaces());
+            StructType definition = table.definition.v1Table().schema();
+            StructType batch = writer.batchSchema();
+            LakeRowWriter.Columns rows =
+                    new LakeRowWriter.Columns(info.schema(), batch, table.partitionColumns(), definition);
+            LakeRowWriter.Columns ids =
+                    new LakeRowWriter.Columns(
+                            info.rowIdSchema().orElse(info.schema()), batch, table.partitionColumns(), definition);
+            int column = target.eventTime == null ? -1 : table.eventTimeColumn(target.eventTime);
+            return new TaskWriters(keyed, table.partitionColumns(), writer, rows, ids, column);
+        }
+
+        @Override
+        public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo physical) {
+            return writers;
+        }
+
+        @Override
+        public void commit(WriterCommitMessage[] messages) {
+            List<WrittenFile> files = new ArrayList<>();
+            long rows = 0;
+            Long leastEventTime = null;
+            Set<List<String>> bases = new HashSet<>();
+            for (WriterCommitMessage message : messages) {
+                LakeRowWriter.Written each = (LakeRowWriter.Written) message;
+                Set<List<String>> ofTask = new HashSet<>();
+                for (WrittenFile file : each.files) {
+                    ofTask.add(java.util.Arrays.asList(file.partition, file.fileGroup));
+                }
+                for (List<String> bucket : ofTask) {
+                    if (!bases.add(bucket)) {
+                        throw new IllegalStateException("two tasks wrote the bucket " + bucket + ": nothing is written");
+                    }
+                }
+                files.addAll(each.files);
+                rows += each.rows;
+                if (each.leastEventTime != null) {
+                    leastEventTime =
+                            leastEventTime == null ? each.leastEventTime : Math.min(leastEventTime, each.leastEventTime);
+                }
+            }
+            Set<String> paths = new HashSet<>();
+            files.forEach(file -> paths.add(file.path));
+            instant.removeOthers(Catalogs.state(session).newHadoopConf(), paths);
+            instant.complete(completion(files, rows, leastEventTime));
+        }
+
+        private Metastore.Struct completion(List<WrittenFile> files, long rows, Long leastEventTime) {
+            List<Metastore.Struct> added = new ArrayList<>();
+            List<Metastore.Struct> changelog = new ArrayList<>();
+            Set<String> partitions = new TreeSet<>();
+            for (WrittenFile file : files) {
+                (file.kind.equals("changelog") ? changelog : added).add(file.struct());
+                partitions.add(file.partition);
+            }
+            Set<String> gone = replaces() ? replacedPartitions(partitions) : Collections.emptySet();
+            String source = info.options().getOrDefault(SOURCE, "spark");
+            return new Metastore.Struct()
+                    .with(5, about(operation, added.size(), rows))
+                    .with(6, added.isEmpty() ? null : added)
+                    .with(9, gone.isEmpty() ? null : new ArrayList<>(gone))
+                    .with(14, leastEventTime == null ? null : Collections.singletonMap(source, leastEventTime))
+                    .with(19, table.isReadByItsWriter() ? (Object) true : null)
+                    .with(24, keyed.writesChangelog() && !replaces() ? changelog : null)
+                    .with(25, table.layout());
+        }
+
+        /** {@code written}: the partitions that got rows. */
+        private Set<String> replacedPartitions(Set<String> written) {
+            Set<String> found = new TreeSet<>(written);
+            for (SnapshotFile file : snapshot.files) {
+                if (replaced.test(file.partition)) {
+                    found.add(file.partition);
+                }
+            }
+            if (table.partitionColumns().isEmpty()) {
+                found.add("");
+            }
+            if (!replacesWritten) {
+                for (String each : written) {
+                    if (!replaced.test(each)) {
+                        throw Errors.unfitRows("a row of " + each + " is outside of what is overwritten");
+                    }
+                }
+            }
+            return found;
+        }
+
+        @Override
+        public void abort(WriterCommitMessage[] messages) {
+            instant.abort();
+        }
+    }
+
+    /** Makes the writers of tasks. */
+    private static final class TaskWriters implements DeltaWriterFactory {
+        private static final long serialVersionUID = 1;
+
+        private final KeyedTable table;
+        private final List<String> partitionColumns;
+        private final BucketWriter writer;
+        private final LakeRowWriter.Columns rows;
+        private final LakeRowWriter.Columns ids;
+        private final int eventTime;
+
+        private TaskWriters(
+                KeyedTable table,
+                List<String> partitionColumns,
+                BucketWriter writer,
+                LakeRowWriter.Columns rows,
+                LakeRowWriter.Columns ids,
+                int eventTime) {
+            this.table = table;
+            this.partitionColumns = partitionColumns;
+            this.writer = writer;
+            this.rows = rows;
+            this.ids = ids;
+            this.eventTime = eventTime;
+        }
+
+        @Override
+        public DeltaWriter<InternalRow> createWriter(int partition, long task) {
+            return new LakeRowWriter(table, partitionColumns, writer, rows, ids, eventTime);
+        }
+    }
+}
