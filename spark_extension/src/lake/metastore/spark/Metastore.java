@@ -312,8 +312,9 @@ final class Metastore {
     }
 
     private NoAnswer noAnswer(String method, boolean wasSent, Throwable error) {
-        // Hive's client puts traces into messages, and names of exceptions.
-        String cause = String.valueOf(error.getMessage()).split("\n", 2)[0].replaceAll("[\\w.]+Exception: ", "").trim();
+        // Hive's client puts traces into messages, and names of exceptions; Thrift says nothing of the end of a stream.
+        String text = error.getMessage() == null ? "the connection was closed" : error.getMessage();
+        String cause = text.split("\n", 2)[0].replaceAll("[\\w.]+Exception: ", "").trim();
         String message =
                 "the metastore at " + settings.get(URIS) + " did not answer " + method + " (" + cause
                         + "): look whether it runs, and whether spark.hadoop." + URIS + " names it";
