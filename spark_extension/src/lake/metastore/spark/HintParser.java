@@ -19,6 +19,8 @@ final class HintParser {
     private static final Pattern EQUALS =
             Pattern.compile("\\b(" + Scope.HINT + ")\\s*=\\s*(true|false)\\b", Pattern.CASE_INSENSITIVE);
 
+    private static final Pattern INSERT = Pattern.compile("\\bINSERT\\b", Pattern.CASE_INSENSITIVE);
+
     private HintParser() {}
 
     static ParserInterface wrap(ParserInterface parser) {
@@ -39,6 +41,7 @@ final class HintParser {
                             try {
                                 Object parsed = method.invoke(parser, arguments);
                                 return method.getName().startsWith("parsePlan")
+                                                && INSERT.matcher((String) arguments[0]).find()
                                         ? Inserts.prepared((LogicalPlan) parsed, parser)
                                         : parsed;
                             } catch (InvocationTargetException error) {

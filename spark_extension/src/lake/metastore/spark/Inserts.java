@@ -7,7 +7,6 @@ import java.util.Locale;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
-import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -30,25 +29,15 @@ final class Inserts {
     /** The name that the rows have of an INSERT OVERWRITE which names all of a partition. */
     private static final String STATIC = "lake_static_partition";
 
-    static LogicalPlan prepared(LogicalPlan plan, ParserInterface parser) throws ParseException {
-        if (!(plan instanceof InsertIntoStatement)) {
-            return plan;
-        }
-        List<String> name = texts(((LogicalPlan) plan.productElement(0)).productElement(0));
-        if (name.isEmpty() || name.size() > 2) {
-            return plan;
-        }
-        LakeTable table =
-                LakeTable.ifKeyed(
-                        name.size() == 2
-                                ? TableIdentifier.apply(name.get(1), Option.apply(name.get(0)))
-                                : TableIdentifier.apply(name.get(0)));
-        return table == null ? plan : named(completed(plan, table, parser), table, parser);
+    /** A parsed statement, prepared wherever it inserts. */
+    static LogicalPlan prepared(LogicalPlan plan, ParserInterface parser) {
+        return plan instanceof InsertIntoStatement
+                ? insert(plan, parser)
+                : (LogicalPlan) plan.mapChildren(child -> prepared(child, parser));
     }
 
-    /** An INSERT OVERWRITE whose rows have a name if it names all of a partition. */
-    private static LogicalPlan named(LogicalPlan plan, LakeTable table, ParserInterface parser) throws ParseException {
-        Set<String> partition = new HashSet<>();
+    private static LogicalPlan insert(LogicalPlan plan, ParserInterface parser) {
+        Set<String> partition = new HashSet<>(); // columns with values
         scala.collection.Iterator<?> columns = ((scala.collection.Iterable<?>) plan.productElement(1)).iterator();
         while (columns.hasNext()) {
             scala.Tuple2<?, ?> each = (scala.Tuple2<?, ?>) columns.next();
@@ -56,19 +45,38 @@ final class Inserts {
                 partition.add(((String) each._1()).toLowerCase(Locale.ROOT));
             }
         }
-        boolean isOverwrite = (Boolean) plan.productElement(4);
-        if (!isOverwrite || partition.isEmpty() || !partition.containsAll(table.partitionColumns())) {
+        List<String> given = texts(plan.productElement(2));
+        boolean isComplete = given.isEmpty() || !SparkSession.active().version().startsWith("3.");
+        boolean isOverwrite = (Boolean) plan.productElement(4) && !partition.isEmpty();
+        LakeTable table = isComplete && !isOverwrite ? null : table(plan);
+        if (table == null) {
             return plan;
         }
-        LogicalPlan rows = parser.parsePlan("SELECT * FROM lake_given_rows AS " + STATIC);
-        return plan.mapChildren(query -> withRelation(rows, query));
+        try {
+            LogicalPlan complete = isComplete ? plan : completed(plan, given, partition, table, parser);
+            if (!isOverwrite || !partition.containsAll(table.partitionColumns())) {
+                return complete;
+            }
+            LogicalPlan rows = parser.parsePlan("SELECT * FROM lake_given_rows AS " + STATIC);
+            return complete.mapChildren(query -> Plans.withRelation(rows, query));
+        } catch (ParseException error) {
+            throw Errors.rethrow(error);
+        }
     }
 
-    /** A plan with another relation. */
-    private static LogicalPlan withRelation(LogicalPlan plan, LogicalPlan relation) {
-        return plan instanceof UnresolvedRelation
-                ? relation
-                : (LogicalPlan) plan.mapChildren(child -> withRelation(child, relation));
+    /** The keyed table of an INSERT, null for another. */
+    private static LakeTable table(LogicalPlan insert) {
+        List<String> name = texts(((LogicalPlan) insert.productElement(0)).productElement(0));
+        if (name.size() == 3 && name.get(0).equalsIgnoreCase("spark_catalog")) {
+            name = name.subList(1, 3);
+        }
+        if (name.isEmpty() || name.size() > 2) {
+            return null;
+        }
+        return LakeTable.ifKeyed(
+                name.size() == 2
+                        ? TableIdentifier.apply(name.get(1), Option.apply(name.get(0)))
+                        : TableIdentifier.apply(name.get(0)));
     }
 
     /**
@@ -109,17 +117,11 @@ final class Inserts {
     }
 
     /** INSERT INTO t (a, b): Spark 3.5 gives further columns their defaults, or nulls, in its own tables alone. */
-    private static LogicalPlan completed(LogicalPlan plan, LakeTable table, ParserInterface parser)
+    private static LogicalPlan completed(
+            LogicalPlan plan, List<String> given, Set<String> partition, LakeTable table, ParserInterface parser)
             throws ParseException {
-        List<String> given = texts(plan.productElement(2));
-        if (given.isEmpty() || !SparkSession.active().version().startsWith("3.")) {
-            return plan;
-        }
         Set<String> set = new HashSet<>(given);
-        scala.collection.Iterator<?> partition = ((scala.collection.Iterable<?>) plan.productElement(1)).iterator();
-        while (partition.hasNext()) {
-            set.add((String) ((scala.Tuple2<?, ?>) partition.next())._1());
-        }
+        set.addAll(partition);
         List<String> all = new ArrayList<>(given);
         StringBuilder query = new StringBuilder("SELECT *");
         for (StructField each : table.schema().fields()) {
@@ -137,7 +139,7 @@ final class Inserts {
         LogicalPlan statement = parser.parsePlan("INSERT INTO t (" + columns + ") SELECT 1");
         LogicalPlan complete = plan.makeCopy(Plans.with(plan, 2, statement.productElement(2)));
         LogicalPlan rows = parser.parsePlan(query + " FROM lake_given_rows");
-        return complete.mapChildren(child -> withRelation(rows, child));
+        return complete.mapChildren(child -> Plans.withRelation(rows, child));
     }
 
     private static List<String> texts(Object names) {

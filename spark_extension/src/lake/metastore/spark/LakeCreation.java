@@ -44,8 +44,14 @@ final class LakeCreation {
         String database = table.database().isDefined() ? table.database().get() : state.catalog().getCurrentDatabase();
         Identifier name = Identifier.of(new String[] {database}, table.table());
         LogicalPlan query = create.query().get();
+        if (!query.resolved()) {
+            return null; // later
+        }
         Table existing = existing((LakeCatalog) catalog, name);
         if (existing instanceof LakeTable && create.mode() == SaveMode.Append) {
+            if (definition.storage().properties().contains(LakeWrite.EVENT_TIME)) {
+                throw Errors.analysis("saveAsTable takes no " + LakeWrite.EVENT_TIME + ": use writeTo(…).append()");
+            }
             LogicalPlan insert = parsed("INSERT INTO " + quoted(database, table.table()) + " BY NAME SELECT 1");
             return insert.mapChildren(child -> query);
         }
@@ -54,8 +60,26 @@ final class LakeCreation {
         }
         LogicalPlan made = parsed(text(definition, quoted(database, table.table()), create.mode()));
         LogicalPlan target = resolved(new NewTables((LakeCatalog) catalog), name);
-        List<LogicalPlan> children = new ArrayList<>(Arrays.asList(target, query));
+        List<LogicalPlan> children = new ArrayList<>(Arrays.asList(target, inOrder(query, definition)));
         return made.mapChildren(child -> children.remove(0));
+    }
+
+    /** The rows with the columns that partition the table last, as it will have them. */
+    private static LogicalPlan inOrder(LogicalPlan query, CatalogTable table) {
+        List<String> names = new ArrayList<>(Arrays.asList(query.schema().fieldNames()));
+        for (String column : Catalogs.partitionColumns(table)) {
+            for (String name : query.schema().fieldNames()) {
+                if (name.equalsIgnoreCase(column)) {
+                    names.remove(name);
+                    names.add(name);
+                }
+            }
+        }
+        if (names.equals(Arrays.asList(query.schema().fieldNames()))) {
+            return query;
+        }
+        String columns = String.join(", ", Catalogs.quoted(names.toArray(new String[0])));
+        return Plans.withRelation(parsed("SELECT " + columns + " FROM lake_given_rows"), query);
     }
 
     private static Table existing(LakeCatalog catalog, Identifier name) {

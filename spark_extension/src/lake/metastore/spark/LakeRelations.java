@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.CreateTable;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -76,6 +77,9 @@ final class LakeRelations {
             if (name.equals("TruncateTable")) {
                 return plan; // the table empties itself
             }
+            if (name.equals("WriteDelta")) {
+                checkRead(plan);
+            }
             if (PAST_THE_TIMELINE.contains(name) || INSERTS.contains(name) || CHANGES.contains(name)) {
                 LakeTable table = target(plan);
                 if (table != null) {
@@ -93,14 +97,7 @@ final class LakeRelations {
                                 + (name.equals("LoadData") ? "INSERT them" : "DELETE them by a condition")
                                 + " instead of changing its directory");
             }
-            if (Relations.isDecorated(table.definition.v1Table().identifier())) {
-                throw Errors.analysis(
-                        table.definition.v1Table().identifier().unquotedString()
-                                + " can only be read: write to " + shown + " instead");
-            }
-            if (!table.isLatest()) {
-                throw Errors.analysis(shown + " can only be written as it is now, not as of an earlier position");
-            }
+            table.checkWritable();
             RowChanges.check(plan, name, table);
             LogicalPlan changed = plan.mapChildren(this::apply);
             if (name.equals("OverwritePartitionsDynamic") && table.overwritten() == null) {
@@ -110,7 +107,7 @@ final class LakeRelations {
                     return changed.makeCopy(Plans.with(changed, 0, named));
                 }
             }
-            LakeTable read = CHANGES.contains(name) ? table : readTwin(changed, table);
+            LakeTable read = readTwin(changed, table, CHANGES.contains(name) ? table : null);
             if (read == null || table.isReadByItsWriter()) {
                 return changed;
             }
@@ -118,15 +115,29 @@ final class LakeRelations {
             return changed.makeCopy(Plans.with(changed, 0, target));
         }
 
-        /** The same table where the query of an insert reads it; null if it doesn't. */
-        private static LakeTable readTwin(LogicalPlan insert, LakeTable table) {
-            LakeTable[] found = {null};
-            for (LogicalPlan query : Plans.children(insert)) {
+        /** A rewritten statement, as Spark 4.1 and later have it here already: it may read the table in its source, too. */
+        private static void checkRead(LogicalPlan statement) {
+            Object target = statement.productElement(0);
+            Table table = target instanceof DataSourceV2Relation ? ((DataSourceV2Relation) target).table() : null;
+            if (table instanceof RowLevelOperationTable
+                    && ((RowLevelOperationTable) table).operation() instanceof RowChanges) {
+                RowChanges changes = (RowChanges) ((RowLevelOperationTable) table).operation();
+                changes.readAs(readTwin(statement, changes.table(), changes.table()));
+            }
+        }
+
+        /** The same table as of the earliest moment that the statement reads it; {@code found} if no query reads it. */
+        private static LakeTable readTwin(LogicalPlan statement, LakeTable table, LakeTable read) {
+            LakeTable[] found = {read};
+            for (LogicalPlan query : Plans.children(statement)) {
                 Plans.forEachWithSubqueries(
                         query,
                         node -> {
                             LakeTable other = table(node);
-                            if (other != null && other.isLatest() && other.isSame(table)) {
+                            if (other != null
+                                    && other.isLatest()
+                                    && other.isSame(table)
+                                    && (found[0] == null || other.isReadBefore(found[0]))) {
                                 found[0] = other;
                             }
                         });

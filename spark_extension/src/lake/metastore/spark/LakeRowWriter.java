@@ -52,6 +52,8 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         final DataType[] raw;
         final int[] partitions;
         final DataType[] partitionTypes;
+        /** With the lengths of CHAR and VARCHAR. */
+        final DataType[] rawPartitions;
 
         /**
          * @param given the row's
@@ -80,8 +82,10 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
             }
             partitions = partitionColumns.stream().mapToInt(name -> known.getOrDefault(name, -1)).toArray();
             partitionTypes = new DataType[partitions.length];
+            rawPartitions = new DataType[partitions.length];
             for (int i = 0; i < partitions.length; i++) {
                 partitionTypes[i] = partitions[i] < 0 ? null : given.apply(partitions[i]).dataType();
+                rawPartitions[i] = defined.get(partitionColumns.get(i));
             }
         }
     }
@@ -100,6 +104,7 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
     private final Columns rowColumns;
     private final Columns idColumns;
     private final Expression[] checks;
+    private final Expression[] partitionChecks;
     private final int[] keys;
     private final int eventTime;
     private final Written written = new Written();
@@ -132,12 +137,20 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         keys = table.key.stream().mapToInt(batch::fieldIndex).toArray();
         checks = new Expression[rowColumns.places.length];
         for (int i = 0; i < checks.length; i++) {
-            if (CharVarcharUtils.hasCharVarchar(rowColumns.raw[i])) {
-                checks[i] =
-                        CharVarcharUtils.stringLengthCheck(
-                                new BoundReference(rowColumns.places[i], rowColumns.types[i], true), rowColumns.raw[i]);
-            }
+            checks[i] = check(rowColumns.places[i], rowColumns.types[i], rowColumns.raw[i]);
         }
+        partitionChecks = new Expression[rowColumns.partitions.length];
+        for (int i = 0; i < partitionChecks.length; i++) {
+            partitionChecks[i] =
+                    check(rowColumns.partitions[i], rowColumns.partitionTypes[i], rowColumns.rawPartitions[i]);
+        }
+    }
+
+    /** Checks the length of texts, and fills CHARs up; null for other types. */
+    private static Expression check(int place, DataType type, DataType raw) {
+        return place < 0 || !CharVarcharUtils.hasCharVarchar(raw)
+                ? null
+                : CharVarcharUtils.stringLengthCheck(new BoundReference(place, type, true), raw);
     }
 
     @Override
@@ -155,6 +168,9 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
 
     @Override
     public void delete(InternalRow metadata, InternalRow id) throws IOException {
+        if (!table.takesDeletes()) {
+            throw Errors.unfitRows("rows can't be deleted, by the table's merge-engine=" + table.engine);
+        }
         add(id, idColumns, true);
     }
 
@@ -226,6 +242,11 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
                 throw Errors.unfitRows(
                         "the column " + column + " partitions the table: its dates are of the years 1 to 9999");
             }
+            Expression check = columns == rowColumns ? partitionChecks[i] : null;
+            if (check != null && !text.equals(check.eval(row).toString())) {
+                throw Errors.unfitRows(
+                        "the column " + column + " partitions the table, and in some rows it has not the length of its type");
+            }
             name.append(i == 0 ? "" : "/").append(part(column, text));
         }
         return name.toString();
@@ -286,7 +307,11 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         Pending kept = new Pending();
         for (int i = 0; i < some.rows.size(); i++) {
             InternalRow row = some.rows.get(i);
-            if (!row.getBoolean(deleted) || !inserted.contains(key(row))) {
+            boolean isReplaced = row.getBoolean(deleted) && inserted.contains(key(row));
+            if (isReplaced && !table.takesUpdates()) {
+                throw Errors.unfitRows("a key is deleted and inserted, which would keep values of the row that is deleted");
+            }
+            if (!isReplaced) {
                 kept.rows.add(row);
                 kept.partitions.add(some.partitions.get(i));
             }

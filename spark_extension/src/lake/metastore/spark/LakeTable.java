@@ -148,6 +148,27 @@ final class LakeTable
         return overwritten;
     }
 
+    boolean isReadBefore(LakeTable other) {
+        return moment != null && other.moment != null && moment.isBefore(other.moment);
+    }
+
+    /** Refuses to write it under a name or as of a position that is for reading, or without what its changelog needs. */
+    void checkWritable() {
+        TableIdentifier named = definition.v1Table().identifier();
+        if (Relations.isDecorated(named)) {
+            throw Errors.analysis(
+                    named.unquotedString() + " can only be read: write to " + identifier().unquotedString() + " instead");
+        }
+        if (!point.isLatest()) {
+            throw Errors.analysis(name() + " can only be written as it is now, not as of an earlier position");
+        }
+        if (keyed.changelogProducer.equals("input")) {
+            throw Errors.analysis(
+                    name() + ": changelog-producer=input needs the pre-images of rows, which SQL does not bring:"
+                            + " use lake.spark.write(rows, table, operation=\"merge\"), or set changelog-producer=lookup");
+        }
+    }
+
     /** Whether it is the same table of the metastore. */
     boolean isSame(LakeTable other) {
         return id != 0 && id == other.id;
@@ -407,11 +428,13 @@ final class LakeTable
 
     @Override
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+        checkWritable();
         return new LakeWrite.Builder(this, info, "upsert");
     }
 
     @Override
     public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+        checkWritable();
         RowChanges.check(info.command(), this);
         return () -> new RowChanges(isReadByItsWriter ? this : readByItsWriter(this), info.command());
     }
@@ -419,6 +442,7 @@ final class LakeTable
     /** DELETE without a condition, and TRUNCATE. */
     @Override
     public boolean truncateTable() {
+        checkWritable();
         if (!keyed.takesDeletes()) {
             throw Errors.analysis(RowChanges.noDeletes(this));
         }

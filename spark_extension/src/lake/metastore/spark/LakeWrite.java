@@ -2,6 +2,7 @@ package lake.metastore.spark;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
@@ -28,6 +29,7 @@ import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
 import org.apache.spark.sql.connector.write.SupportsOverwrite;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.sources.AlwaysTrue;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 
@@ -41,6 +43,9 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
     /** An option of writes: as of which source event times come. */
     static final String SOURCE = "source";
+
+    /** An option of writes that comes before the setting spark.sql.sources.partitionOverwriteMode. */
+    private static final String MODE = "partitionOverwriteMode";
 
     /** What Spark asks for when it plans a write. */
     static final class Builder implements DeltaWriteBuilder, SupportsOverwrite, SupportsDynamicOverwrite {
@@ -65,23 +70,39 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
         @Override
         public Builder overwrite(Filter[] filters) {
+            if (Arrays.stream(filters).allMatch(AlwaysTrue.class::isInstance)) {
+                return truncate();
+            }
+            checkPartitions();
             replaced = PartitionFilter.of(table, filters);
             return this;
         }
 
         @Override
         public Builder truncate() {
+            if ("dynamic".equalsIgnoreCase(info.options().get(MODE)) && !table.partitionColumns().isEmpty()) {
+                return overwriteDynamicPartitions();
+            }
             replaced = name -> true;
             return this;
         }
 
-        @Override
-        public Builder overwriteDynamicPartitions() {
+        /** A row of another partition may have the key of one that is written. */
+        private void checkPartitions() {
             if (table.keyed.isTableWide) {
                 throw Errors.analysis(
                         "rows of " + table.name() + " may be in any partition: INSERT INTO updates them by their key,"
-                                + " and spark.sql.sources.partitionOverwriteMode=static overwrites the table");
+                                + " and an INSERT OVERWRITE of the whole table, with " + MODE + "=static, replaces all");
             }
+        }
+
+        @Override
+        public Builder overwriteDynamicPartitions() {
+            if ("static".equalsIgnoreCase(info.options().get(MODE)) && table.overwritten() == null) {
+                replaced = name -> true;
+                return this;
+            }
+            checkPartitions();
             String named = table.overwritten();
             replaced = name -> name.equals(named);
             replacesWritten = named == null;
@@ -160,22 +181,10 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         return new InstantWrite();
     }
 
-    /** Made when the statement is executed. */
     private final class InstantWrite implements DeltaBatchWrite {
         private final SparkSession session = SparkSession.active();
-        private final PendingInstant instant = table.begin(replaces() ? "replacecommit" : keyed.isMergeOnRead ? "deltacommit" : "commit");
-        private final LakeTable.Snapshot snapshot;
-        private final TaskWriters writers;
-
-        private InstantWrite() {
-            try {
-                snapshot = table.snapshotToChange(instant.readPosition);
-                writers = writers();
-            } catch (Throwable error) {
-                instant.abort();
-                throw error;
-            }
-        }
+        private PendingInstant instant;
+        private LakeTable.Snapshot snapshot;
 
         private TaskWriters writers() {
             String eventTime = info.options().get(EVENT_TIME);
@@ -200,7 +209,15 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
         @Override
         public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo physical) {
-            return writers;
+            // Spark has run the query's own stages by now: if they fail, nobody tells this object.
+            instant = table.begin(replaces() ? "replacecommit" : keyed.isMergeOnRead ? "deltacommit" : "commit");
+            try {
+                snapshot = table.snapshotToChange(instant.readPosition);
+                return writers();
+            } catch (Throwable error) {
+                instant.abort();
+                throw error;
+            }
         }
 
         @Override
@@ -213,7 +230,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                 LakeRowWriter.Written each = (LakeRowWriter.Written) message;
                 Set<List<String>> ofTask = new HashSet<>();
                 for (WrittenFile file : each.files) {
-                    ofTask.add(java.util.Arrays.asList(file.partition, file.fileGroup));
+                    ofTask.add(Arrays.asList(file.partition, file.fileGroup));
                 }
                 for (List<String> bucket : ofTask) {
                     if (!bases.add(bucket)) {
@@ -276,7 +293,9 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
         @Override
         public void abort(WriterCommitMessage[] messages) {
-            instant.abort();
+            if (instant != null) {
+                instant.abort();
+            }
         }
     }
 

@@ -44,6 +44,9 @@ final class NewTables implements TableCatalog, FunctionCatalog {
             return catalog.loadTable(name);
         } catch (NoSuchTableException error) {
             throw new IllegalStateException(name + " was dropped while it was made", error);
+        } catch (RuntimeException error) {
+            catalog.dropTable(name);
+            throw error;
         }
     }
 

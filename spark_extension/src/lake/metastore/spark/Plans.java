@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
@@ -105,6 +106,13 @@ final class Plans {
                     return child;
                 });
         return found;
+    }
+
+    /** A parsed plan with another relation. */
+    static LogicalPlan withRelation(LogicalPlan plan, LogicalPlan relation) {
+        return plan instanceof UnresolvedRelation
+                ? relation
+                : (LogicalPlan) plan.mapChildren(child -> withRelation(child, relation));
     }
 
     /** An empty list of Scala's. */

@@ -29,7 +29,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class Procedures {
     private static final Pattern CALL =
             Pattern.compile(
-                    "\\s*CALL\\s+(?:(?:lake|spark_catalog)\\s*\\.\\s*)?system\\s*\\.\\s*(\\w+)\\s*(\\(.*\\))\\s*;?\\s*",
+                    "\\s*CALL\\s+lake\\s*\\.\\s*system\\s*\\.\\s*(\\w+)\\s*(\\(.*\\))\\s*;?\\s*",
                     Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
 
     /** A procedure: its parameters, the first of which may be needed, and what it does. */

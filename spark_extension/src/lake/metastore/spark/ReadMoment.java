@@ -41,6 +41,15 @@ final class ReadMoment {
         return moment;
     }
 
+    /** Whether it is earlier than another. */
+    boolean isBefore(ReadMoment other) {
+        return value() < other.value();
+    }
+
+    private synchronized long value() {
+        return moment;
+    }
+
     private synchronized boolean isFixed() {
         return isFixed;
     }

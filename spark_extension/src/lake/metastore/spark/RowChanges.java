@@ -13,7 +13,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** An UPDATE, DELETE or MERGE of a keyed table: Spark finds the rows, which are deleted and inserted by their keys. */
 final class RowChanges implements SupportsDelta {
-    private final LakeTable table;
+    private LakeTable table;
     private final Command command;
 
     RowChanges(LakeTable table, Command command) {
@@ -28,11 +28,6 @@ final class RowChanges implements SupportsDelta {
 
     /** Refuses a statement that the table's merge engine would not obey. {@code kind}: the name of its class. */
     static void check(LogicalPlan statement, String kind, LakeTable table) {
-        if (table.keyed.changelogProducer.equals("input")) {
-            throw Errors.analysis(
-                    table.name() + ": changelog-producer=input needs the pre-images of rows, which SQL does not bring:"
-                            + " use lake.spark.write(rows, table, operation=\"merge\"), or set changelog-producer=lookup");
-        }
         if (has(statement, kind, "Update") && !table.keyed.takesUpdates()) {
             throw Errors.analysis(noUpdates(table));
         }
@@ -80,6 +75,17 @@ final class RowChanges implements SupportsDelta {
             }
         }
         return false;
+    }
+
+    LakeTable table() {
+        return table;
+    }
+
+    /** What the statement has read of the table. */
+    void readAs(LakeTable read) {
+        if (read != table) {
+            table = table.readByItsWriter(read);
+        }
     }
 
     @Override
