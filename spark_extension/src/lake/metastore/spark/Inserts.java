@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 import org.apache.spark.sql.types.StructField;
 import scala.Option;
 
@@ -86,6 +87,9 @@ final class Inserts {
     static String staticPartition(LogicalPlan query, LakeTable table) {
         List<Expression> columns = null;
         for (LogicalPlan node = query; ; node = Plans.children(node).get(0)) {
+            while (node instanceof WithCTE) {
+                node = ((WithCTE) node).plan();
+            }
             if (node instanceof SubqueryAlias && ((SubqueryAlias) node).alias().equals(STATIC)) {
                 return columns == null ? null : partition(columns, table);
             }

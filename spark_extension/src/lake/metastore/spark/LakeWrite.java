@@ -44,9 +44,6 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
     /** An option of writes: as of which source event times come. */
     static final String SOURCE = "source";
 
-    /** An option of writes that comes before the setting spark.sql.sources.partitionOverwriteMode. */
-    private static final String MODE = "partitionOverwriteMode";
-
     /** What Spark asks for when it plans a write. */
     static final class Builder implements DeltaWriteBuilder, SupportsOverwrite, SupportsDynamicOverwrite {
         private final LakeTable table;
@@ -80,9 +77,6 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
         @Override
         public Builder truncate() {
-            if ("dynamic".equalsIgnoreCase(info.options().get(MODE)) && !table.partitionColumns().isEmpty()) {
-                return overwriteDynamicPartitions();
-            }
             replaced = name -> true;
             return this;
         }
@@ -92,16 +86,13 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
             if (table.keyed.isTableWide) {
                 throw Errors.analysis(
                         "rows of " + table.name() + " may be in any partition: INSERT INTO updates them by their key,"
-                                + " and an INSERT OVERWRITE of the whole table, with " + MODE + "=static, replaces all");
+                                + " and an INSERT OVERWRITE of the whole table, with"
+                                + " spark.sql.sources.partitionOverwriteMode=static, replaces all");
             }
         }
 
         @Override
         public Builder overwriteDynamicPartitions() {
-            if ("static".equalsIgnoreCase(info.options().get(MODE)) && table.overwritten() == null) {
-                replaced = name -> true;
-                return this;
-            }
             checkPartitions();
             String named = table.overwritten();
             replaced = name -> name.equals(named);
