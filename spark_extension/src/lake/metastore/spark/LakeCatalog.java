@@ -68,7 +68,10 @@ public final class LakeCatalog extends DelegatingCatalogExtension {
                             + " is a keyed table: saveAsTable with the mode overwrite would drop it, and its key and"
                             + " timeline with it; use INSERT OVERWRITE or writeTo(...).overwrite, or drop the table first");
         }
-        return LakeTable.latest(metastore, (V1Table) table, keyed, point);
+        LakeTable.Origin origin = LakeTable.find(metastore, definition.identifier(), point);
+        Table loaded = super.loadTable(name);
+        KeyedTable found = loaded instanceof V1Table ? keyedTable(((V1Table) loaded).v1Table()) : null;
+        return found == null ? loaded : LakeTable.of(metastore, (V1Table) loaded, found, origin);
     }
 
     @Override

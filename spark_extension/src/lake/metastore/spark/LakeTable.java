@@ -92,11 +92,21 @@ final class LakeTable
         this.partitionColumns = Arrays.asList(Catalogs.partitionColumns(definition.v1Table()));
     }
 
+    /** Which table has a name, and as of which moment a statement reads it. */
+    static final class Origin {
+        private final ReadPoint point;
+        private final ReadMoment moment;
+        private final long id;
+
+        private Origin(ReadPoint point, ReadMoment moment, long id) {
+            this.point = point;
+            this.moment = moment;
+            this.id = id;
+        }
+    }
+
     /** The table that has the name now, to be read as of {@code point}. */
-    static LakeTable latest(
-            Metastore metastore, V1Table definition, KeyedTable keyed, ReadPoint point) {
-        TableIdentifier name = definition.v1Table().identifier();
-        boolean includesUncommitted = Relations.isDecorated(name);
+    static Origin find(Metastore metastore, TableIdentifier name, ReadPoint point) {
         ReadMoment moment = point.isLatest() ? ReadMoment.ofStatement() : null;
         long id = 0;
         try {
@@ -113,7 +123,14 @@ final class LakeTable
         } catch (Metastore.NoAnswer missing) {
             throw Errors.analysis(missing.getMessage());
         }
-        return new LakeTable(metastore, definition, keyed, id, point, moment, includesUncommitted, false);
+        return new Origin(point, moment, id);
+    }
+
+    /** {@code definition}: loaded later than {@code origin}, so that it knows the columns of all files of that moment. */
+    static LakeTable of(Metastore metastore, V1Table definition, KeyedTable keyed, Origin origin) {
+        boolean includesUncommitted = Relations.isDecorated(definition.v1Table().identifier());
+        return new LakeTable(
+                metastore, definition, keyed, origin.id, origin.point, origin.moment, includesUncommitted, false);
     }
 
     /** The same table, its uncommitted partitions visible. */
