@@ -80,14 +80,14 @@ def _defined(table: Table) -> dict[str, str]:
 def foreign_files(tx: Transaction, row: TableRow, warehouse: Warehouse, name: str, place: str) -> list[str]:
     """The names of the files in a partition's directory that no writer of the timeline has left. Raises WarehouseError.
 
-    A keyed table's own files are known by their names. Those of another table are in one of its snapshots, or links to
+    Most of a keyed table's files are known by their names. All others are in one of the table's snapshots, or links to
     such files.
     """
     found = {each for each in warehouse.names(place) if not is_hidden(each)}
     if is_keyed(row):
         # Hive has the rows of each part of a union in a directory of their own.
         found |= {each for each in warehouse.children(place) if not is_hidden(each)}
-        return sorted(each for each in found if not is_own_file(each))
+        found = {each for each in found if not is_own_file(each)}
     if not found:
         return []
     inside = place.removeprefix(base_of(row.location or "")).strip("/")
@@ -103,7 +103,7 @@ def _has_own_rows(tx: Transaction, row: TableRow) -> bool:
         return False
     if names_key(row.parameters):
         return is_keyed(row)
-    is_ours = instants.has_timeline(tx, row.id) and is_parquet(hive_objects.table_of(row))
+    is_ours = is_parquet(hive_objects.table_of(row)) and instants.has_timeline(tx, row.id)
     return is_ours and data_files.has_live(tx, row.id)
 
 

@@ -235,7 +235,10 @@ def by_sql():
 def by_timeline():
     return plain(read(spark, t).select("id", "name", "price", "at", "day"))
 write(shop((1, "a", 1.5, "2026-01-01 10:00:00", "2026-01-01"), (2, "b", 2, None, "2026-01-02")), t, operation="upsert")
-result = [by_sql()]
+try:
+    result = [by_sql()]
+except Exception as error:
+    result = ["was never published" in str(error)]
 first = publish(spark, t)
 result += [by_sql() == by_timeline(), first.files, by_sql()]
 write(shop((2, "B", 2.5, None, "2026-01-02"), (3, "c", 3, None, "2026-01-02")), t, operation="upsert")
@@ -248,7 +251,7 @@ second = publish(spark, t)
 result += [second.partitions, by_sql() == by_timeline(), len(by_sql())]
 """,
     )
-    assert done[0] == []
+    assert done[0] == (True if partitioned else [])  # which partitions are read is known, not that a table is
     assert done[1] is True
     assert len(done[3]) == 2
     assert done[4:6] == [True, False]
