@@ -41,7 +41,7 @@ final class EventTimes {
         if (column < 0 || row.isNullAt(column)) {
             return;
         }
-        long time = isDate ? row.getInt(column) * MILLIS_OF_DAY : Math.floorDiv(row.getLong(column), 1000L);
+        long time = isDate ? row.getInt(column) * MILLIS_OF_DAY : row.getLong(column) / 1000;
         least = least == null ? time : Math.min(least, time);
         greatest = greatest == null ? time : Math.max(greatest, time);
     }

@@ -222,7 +222,7 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
     private static long millis(Object value, DataType type) {
         return type instanceof DateType
                 ? ((Integer) value) * 86_400_000L
-                : Math.floorDiv((Long) value, 1_000L);
+                : (Long) value / 1_000L; // as EventTimes has it for files
     }
 
     /** The name of a row's partition. */
