@@ -55,9 +55,8 @@ final class Catalogs {
     static String[] partitionColumns(CatalogTable table) {
         Object names = call(table, "partitionColumnNames", new Class<?>[0]);
         List<String> found = new ArrayList<>();
-        scala.collection.Iterator<?> iterator = ((scala.collection.Iterable<?>) names).iterator();
-        while (iterator.hasNext()) {
-            found.add(((String) iterator.next()).toLowerCase(Locale.ROOT));
+        for (Object name : Plans.elements(names)) {
+            found.add(((String) name).toLowerCase(Locale.ROOT));
         }
         return found.toArray(new String[0]);
     }

@@ -5,6 +5,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -39,9 +40,8 @@ final class Inserts {
 
     private static LogicalPlan insert(LogicalPlan plan, ParserInterface parser) {
         Set<String> partition = new HashSet<>(); // columns with values
-        scala.collection.Iterator<?> columns = ((scala.collection.Iterable<?>) plan.productElement(1)).iterator();
-        while (columns.hasNext()) {
-            scala.Tuple2<?, ?> each = (scala.Tuple2<?, ?>) columns.next();
+        for (Object column : Plans.elements(plan.productElement(1))) {
+            scala.Tuple2<?, ?> each = (scala.Tuple2<?, ?>) column;
             if (((Option<?>) each._2()).isDefined()) {
                 partition.add(((String) each._1()).toLowerCase(Locale.ROOT));
             }
@@ -147,13 +147,6 @@ final class Inserts {
     }
 
     private static List<String> texts(Object names) {
-        List<String> found = new ArrayList<>();
-        if (names instanceof scala.collection.Iterable) {
-            scala.collection.Iterator<?> iterator = ((scala.collection.Iterable<?>) names).iterator();
-            while (iterator.hasNext()) {
-                found.add(String.valueOf(iterator.next()));
-            }
-        }
-        return found;
+        return Plans.elements(names).stream().map(String::valueOf).collect(Collectors.toList());
     }
 }

@@ -39,7 +39,7 @@ final class LakeRelations {
             new HashSet<>(Arrays.asList("DeleteFromTable", "UpdateTable", "MergeIntoTable"));
 
     /** The directory of a table that has the files of its instants. */
-    private static final String INSTANTS = ".instants";
+    private static final String INSTANTS = PendingInstant.INSTANTS.replace("/", "");
 
     private static final Logger LOG = LoggerFactory.getLogger(LakeRelations.class);
 
@@ -230,7 +230,7 @@ final class LakeRelations {
 
         /** Refuses directories of tables that have instants. The files of instants may be written: that is ours. */
         private static void checkPath(Path path) {
-            if (path.toString().contains("/" + INSTANTS + "/")) {
+            if (path.toString().contains(PendingInstant.INSTANTS)) {
                 return;
             }
             try {

@@ -1,7 +1,6 @@
 package lake.metastore.spark;
 
 import java.io.IOException;
-import java.nio.ByteBuffer;
 import java.time.LocalDate;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -16,6 +15,7 @@ import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.connector.write.DeltaWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
@@ -106,7 +106,8 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
     private final Expression[] checks;
     private final Expression[] partitionChecks;
     private final int[] keys;
-    private final int eventTime;
+    private final RowKeys rowKeys;
+    private final EventTimes eventTimes;
     private final Written written = new Written();
     /** By partition, which is empty if the key is unique over all of them. All are of one place. */
     private final Map<String, Pending> pending = new TreeMap<>();
@@ -117,7 +118,7 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
 
     /**
      * @param idColumns of the rows by which rows are deleted
-     * @param eventTime the place of a column in the batch, -1 for none
+     * @param eventTime the column that has event times, null for none
      */
     LakeRowWriter(
             KeyedTable table,
@@ -125,16 +126,17 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
             BucketWriter writer,
             Columns rowColumns,
             Columns idColumns,
-            int eventTime) {
+            String eventTime) {
         this.table = table;
         this.partitionColumns = partitionColumns;
         this.writer = writer;
         this.rowColumns = rowColumns;
         this.idColumns = idColumns;
-        this.eventTime = eventTime;
         StructType batch = writer.batchSchema();
+        eventTimes = new EventTimes(batch, eventTime);
+        rowKeys = new RowKeys(table, batch);
         deleted = batch.size() - 1;
-        keys = table.key.stream().mapToInt(batch::fieldIndex).toArray();
+        keys = rowKeys.columns;
         checks = new Expression[rowColumns.places.length];
         for (int i = 0; i < checks.length; i++) {
             checks[i] = check(rowColumns.places[i], rowColumns.types[i], rowColumns.raw[i]);
@@ -209,20 +211,13 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         long partitionHash = table.isTableWide ? 0 : PlaceFunction.hash(row, columns.partitions, columns.partitionTypes);
         goTo(PlaceFunction.place(partitionHash, hash.bucket(table.buckets)));
         Pending some = pending.computeIfAbsent(table.isTableWide ? "" : partition, key -> new Pending());
-        some.rows.add(new GenericInternalRow(values));
+        InternalRow version = new GenericInternalRow(values);
+        some.rows.add(version);
         some.partitions.add(partition);
         some.hasDeletes |= isDelete;
-        if (!isDelete && eventTime >= 0 && values[eventTime] != null) {
-            long millis = millis(values[eventTime], columns.types[eventTime]);
-            written.leastEventTime =
-                    written.leastEventTime == null ? millis : Math.min(written.leastEventTime, millis);
+        if (!isDelete) {
+            eventTimes.add(version);
         }
-    }
-
-    private static long millis(Object value, DataType type) {
-        return type instanceof DateType
-                ? ((Integer) value) * 86_400_000L
-                : (Long) value / 1_000L; // as EventTimes has it for files
     }
 
     /** The name of a row's partition. */
@@ -293,11 +288,11 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
 
     /** Leaves out deletes of rows that come again: an update is a delete and an insert, mostly of one key. */
     private void dropReplaced(Pending some) {
-        Set<List<Object>> inserted = new HashSet<>();
+        Set<UnsafeRow> inserted = new HashSet<>();
         if (some.hasDeletes) {
             for (InternalRow row : some.rows) {
                 if (!row.getBoolean(deleted)) {
-                    inserted.add(key(row));
+                    inserted.add(rowKeys.of(row).copy());
                 }
             }
         }
@@ -307,7 +302,7 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         Pending kept = new Pending();
         for (int i = 0; i < some.rows.size(); i++) {
             InternalRow row = some.rows.get(i);
-            boolean isReplaced = row.getBoolean(deleted) && inserted.contains(key(row));
+            boolean isReplaced = row.getBoolean(deleted) && inserted.contains(rowKeys.of(row));
             if (isReplaced && !table.takesUpdates()) {
                 throw Errors.unfitRows("a key is deleted and inserted, which would keep values of the row that is deleted");
             }
@@ -320,18 +315,10 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         some.partitions = kept.partitions;
     }
 
-    private List<Object> key(InternalRow row) {
-        List<Object> found = new ArrayList<>();
-        for (int key : keys) {
-            Object value = row.get(key, rowColumns.types[key]);
-            found.add(value instanceof byte[] ? ByteBuffer.wrap((byte[]) value) : value);
-        }
-        return found;
-    }
-
     @Override
     public WriterCommitMessage commit() throws IOException {
         flush();
+        written.leastEventTime = eventTimes.least;
         return written;
     }
 

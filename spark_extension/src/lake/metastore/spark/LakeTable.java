@@ -213,7 +213,7 @@ final class LakeTable
     Snapshot snapshot() {
         try {
             checkKnown();
-            Snapshot found = filesAt(moment == null ? point : ReadPoint.moment(moment.fixed()), includesUncommitted);
+            Snapshot found = filesAt(readAt(), includesUncommitted);
             if (found.position > 0) {
                 metastore.leases().keep(reference(identifier(), id), id, found.position, leaseHours());
             }
@@ -229,7 +229,7 @@ final class LakeTable
         Long position = null;
         if (isReadByItsWriter) {
             try {
-                position = filesAt(moment == null ? point : ReadPoint.moment(moment.fixed()), includesUncommitted).position;
+                position = page(readAt(), includesUncommitted, 1, null).number(1, 0);
             } catch (Metastore.Failed failed) {
                 throw Errors.analysis(failed.getMessage());
             }
@@ -258,17 +258,26 @@ final class LakeTable
         return Catalogs.state(SparkSession.active()).conf().getConfString(ReaderLeases.HOURS, null);
     }
 
+    private ReadPoint readAt() {
+        return moment == null ? point : ReadPoint.moment(moment.fixed());
+    }
+
+    /** A part of a snapshot, of about {@code files} files. */
+    private Metastore.Answer page(ReadPoint at, boolean includesUncommitted, int files, String after) {
+        return call(
+                "lake_get_snapshot",
+                at.addTo(new Metastore.Struct())
+                        .with(1, reference(identifier(), id))
+                        .with(8, includesUncommitted)
+                        .with(10, files)
+                        .with(11, after));
+    }
+
     private Snapshot filesAt(ReadPoint at, boolean includesUncommitted) {
         List<SnapshotFile> files = new ArrayList<>();
         String after = null;
         while (true) {
-            Metastore.Struct request =
-                    at.addTo(new Metastore.Struct())
-                            .with(1, reference(identifier(), id))
-                            .with(8, includesUncommitted)
-                            .with(10, PAGE)
-                            .with(11, after);
-            Metastore.Answer answer = (Metastore.Answer) metastore.call("lake_get_snapshot", request);
+            Metastore.Answer answer = page(at, includesUncommitted, PAGE, after);
             for (Metastore.Answer file : answer.structs(2)) {
                 files.add(new SnapshotFile(file));
             }
@@ -284,13 +293,7 @@ final class LakeTable
     /** All instants of its timeline. */
     List<Metastore.Answer> instants() {
         try {
-            Object found =
-                    metastore.call("lake_list_instants", new Metastore.Struct().with(1, reference(identifier(), id)));
-            List<Metastore.Answer> instants = new ArrayList<>();
-            for (Object each : (List<?>) found) {
-                instants.add((Metastore.Answer) each);
-            }
-            return instants;
+            return list("lake_list_instants", new Metastore.Struct().with(1, reference(identifier(), id)));
         } catch (Metastore.Failed failed) {
             throw Errors.analysis(failed.getMessage());
         }
@@ -465,22 +468,6 @@ final class LakeTable
         }
         LakeWrite.truncate(this);
         return true;
-    }
-
-    /** The place of a column of event times among the data columns. */
-    int eventTimeColumn(String column) {
-        StructType data = dataSchema();
-        scala.Option<Object> place = data.getFieldIndex(column);
-        if (place.isEmpty()) {
-            throw Errors.analysis(name() + " has no column " + column + " beside its keys, of which to take event times");
-        }
-        int found = (Integer) place.get();
-        String type = data.apply(found).dataType().typeName();
-        if (!type.startsWith("timestamp") && !type.equals("date")) {
-            throw Errors.analysis(
-                    name() + "'s column " + column + " is " + type + ": event times are timestamps or dates");
-        }
-        return found;
     }
 
     /** As the options of a DataFrame's reader say, which Spark 3.5 leaves to the table. */

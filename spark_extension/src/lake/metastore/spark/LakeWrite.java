@@ -194,8 +194,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
             LakeRowWriter.Columns ids =
                     new LakeRowWriter.Columns(
                             info.rowIdSchema().orElse(info.schema()), batch, table.partitionColumns(), definition);
-            int column = target.eventTime == null ? -1 : table.eventTimeColumn(target.eventTime);
-            return new TaskWriters(keyed, table.partitionColumns(), writer, rows, ids, column);
+            return new TaskWriters(keyed, table.partitionColumns(), writer, rows, ids, target.eventTime);
         }
 
         @Override
@@ -299,7 +298,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         private final BucketWriter writer;
         private final LakeRowWriter.Columns rows;
         private final LakeRowWriter.Columns ids;
-        private final int eventTime;
+        private final String eventTime;
 
         private TaskWriters(
                 KeyedTable table,
@@ -307,7 +306,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                 BucketWriter writer,
                 LakeRowWriter.Columns rows,
                 LakeRowWriter.Columns ids,
-                int eventTime) {
+                String eventTime) {
             this.table = table;
             this.partitionColumns = partitionColumns;
             this.writer = writer;

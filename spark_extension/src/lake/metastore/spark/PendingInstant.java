@@ -21,7 +21,8 @@ final class PendingInstant {
     private static final int HEARTBEAT_SECONDS = 20;
     private static final int TRIES = 5;
     private static final int CONFLICT = 4;
-    private static final String INSTANTS = "/.instants/";
+    /** Separates a table's directory from those of its instants. */
+    static final String INSTANTS = "/.instants/";
     private static final Logger LOG = LoggerFactory.getLogger(PendingInstant.class);
 
     final String timestamp;

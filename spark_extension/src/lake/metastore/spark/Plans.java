@@ -115,6 +115,18 @@ final class Plans {
                 : (LogicalPlan) plan.mapChildren(child -> withRelation(child, relation));
     }
 
+    /** The elements of a collection of Scala's; none of anything else. */
+    static List<Object> elements(Object collection) {
+        List<Object> found = new ArrayList<>();
+        if (collection instanceof scala.collection.Iterable) {
+            scala.collection.Iterator<?> iterator = ((scala.collection.Iterable<?>) collection).iterator();
+            while (iterator.hasNext()) {
+                found.add(iterator.next());
+            }
+        }
+        return found;
+    }
+
     /** An empty list of Scala's. */
     static Object noneOf() {
         return scala.collection.immutable.Nil$.MODULE$;

@@ -64,13 +64,9 @@ final class RowChanges implements SupportsDelta {
             return false;
         }
         for (int i = 0; i < statement.productArity(); i++) {
-            Object element = statement.productElement(i);
-            if (element instanceof scala.collection.Iterable) {
-                scala.collection.Iterator<?> clauses = ((scala.collection.Iterable<?>) element).iterator();
-                while (clauses.hasNext()) {
-                    if (clauses.next().getClass().getSimpleName().startsWith(action)) {
-                        return true;
-                    }
+            for (Object clause : Plans.elements(statement.productElement(i))) {
+                if (clause.getClass().getSimpleName().startsWith(action)) {
+                    return true;
                 }
             }
         }
