@@ -35,7 +35,7 @@ class LoopbackPostgres:
         self._port = free_port()
         self._password = secrets.token_hex(16)
         # Where it listens; the name of its Unix socket, which has a port in it, stays what others expect.
-        settings = {"listen_addresses": HOST, "port": self._port}
+        settings: dict[str, str | int] = {"listen_addresses": HOST, "port": self._port}
         self._server = EmbeddedPostgres(directory, max_connections=CONNECTIONS, settings=settings)
         local = make_url(self._server.start()).update_query_dict({"port": str(self._port)})
         rules = directory / "postgres" / "pg_hba.conf"
