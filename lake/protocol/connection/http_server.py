@@ -30,8 +30,9 @@ class HttpProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        client = transport.get_extra_info("socket")
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, ANSWER_SECONDS * 1000)
+        if sys.platform == "linux":
+            client = transport.get_extra_info("socket")
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, ANSWER_SECONDS * 1000)
         deadline = self.deadline or self.loop.time() + self.timeout_keep_alive
         self.timeout_keep_alive_task = self.loop.call_at(deadline, self.timeout_keep_alive_handler)
 

@@ -6,6 +6,7 @@ about a call of Thrift. Handlers are plain functions, which Starlette calls in t
 """
 
 import asyncio
+import json
 import threading
 import time
 from email.utils import formatdate
@@ -17,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from thrift.Thrift import TApplicationException, TException
@@ -157,9 +158,8 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 
 def _report(trouble: str | None) -> Response:
-    if trouble:
-        return JSONResponse({"status": "failing", "reason": trouble}, 503)
-    return JSONResponse({"status": "ok"})
+    report = {"status": "failing", "reason": trouble} if trouble else {"status": "ok"}
+    return Response(f"{json.dumps(report)}\n", 503 if trouble else 200, media_type="application/json")
 
 
 def _trouble(settings: Settings, method: str) -> str | None:
