@@ -140,6 +140,11 @@ final class KeyedTable implements Serializable {
         return String.format(Locale.ROOT, "bucket-%05d", bucket);
     }
 
+    /** The bucket of a file group. */
+    static int bucket(String fileGroup) {
+        return Integer.parseInt(fileGroup.substring(fileGroup.indexOf('-') + 1));
+    }
+
     boolean writesChangelog() {
         return !changelogProducer.equals("none");
     }
