@@ -96,7 +96,7 @@ def write_by_java(spark: Any, table: str, batch: Any, event_time: str | None = N
         target = extension.new(
             "BucketWriter$Target", writing.instant.timestamp, writing.directory, writing.path, event_time
         )
-        wanted = extension.new("BucketWriter$Wanted", replaces, False)
+        wanted = extension.new("BucketWriter$Wanted", replaces, False, False, "replace")
         writer = extension.call("BucketWriter", "of", None, session, loaded, columns, snapshot, target, wanted)
         writer = extension.sent(writer)
         places, rows = given_rows(

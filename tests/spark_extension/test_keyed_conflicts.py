@@ -84,6 +84,7 @@ def states(spark: SparkSession, table: str) -> list[list[Any]]:
     return rows(spark, f"SELECT state, count(*) FROM {table}.instants GROUP BY state")
 
 
+#: Properties of tables. A key over all partitions is unique across them.
 KINDS = {
     "copy-on-write": "'bucket' = '2'",
     "merge-on-read": "'bucket' = '2', 'table-type' = 'merge-on-read'",
@@ -196,3 +197,64 @@ def test_a_driver_that_dies_between_attempts(
     assert rows(spark, f"SELECT id FROM {table}") == [[1], [2]]
     spark.sql(f"INSERT INTO {table} VALUES (3, 'c', 3, 1)")
     assert rows(spark, f"SELECT id FROM {table}") == [[1], [2], [3]]
+
+
+@pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read", "over all partitions"])
+def test_keys_that_exist(spark: SparkSession, database: str, lake: Lake, meet: Meet, kind: str) -> None:
+    table = f"{database}.t"
+    made(spark, table, f"{KINDS[kind]}, 'insert.duplicate-key' = 'ignore'")
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 1, 1), (2, 'b', 2, 1)")
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'A', 9, 2), (3, 'c', 3, 2)")
+    spark.sql(f"UPDATE {table} SET v = 'B' WHERE id = 2")
+    spark.sql(f"DELETE FROM {table} WHERE id = 3")
+    spark.sql(f"INSERT INTO {table} VALUES (2, 'no', 9, 2), (3, 'again', 3, 1)")
+    expected = [[1, "a", 1, 1], [2, "B", 2, 1], [3, "again", 3, 1]]
+    assert rows(spark, f"SELECT * FROM {table}") == expected
+    source = "meet(v), 5, 1 FROM VALUES (4, 'meet'), (5, 'x') AS s(id, v)"
+    meet(f"INSERT INTO {table} SELECT id, {source}", lambda: lake.upsert(table, id=4, v="other", n=4, dt=1))
+    expected += [[4, "other", 4, 1], [5, "x", 5, 1]]
+    assert rows(spark, f"SELECT * FROM {table}") == expected
+    spark.sql(f"INSERT INTO {table} SELECT id, 'no', 0, 7 FROM {table}")
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('insert.duplicate-key' = 'fail')")
+    for values, message in [
+        ("(6, 'f', 6, 1), (1, 'no', 9, 2)", "the key id=1 exists, and insert.duplicate-key=fail"),
+        ("(6, 'f', 6, 1), (6, 'f', 6, 1)", "the key id=6 is there twice"),
+    ]:
+        with pytest.raises(SparkError, match=message):
+            spark.sql(f"INSERT INTO {table} VALUES {values}")
+    with pytest.raises(SparkError, match="the key id=7 exists"):
+        meet(f"INSERT INTO {table} SELECT id + 3, {source}", lambda: lake.upsert(table, id=7, v="other", n=7, dt=1))
+    spark.sql(f"INSERT INTO {table} VALUES (6, 'f', 6, 1)")
+    expected += [[6, "f", 6, 1], [7, "other", 7, 1]]
+    assert rows(spark, f"SELECT * FROM {table}") == merged(spark, table) == expected
+    assert {state for state, _ in states(spark, table)} == {"completed"}
+    with pytest.raises(SparkError, match="expected replace, ignore, fail"):
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('insert.duplicate-key' = 'no')")
+
+
+@pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read", "over all partitions"])
+def test_changes_that_the_sequence_would_not_let_win(spark: SparkSession, database: str, kind: str) -> None:
+    table = f"{database}.t"
+    made(spark, table, f"{KINDS[kind]}, 'sequence.field' = 'n'")
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 5, 1), (2, 'b', 5, 1), (3, 'c', 9, 1)")
+    spark.sql(f"DELETE FROM {table} WHERE id = 3")
+
+    def merge(values: str) -> str:
+        return (
+            f"MERGE INTO {table} t USING (SELECT * FROM VALUES {values} AS s(id, v, n, dt)) s ON t.v = s.v "
+            "WHEN NOT MATCHED THEN INSERT * WHEN NOT MATCHED BY SOURCE THEN DELETE"
+        )
+
+    for statement, message in [
+        (f"UPDATE {table} SET n = n - 1 WHERE id = 1", "the key id=1 has a later n"),
+        (f"UPDATE {table} SET id = 2, n = 4 WHERE id = 1", "the key id=2 has a later n"),
+        (merge("(1, 'x', 3, 1)"), "the key id=1 has a later n"),
+        (merge("(3, 'x', 3, 1)"), "the key id=3 was deleted with a later n"),
+    ]:
+        with pytest.raises(SparkError, match=message):
+            spark.sql(statement)
+    assert rows(spark, f"SELECT * FROM {table}") == [[1, "a", 5, 1], [2, "b", 5, 1]]
+    spark.sql(merge("(1, 'x', 6, 1), (2, 'b', 5, 1)"))
+    spark.sql(f"INSERT INTO {table} VALUES (2, 'older', 4, 1)")
+    spark.sql(f"UPDATE {table} SET v = upper(v)")
+    assert rows(spark, f"SELECT * FROM {table}") == merged(spark, table) == [[1, "X", 6, 1], [2, "B", 5, 1]]

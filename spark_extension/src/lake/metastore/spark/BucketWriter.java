@@ -79,10 +79,46 @@ final class BucketWriter implements Serializable {
         final boolean replaces;
         /** The rows of each bucket are kept in a file, to be merged again with what another writer has completed. */
         final boolean keepsRows;
+        /** A row that the table's sequence would not let win is refused: an UPDATE does what it says, or nothing. */
+        final boolean refusesOlder;
+        /** What becomes of rows whose key exists: as {@link KeyedTable#duplicateKey}. */
+        private final String duplicates;
 
-        Wanted(boolean replaces, boolean keepsRows) {
+        Wanted(boolean replaces, boolean keepsRows, boolean refusesOlder, String duplicates) {
             this.replaces = replaces;
             this.keepsRows = keepsRows;
+            this.refusesOlder = refusesOlder;
+            this.duplicates = duplicates;
+        }
+
+        /** Whether rows are ignored or refused because of what is there. */
+        boolean dependsOnKeys() {
+            return !duplicates.equals("replace");
+        }
+
+        private boolean refusesDuplicates() {
+            return duplicates.equals("fail");
+        }
+
+        /**
+         * Whether a record is merged into its bucket. {@code newest}: the last version of its key, null for none; {@code
+         * isLive}: that is a row. Throws UnfitRows.
+         */
+        boolean takes(MergeEngine engine, InternalRow record, InternalRow newest, boolean isLive) {
+            if (newest == null || engine.isDeleted(record)) {
+                return true;
+            }
+            if (isLive && refusesDuplicates()) {
+                throw Errors.unfitRows(LogRecords.key(engine, record) + " exists, and insert.duplicate-key=fail");
+            }
+            if (refusesOlder && engine.compare(record, newest) < 0) {
+                throw Errors.unfitRows(
+                        LogRecords.key(engine, record) + (isLive ? " has" : " was deleted with") + " a later "
+                                + String.join(", ", engine.table.sequence)
+                                + " (sequence.field) than the row that is written, which would have no effect: give"
+                                + " it a later one");
+            }
+            return !isLive || !duplicates.equals("ignore");
         }
     }
 
@@ -192,8 +228,7 @@ final class BucketWriter implements Serializable {
      */
     List<WrittenFile> write(String partition, int bucket, List<InternalRow> rows) throws IOException {
         Bucket made = new Bucket(partition, KeyedTable.fileGroup(bucket));
-        // Otherwise the log file has the rows of the batch, or the first base file of the bucket.
-        if (wanted.keepsRows && (made.existing == null ? !table.families.isEmpty() : !table.isMergeOnRead)) {
+        if (wanted.keepsRows && made.hasOtherRows()) {
             made.put(WrittenFile.KEPT, batch, rows, null);
         }
         return made.write(versionsOf(rows));
@@ -208,7 +243,7 @@ final class BucketWriter implements Serializable {
     List<WrittenFile> writeAnywhere(int bucket, List<String> partitions, List<InternalRow> rows) throws IOException {
         String fileGroup = KeyedTable.fileGroup(bucket);
         Map<String, BucketPartition> places = existing.value().getOrDefault(fileGroup, new TreeMap<>());
-        Placing placing = new Placing(engine());
+        Placing placing = new Placing(engine(), wanted);
         List<InternalRow> given = versionsOf(rows);
         for (int i = 0; i < given.size(); i++) {
             placing.add(partitions.get(i), given.get(i));
@@ -259,6 +294,7 @@ final class BucketWriter implements Serializable {
                 throw Errors.unfitRows("the column " + name + " belongs to the key and is null in some rows");
             }
         }
+        Set<UnsafeRow> keys = new HashSet<>();
         List<InternalRow> found = new ArrayList<>(rows.size());
         UTF8String instant = UTF8String.fromString(target.instant);
         int columns = batch.size() - 1;
@@ -269,7 +305,12 @@ final class BucketWriter implements Serializable {
             }
             values[columns] = instant;
             values[columns + 1] = !row.isNullAt(columns) && row.getBoolean(columns);
-            found.add(new GenericInternalRow(values));
+            InternalRow version = new GenericInternalRow(values);
+            if (wanted.refusesDuplicates() && !keys.add(engine().keys.of(version).copy())) {
+                throw Errors.unfitRows(
+                        LogRecords.key(engine(), version) + " is there twice, and insert.duplicate-key=fail");
+            }
+            found.add(version);
         }
         return found;
     }
@@ -341,7 +382,7 @@ final class BucketWriter implements Serializable {
 
         /** Writes a batch's versions. */
         List<WrittenFile> write(List<InternalRow> given) throws IOException {
-            List<InternalRow> records = LogRecords.of(engine(), withSequences(given));
+            List<InternalRow> records = taken(LogRecords.of(engine(), withSequences(given)));
             if (records.isEmpty()) {
                 return written;
             }
@@ -362,6 +403,34 @@ final class BucketWriter implements Serializable {
                 put(WrittenFile.CHANGELOG, Changes.columns(rows), changes.inOrder(), null);
             }
             return written;
+        }
+
+        /** Whether neither a log file nor the first base file of the bucket has exactly the rows that were given. */
+        private boolean hasOtherRows() {
+            return existing == null ? !table.families.isEmpty() : !table.isMergeOnRead || wanted.dependsOnKeys();
+        }
+
+        /** The records that are merged. Throws UnfitRows. */
+        private List<InternalRow> taken(List<InternalRow> records) throws IOException {
+            boolean looks = wanted.dependsOnKeys() || (wanted.refusesOlder && !table.sequence.isEmpty());
+            if (existing == null || !looks || table.isTableWide) { // Placing has looked
+                return records;
+            }
+            Map<UnsafeRow, MergeEngine.Key> states = states(orderings, existing, byKey(records).keySet());
+            List<InternalRow> found = new ArrayList<>(records.size());
+            for (InternalRow record : records) {
+                MergeEngine.Key state = states.get(engine().keys.of(record));
+                if (wanted.takes(engine(), record, state.newest, state.isLive())) {
+                    found.add(record);
+                }
+            }
+            return found;
+        }
+
+        private Map<UnsafeRow, InternalRow> byKey(List<InternalRow> records) {
+            Map<UnsafeRow, InternalRow> found = new HashMap<>();
+            records.forEach(each -> found.put(engine().keys.of(each).copy(), each));
+            return found;
         }
 
         /** Gives deletes by key alone the sequence of the row that they delete; without a row, there is nothing to do. */
@@ -409,8 +478,7 @@ final class BucketWriter implements Serializable {
 
         /** Finds what records change, beside what is there. */
         private void compare(List<InternalRow> records) throws IOException {
-            Map<UnsafeRow, InternalRow> byKey = new HashMap<>();
-            records.forEach(each -> byKey.put(engine().keys.of(each).copy(), each));
+            Map<UnsafeRow, InternalRow> byKey = byKey(records);
             for (Map.Entry<UnsafeRow, MergeEngine.Key> each : states(readers, existing, byKey.keySet()).entrySet()) {
                 MergeEngine.Key state = each.getValue();
                 InternalRow before = state.isLive() ? state.row() : null;

@@ -119,12 +119,15 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
     private final KeyedTable keyed;
     private final LogicalWriteInfo info;
     private final String operation;
+    /** Otherwise it changes rows that are there, such as an UPDATE. */
+    private final boolean isInsert;
     private final Predicate<String> replaced;
     private final boolean replacesWritten;
 
     private LakeWrite(Builder builder) {
         table = builder.table;
         keyed = table.keyed;
+        isInsert = builder.operation.equals("upsert");
         info = builder.info;
         replaced = builder.replaced;
         replacesWritten = builder.replacesWritten;
@@ -183,7 +186,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
     /** Whether its rows were given, and may be merged again with what others have written meanwhile. */
     private boolean canMergeAgain() {
-        return operation.equals("upsert") && !table.isReadByItsWriter();
+        return isInsert && !replaces() && !table.isReadByItsWriter();
     }
 
     private final class InstantWrite implements DeltaBatchWrite {
@@ -195,6 +198,12 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
         private PendingInstant begin() {
             return table.begin(replaces() ? "replacecommit" : keyed.isMergeOnRead ? "deltacommit" : "commit");
+        }
+
+        private BucketWriter.Wanted wanted(boolean keepsRows) {
+            String duplicates = isInsert ? keyed.duplicateKey : "replace";
+            boolean refusesOlder = !isInsert || duplicates.equals("fail");
+            return new BucketWriter.Wanted(replaces(), keepsRows, refusesOlder, duplicates);
         }
 
         private BucketWriter writer(PendingInstant target, boolean keepsRows) {
@@ -209,7 +218,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                             target.directory,
                             target.path,
                             eventTime == null ? null : eventTime.toLowerCase(Locale.ROOT)),
-                    new BucketWriter.Wanted(replaces(), keepsRows));
+                    wanted(keepsRows));
         }
 
         private TaskWriters writers() {
@@ -323,7 +332,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                     .with(6, added.isEmpty() ? null : added)
                     .with(9, gone.isEmpty() ? null : new ArrayList<>(gone))
                     .with(14, leastEventTime == null ? null : Collections.singletonMap(source, leastEventTime))
-                    .with(19, table.isReadByItsWriter() ? (Object) true : null)
+                    .with(19, table.isReadByItsWriter() || wanted(false).dependsOnKeys() ? (Object) true : null)
                     .with(24, keyed.writesChangelog() && !replaces() ? changelog : null)
                     .with(25, table.layout());
         }
