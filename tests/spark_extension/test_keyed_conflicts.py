@@ -144,16 +144,18 @@ def test_statements_that_read_the_table_are_refused(spark: SparkSession, databas
     assert states(spark, table) == [["completed", 3]]
 
 
-def test_no_row_of_concurrent_inserts_is_lost(spark: SparkSession, database: str) -> None:
+@pytest.mark.parametrize(
+    "kind", ["copy-on-write", *(pytest.param(each, marks=pytest.mark.long) for each in ("merge-on-read", "lookup"))]
+)
+def test_no_row_of_concurrent_inserts_is_lost(spark: SparkSession, database: str, kind: str) -> None:
     table = f"{database}.t"
-    sums = "'merge-engine' = 'aggregation', 'fields.n.aggregate-function' = 'sum', 'bucket' = '2'"
-    made(spark, table, sums)
+    made(spark, table, f"{KINDS[kind]}, 'merge-engine' = 'aggregation', 'fields.n.aggregate-function' = 'sum'")
     code = f"""
 from concurrent.futures import ThreadPoolExecutor
 sessions = [spark, spark.newSession()]
 def insert(number):
     sessions[number % 2].sql(f"INSERT INTO {table} SELECT id, 'v', {{10 ** number}}, 1 FROM range({{number}}, 8)")
-with ThreadPoolExecutor(2) as pool:
+with ThreadPoolExecutor(3) as pool:
     list(pool.map(insert, range(6)))
 result = None
 """
@@ -222,6 +224,9 @@ def test_keys_that_exist(spark: SparkSession, database: str, lake: Lake, meet: M
     ]:
         with pytest.raises(SparkError, match=message):
             spark.sql(f"INSERT INTO {table} VALUES {values}")
+    merge = f"MERGE INTO {table} t USING (SELECT 1L AS id, 'none' AS v, 0 AS n, 1 AS dt) s ON t.v = s.v"
+    with pytest.raises(SparkError, match="the key id=1 exists"):
+        spark.sql(f"{merge} WHEN NOT MATCHED THEN INSERT *")
     with pytest.raises(SparkError, match="the key id=7 exists"):
         meet(f"INSERT INTO {table} SELECT id + 3, {source}", lambda: lake.upsert(table, id=7, v="other", n=7, dt=1))
     spark.sql(f"INSERT INTO {table} VALUES (6, 'f', 6, 1)")
