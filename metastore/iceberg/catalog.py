@@ -124,7 +124,10 @@ class Catalog:
 
     def namespaces(self) -> list[str]:
         """The names of all namespaces that the caller sees, in order."""
-        return sorted(self._read("get_databases", f"@{self._name}#*"))
+        found = sorted(self._read("get_databases", f"@{self._name}#*"))
+        if not found:
+            self.check()
+        return found
 
     def namespace(self, name: str) -> dict[str, str]:
         """The properties of a namespace."""
@@ -241,26 +244,26 @@ class Catalog:
         self._commit(lambda: [change])
         return new, change.location
 
-    def register(self, namespace: str, request: Json) -> tuple[Json, str]:
-        """Adds a table, or with `overwrite` replaces one, by a metadata file that exists."""
+    def register(self, namespace: str, request: Json, kind: Kind) -> tuple[Json, str]:
+        """Adds a table or view, or with `overwrite` replaces one, by a metadata file that exists."""
         with well_formed("the registration"):
             name, location = Name(namespace, str(request["name"])), str(request["metadata-location"])
         before = None
         if request.get("overwrite"):
-            found = self._table(name)
-            if found is not None and hive_parameters.is_iceberg(found, TABLE.parameter):
-                before = Found(found, (found.parameters or {})[hive_parameters.METADATA])
+            table = self._table(name)
+            if table is not None and hive_parameters.is_iceberg(table, kind.parameter):
+                before = Found(table, (table.parameters or {})[hive_parameters.METADATA])
         if before is None:
-            self._check_free(name, TABLE)
+            self._check_free(name, kind)
         # Whether the caller may name the file is decided before it is read.
         probe = before.table if before is not None else self._probe(name)
-        change = Change(name, TABLE, before, None, None, location)
+        change = Change(name, kind, before, None, None, location)
         try:
-            self._ask_all([self._as_commit(probe, before)], places=[location], check_only=True)
-            new = self._files.read(location, TABLE.uuid_key).parsed()
-            with well_formed("the table's metadata"):
-                stored = hive_parameters.table(before and before.table, self._full(name), new, location, set())
-            self._ask_all([self._as_commit(stored, before)])
+            self._ask_all([_as_commit(probe, before)], places=[location], check_only=True)
+            new = self._files.read(location, kind.uuid_key).parsed()
+            with well_formed("the metadata"):
+                stored = kind.as_stored(before and before.table, self._full(name), new, location, set())
+            self._ask_all([_as_commit(stored, before)])
         except TablesNotCommitted as refused:
             raise self._refusal(refused, [change]) from None
         except WORKER_ERRORS as error:
@@ -283,6 +286,9 @@ class Catalog:
         if so_far is not None:
             before, base = so_far.before, so_far.base if so_far.new is None else so_far.new
         elif creates:
+            found = self._table(name)
+            if found is not None and _word(found) == TABLE.word:
+                raise conflict("Requirement failed: table already exists")
             self._check_free(name, TABLE)
             before, base = None, None
         else:
@@ -413,7 +419,7 @@ class Catalog:
             gone = set((each.base or {}).get("properties") or ()) - set(each.new["properties"])
             with well_formed("the metadata"):
                 stored = each.kind.as_stored(before, self._full(each.name), each.new, each.location, gone)
-            commits.append(self._as_commit(stored, each.before))
+            commits.append(_as_commit(stored, each.before))
         self._ask_all(commits, check_only=check_only)
 
     def _ask_all(self, commits: list[TableCommit], *, check_only: bool = False, places: Sequence[str] = ()) -> None:
@@ -427,9 +433,6 @@ class Catalog:
             if check_only:
                 raise of_worker(error, changes=False) from error
             raise
-
-    def _as_commit(self, stored: Table, before: Found | None) -> TableCommit:
-        return TableCommit(stored, expectedMetadataLocation=None if before is None else before.location)
 
     def _refusal(self, refused: TablesNotCommitted, changes: Sequence[Change]) -> RestError:
         change = changes[min(max(refused.index or 0, 0), len(changes) - 1)]
@@ -516,6 +519,10 @@ class Catalog:
 
     def _full(self, name: Name) -> tuple[str, str, str]:
         return self._name, name.namespace, name.name
+
+
+def _as_commit(stored: Table, before: Found | None) -> TableCommit:
+    return TableCommit(stored, expectedMetadataLocation=None if before is None else before.location)
 
 
 def _is_plain(name: str) -> bool:

@@ -54,9 +54,11 @@ class MetadataFiles:
     def read(self, location: str, key: str) -> Stored:
         """A metadata file. `key`: `table-uuid` or `view-uuid`, which it must have.
 
-        Raises RestError: 400 for a file that is none of Iceberg's, 503 if it is missing or can't be read now.
+        Raises RestError: 404 if it isn't there, 400 for a file that is none of Iceberg's, 503 if it can't be read now.
         """
         content = self.kept(location, key)
+        if content is not None and location.startswith("file:") and not self._is_there(location):
+            content = None  # to look costs nothing here, other than on a storage that is reached over a network
         if content is None:
             content = self._read(location)
             _check(content, location, key)
@@ -103,13 +105,21 @@ class MetadataFiles:
         except WarehouseError as error:
             raise unavailable(str(error)) from None
 
+    def _is_there(self, location: str) -> bool:
+        try:
+            return self._warehouse.exists(location)
+        except WarehouseError:
+            return False
+
     def _read(self, location: str) -> bytes:
         try:
             content = self._warehouse.read_file(location, MAX_BYTES + 1)
         except WarehouseError as error:
             raise unavailable(f"the metadata file can't be read: {error}") from None
         if content is None:
-            raise RestError(503, "ServiceFailureException", f"the metadata file {location} isn't there")
+            raise RestError(
+                404, "NotFoundException", f"Failed to open input stream for file: {location}, which isn't there"
+            )
         if content[:2] == b"\x1f\x8b":
             try:
                 with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:

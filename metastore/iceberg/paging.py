@@ -34,6 +34,6 @@ def _size(text: str) -> int:
 
 def _name(token: str) -> str:
     try:
-        return base64.urlsafe_b64decode(token.encode()).decode()
+        return base64.b64decode(token.encode(), altchars=b"-_", validate=True).decode()
     except (ValueError, binascii.Error):
         raise bad_request("pageToken is none that this server gave: begin again without one") from None

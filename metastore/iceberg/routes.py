@@ -239,8 +239,12 @@ def _drop_table(call: _Call) -> Response:
 
 
 def _register_table(call: _Call) -> Response:
+    return _register(call, TABLE)
+
+
+def _register(call: _Call, kind: Kind) -> Response:
     body = call.body() | {"name": _name_of(call.body())}
-    metadata, location = call.catalog.register(call.namespace, body)
+    metadata, location = call.catalog.register(call.namespace, body, kind)
     return _loaded(location, metadata)
 
 
@@ -326,6 +330,10 @@ def _drop_view(call: _Call) -> Response:
     return _nothing()
 
 
+def _register_view(call: _Call) -> Response:
+    return _register(call, VIEW)
+
+
 def _rename_view(call: _Call) -> Response:
     return _rename(call, VIEW)
 
@@ -360,6 +368,7 @@ ENDPOINTS: tuple[tuple[str, str, Handler], ...] = (
     ("GET", f"{_V}/{{view}}", _load_view),
     ("POST", f"{_V}/{{view}}", _replace_view),
     ("DELETE", f"{_V}/{{view}}", _drop_view),
+    ("POST", f"{_N}/{{namespace}}/register-view", _register_view),
     ("POST", "/v1/{prefix}/views/rename", _rename_view),
 )
 """Method, path as the specification writes it, and who answers. HEAD stands before GET, which would answer it too."""

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from metastore.iceberg.errors import bad_request
+from metastore.iceberg.errors import RestError, bad_request
 from metastore.iceberg.metadata import Json, now_ms, well_formed
 
 _LAST_ADDED = -1
@@ -135,7 +135,8 @@ class _Builder:
         dialects = [str(e["dialect"]).lower() for e in version["representations"] if e["type"] == "sql"]
         for each in dialects:
             if dialects.count(each) > 1:
-                raise bad_request(f"Invalid view version: Cannot add multiple queries for dialect {each}")
+                text = f"Invalid view version: Cannot add multiple queries for dialect {each}"
+                raise RestError(400, "IllegalArgumentException", text)
         for each in self._value["versions"]:
             if _form(each) == _form(version):
                 self._version = each["version-id"]
