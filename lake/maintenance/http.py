@@ -1,17 +1,26 @@
 """The service's HTTP port: `/metrics` for Prometheus, `/ready` for whoever runs it, and the hook of Hudi's writers."""
 
-import contextlib
-import http.server
-import json
+import socket
 import threading
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+
+import anyio
+import uvicorn
+from anyio import to_thread
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
 from lake.maintenance import metrics
 from lake.maintenance.writer_hook import PREFIX
+from lake.protocol.connection.http_server import HttpProtocol
 
-_REQUEST_SECONDS = 10.0
+PROBES_AT_ONCE = 8
+"""Probes that wait for the metastore at the same time. Nothing else waits behind them."""
+
+_REQUEST_SECONDS = 10
+_CLOSE_SECONDS = 2
 
 
 class HttpPort:
@@ -22,56 +31,60 @@ class HttpPort:
     ) -> None:
         """`trouble`: why the service isn't ready; None if it is. `accept`: takes in what a writer hands over, by the
         path and query; raises ValueError. None: nothing is taken in. Raises OSError if the port can't be had."""
-        self._server = http.server.ThreadingHTTPServer((host, port), partial(_Handler, trouble, accept))
-        self._server.daemon_threads = True
-        self.address = f"http://{self._server.server_address[0]!s}:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
+        self._listener = socket.create_server((host, port))
+        config = uvicorn.Config(
+            _application(trouble, accept),
+            http=HttpProtocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="critical",  # what clients do wrong is answered to them
+            access_log=False,
+            proxy_headers=False,
+            headers=[("Server", "metastore-table-services")],
+            timeout_keep_alive=_REQUEST_SECONDS,
+            timeout_graceful_shutdown=1,
+        )
+        self._server = uvicorn.Server(config)
+        self.address = "http://{}:{}".format(*self._listener.getsockname())
+        self._thread = threading.Thread(target=self._server.run, args=([self._listener],), name="http", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.should_exit = True
+        self._thread.join(_CLOSE_SECONDS)
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    timeout = _REQUEST_SECONDS
-    server_version = "metastore-table-services"
-    sys_version = ""
+def _application(trouble: Callable[[], str | None], accept: Callable[[str], None] | None) -> Starlette:
+    async def show_metrics(request: Request) -> Response:
+        return Response(metrics.exposition(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
-    def __init__(self, trouble: Callable[[], str | None], accept: Callable[[str], None] | None, *args: Any) -> None:
-        self._trouble = trouble
-        self._accept = accept
-        super().__init__(*args)
+    async def ready(request: Request) -> Response:
+        found = await to_thread.run_sync(trouble, limiter=probes)
+        report = {"status": "failing", "reason": found} if found else {"status": "ok"}
+        return JSONResponse(report, 503 if found else 200)
 
-    def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        if path == "/metrics":
-            self._reply(200, metrics.exposition(), "text/plain; version=0.0.4; charset=utf-8")
-        elif path in ("/ready", "/health"):
-            trouble = self._trouble()
-            report = {"status": "failing", "reason": trouble} if trouble else {"status": "ok"}
-            self._reply(503 if trouble else 200, json.dumps(report).encode() + b"\n", "application/json")
-        elif path.startswith(PREFIX) and self._accept is None:
-            self._reply(403, b"this service takes nothing over from writers (--writer-hook)\n", "text/plain")
-        elif path.startswith(PREFIX) and self.command == "GET" and self._accept is not None:
-            try:
-                self._accept(self.path)
-            except ValueError as error:
-                self._reply(400, f"{error}\n".encode(), "text/plain")
-            else:
-                self._reply(200, b"true\n", "application/json")
-        else:
-            self._reply(404, b"there are /metrics, /health and /ready\n", "text/plain")
+    async def take_over(request: Request) -> Response:
+        if accept is None:
+            return PlainTextResponse("this service takes nothing over from writers (--writer-hook)\n", 403)
+        if request.method != "GET":
+            return await not_here(request, ValueError())
+        try:
+            accept(f"{request.url.path}?{request.url.query}")
+        except ValueError as error:
+            return PlainTextResponse(f"{error}\n", 400)
+        return Response(b"true\n", media_type="application/json")
 
-    do_HEAD = do_GET  # noqa: N815 - http.server looks for this name
+    async def not_here(request: Request, error: Exception) -> Response:
+        return PlainTextResponse("there are /metrics, /health and /ready\n", 404)
 
-    def _reply(self, status: int, body: bytes, media_type: str) -> None:
-        with contextlib.suppress(OSError):  # the client left
-            self.send_response(status)
-            self.send_header("Content-Type", media_type)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Probes come every few seconds: not worth a log line."""
+    probes = anyio.CapacityLimiter(PROBES_AT_ONCE)
+    return Starlette(
+        routes=[
+            Route("/metrics", show_metrics),
+            Route("/ready", ready),
+            Route("/health", ready),
+            Route(PREFIX + "{service:path}", take_over),
+        ],
+        exception_handlers={404: not_here},
+    )

@@ -266,8 +266,8 @@ def test_a_request_says_once_who_sends_it(port: Port) -> None:
     context = ssl.create_default_context(cafile=str(port.keys.authority.file))
     with context.wrap_socket(socket.create_connection(("localhost", port.number)), server_hostname="localhost") as it:
         line = f"Authorization: {ANN['Authorization']}\r\n"
-        it.sendall(f"GET /metrics HTTP/1.1\r\n{line}{line}\r\n".encode())
-        assert it.recv(100).split()[1] == b"400"
+        it.sendall(f"GET /metrics HTTP/1.1\r\nHost: x\r\n{line}{line}\r\n".encode())
+        assert b"says more than once" in it.recv(1_000) + it.recv(1_000)
 
 
 def test_a_name_that_only_the_header_says_counts_for_nothing(port: Port) -> None:
@@ -305,8 +305,8 @@ def test_heads_are_bounded(port: Port) -> None:
 def test_lengths_that_are_none(port: Port) -> None:
     for length in ("9" * 6_000, "-1", "much"):
         with plain(port) as it:
-            it.sendall(f"POST /hudi/commits HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode())
-            assert it.recv(100).split()[1] == b"401"
+            it.sendall(f"POST /hudi/commits HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
+            assert it.recv(100).split()[1] == b"400"
 
 
 def test_heads_that_come_byte_by_byte(port: Port) -> None:
@@ -329,7 +329,7 @@ def test_beginnings_are_waited_for_only_so_long(port: Port, beginning: bytes) ->
 
 def test_bodies_are_not_read_of_those_who_may_not_send_them(port: Port) -> None:
     with plain(port) as it:
-        it.sendall(b"POST /hudi/commits HTTP/1.1\r\nContent-Length: 60000000\r\n\r\n")
+        it.sendall(b"POST /hudi/commits HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n")
         assert it.recv(100).split()[1] == b"401"
 
 
