@@ -4,7 +4,7 @@ The status decides what a client does with its files. After 409 it tries again o
 removes what it wrote. After 500 or 503 it removes nothing: so every outcome that isn't known is one of these.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from thrift.Thrift import TApplicationException, TException
@@ -24,17 +24,19 @@ PERMISSION_DENIED = "Permission denied: "
 MODIFIED = "The table has been modified."
 """How a worker refuses an alteration of a table that isn't as it was expected to be."""
 
-_RETRY_AFTER = {"Retry-After": "1"}
+Headers = Iterable[tuple[str, str]]
+
+_RETRY_AFTER = [("Retry-After", "1")]
 
 
 class RestError(Exception):
     """An answer other than 2xx. `type`: the name of Iceberg's exception."""
 
-    def __init__(self, status: int, type: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, status: int, type: str, message: str, headers: Headers = ()) -> None:
         super().__init__(message)
         self.status = status
         self.type = type
-        self.headers = dict(headers or {})
+        self.headers = list(headers)
 
     def body(self) -> dict[str, Any]:
         return {"error": {"message": str(self), "type": self.type, "code": self.status}}
@@ -83,7 +85,7 @@ _LOGINS = {
 }
 
 
-def of_status(status: int, text: str, headers: Mapping[str, str]) -> RestError:
+def of_status(status: int, text: str, headers: Headers) -> RestError:
     """What the HTTP port refuses before the catalog is entered."""
     kind = _LOGINS.get(status, "BadRequestException" if status < 500 else "ServiceUnavailableException")
     return RestError(status, kind, text, headers)

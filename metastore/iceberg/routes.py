@@ -389,7 +389,8 @@ def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
                 return _answer(port, files, warehouse, handler, request, config=config)
             except RestError as error:
                 response = _json(error.body(), error.status)
-                response.headers.update(error.headers)
+                for name, value in error.headers:
+                    response.headers.append(name, value)
                 return response
 
         own = path.replace("{table}", "{name}").replace("{view}", "{name}")

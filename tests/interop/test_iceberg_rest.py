@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lake.protocol.connection.thrift_client import ThriftClient
-from metastore.iceberg.routes import Port
-from metastore.warehouse import Warehouse
+from metastore.iceberg.routes import BASE
 from tests.interop import java, suites
-from tests.metastore.iceberg.conftest import Refused, read_body, serve
+from tests.support.exposition import http_address
 from tests.support.jvm import OPENED, SMALL
 from tests.support.server import MetastoreServer
 
@@ -41,16 +39,9 @@ SECONDS = 1200
 
 @pytest.fixture
 def uri(tmp_path: Path) -> Iterator[str]:
-    """The catalog in front of a server that nobody used before."""
-    warehouse = tmp_path / "warehouse"
-    with MetastoreServer(tmp_path / "data", "--warehouse-dir", f"file:{warehouse}") as server:
-        port = Port(
-            caller=lambda request: None,
-            connect=lambda caller: ThriftClient(server.host, server.port),
-            body=read_body,
-            refused=Refused,
-        )
-        yield from serve(port, Warehouse(str(warehouse)))
+    """The catalog of a server that nobody used before."""
+    with MetastoreServer(tmp_path / "data", "--http-port", "0") as server:
+        yield f"{http_address(server)}{BASE}"
 
 
 def test_kit(uri: str, class_path: Callable[..., list[Path]], tmp_path: Path, request: pytest.FixtureRequest) -> None:

@@ -1,49 +1,35 @@
-"""The REST catalog in front of a server, in an HTTP server of its own."""
+"""A server with the REST catalog, and a client that knows nothing but HTTP."""
 
 import itertools
-import socket
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import anyio.from_thread
 import pytest
 import requests
-import uvicorn
-from starlette.applications import Starlette
-from starlette.requests import Request
 
 from lake.protocol.connection.thrift_client import ThriftClient
-from metastore.iceberg.routes import BASE, Port, iceberg_routes
-from metastore.warehouse import Warehouse
+from metastore.iceberg.routes import BASE
+from tests.support.exposition import http_address
 from tests.support.server import MetastoreServer
 
 NUMBERS = itertools.count(1)
 
 
-class Refused(Exception):
-    status = 413
-    headers: dict[str, str] = {}
-
-
-def read_body(request: Request, limit: int) -> bytes:
-    content: bytes = anyio.from_thread.run(request.body)
-    if len(content) > limit:
-        raise Refused("the body is too long")
-    return content
-
-
 @dataclass
 class Catalog:
-    """A client of the REST catalog that knows nothing but HTTP."""
+    """The REST catalog of a server. `user`: the name and password that requests are sent with."""
 
-    uri: str
     server: MetastoreServer
+    user: tuple[str, str] | None = None
     session: requests.Session = field(default_factory=requests.Session)
 
+    @property
+    def uri(self) -> str:
+        return f"{http_address(self.server)}{BASE}"
+
     def send(self, method: str, path: str, body: Any = None, **named: Any) -> requests.Response:
-        return self.session.request(method, f"{self.uri}/v1/{path}", json=body, timeout=60, **named)
+        return self.session.request(method, f"{self.uri}/v1/{path}", json=body, timeout=60, auth=self.user, **named)
 
     def ask(self, method: str, path: str, body: Any = None, **named: Any) -> Any:
         """The answer's value. Raises AssertionError for any other status than 2xx."""
@@ -65,33 +51,15 @@ class Catalog:
         return name
 
 
-def serve(port: Port, warehouse: Warehouse) -> Iterator[str]:
-    """Serves the catalog's routes in a thread, and gives their address."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    app = Starlette(routes=iceberg_routes(port, warehouse))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}{BASE}"
-    server.should_exit = True
-    thread.join(30)
-
-
 @pytest.fixture(scope="session")
-def rest(metastore_server: MetastoreServer) -> Iterator[Catalog]:
-    """In front of the server that all tests share."""
-    port = Port(
-        caller=lambda request: None,
-        connect=lambda caller: ThriftClient(metastore_server.host, metastore_server.port),
-        body=read_body,
-        refused=Refused,
-    )
-    for uri in serve(port, Warehouse(str(metastore_server.data_dir / "warehouse"))):
-        yield Catalog(uri, metastore_server)
+def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
+    """A server shared by all tests."""
+    with MetastoreServer(tmp_path_factory.mktemp("rest") / "data", "--http-port", "0", "--workers", "1") as server:
+        yield Catalog(server)
 
 
 @pytest.fixture
-def client(metastore_server: MetastoreServer) -> Iterator[ThriftClient]:
+def client(rest: Catalog) -> Iterator[ThriftClient]:
     """What clients of Hive's see."""
-    with ThriftClient(metastore_server.host, metastore_server.port) as client:
+    with ThriftClient(rest.server.host, rest.server.port) as client:
         yield client
