@@ -7,8 +7,8 @@ between calls of the worker, so that no database connection waits for a storage.
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import (
@@ -73,13 +73,18 @@ VIEW = Kind(hive_parameters.VIEW, "View", "view-uuid", no_view, hive_parameters.
 
 @dataclass(frozen=True)
 class Name:
-    """The name of a table or view in a catalog."""
+    """The name of a table or view in a catalog, in lower case. `shown`: as the client gave it, for texts."""
 
     namespace: str
     name: str
+    shown: str = field(compare=False)
+
+    @classmethod
+    def of(cls, namespace: str, name: str) -> Self:
+        return cls(namespace.lower(), name.lower(), f"{namespace}.{name}")
 
     def __str__(self) -> str:
-        return f"{self.namespace}.{self.name}"
+        return self.shown
 
 
 @dataclass(frozen=True)
@@ -222,7 +227,7 @@ class Catalog:
     def create_table(self, namespace: str, request: Json) -> tuple[Json, str | None]:
         """Returns the metadata of the new table and its location; None for a table that is only staged."""
         with well_formed("the table"):
-            name = Name(namespace, str(request["name"]))
+            name = Name.of(namespace, str(request["name"]))
             self._check_free(name, TABLE)
             location = self._new_location(name, request.get("location"))
             new = metadata.new_table(
@@ -247,7 +252,7 @@ class Catalog:
     def register(self, namespace: str, request: Json, kind: Kind) -> tuple[Json, str]:
         """Adds a table or view, or with `overwrite` replaces one, by a metadata file that exists."""
         with well_formed("the registration"):
-            name, location = Name(namespace, str(request["name"])), str(request["metadata-location"])
+            name, location = Name.of(namespace, str(request["name"])), str(request["metadata-location"])
         before = None
         if request.get("overwrite"):
             table = self._table(name)
@@ -346,7 +351,7 @@ class Catalog:
     def create_view(self, namespace: str, request: Json) -> tuple[Json, str]:
         """Returns the metadata of the new view and its location."""
         with well_formed("the view"):
-            name = Name(namespace, str(request["name"]))
+            name = Name.of(namespace, str(request["name"]))
             self._check_free(name, VIEW)
             location = self._new_location(name, request.get("location"))
             properties = request.get("properties") or {}

@@ -447,7 +447,9 @@ class Builder:
     def _field_ids(self) -> set[int]:
         number = self._value.get("current-schema-id")
         if number is None:
-            raise bad_request("set a current schema before partition specs and sort orders")
+            number = self._added.get("schema")  # some clients choose the current schema only later
+        if number is None:
+            raise bad_request("add a schema before partition specs and sort orders")
         return set(_ids(_find(self._value["schemas"], "schema-id", number)))
 
     def _forget_intermediate(self) -> None:

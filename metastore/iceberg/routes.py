@@ -64,7 +64,7 @@ class _Call:
 
     @property
     def name(self) -> Name:
-        return Name(self.namespace, self.request.path_params["name"].lower())
+        return Name.of(self.request.path_params["namespace"], self.request.path_params["name"])
 
     def body(self) -> Json:
         """The body's object. Raises RestError (400)."""
@@ -160,16 +160,15 @@ def _list(call: _Call, kind: Kind) -> Response:
 
 
 def _create_table(call: _Call) -> Response:
-    body = call.body() | {"name": _name_of(call.body())}
+    body = call.body()
+    _check_name(body)
     metadata, location = call.catalog.create_table(call.namespace, body)
     return _loaded(location, metadata)
 
 
-def _name_of(body: Json) -> str:
+def _check_name(body: Json) -> None:
     if not isinstance(body.get("name"), str):
         raise bad_request("the name is missing")
-    name: str = body["name"].lower()
-    return name
 
 
 def _load_table(call: _Call) -> Response:
@@ -243,7 +242,8 @@ def _register_table(call: _Call) -> Response:
 
 
 def _register(call: _Call, kind: Kind) -> Response:
-    body = call.body() | {"name": _name_of(call.body())}
+    body = call.body()
+    _check_name(body)
     metadata, location = call.catalog.register(call.namespace, body, kind)
     return _loaded(location, metadata)
 
@@ -261,7 +261,7 @@ def _rename(call: _Call, kind: Kind) -> Response:
 def _identifier(value: Any) -> Name:
     with well_formed("an identifier"):
         [namespace], name = value["namespace"], value["name"]
-        return Name(namespace.lower(), name.lower())
+        return Name.of(namespace, name)
 
 
 def _commit_transaction(call: _Call) -> Response:
@@ -304,7 +304,8 @@ def _list_views(call: _Call) -> Response:
 
 
 def _create_view(call: _Call) -> Response:
-    body = call.body() | {"name": _name_of(call.body())}
+    body = call.body()
+    _check_name(body)
     metadata, location = call.catalog.create_view(call.namespace, body)
     return _loaded(location, metadata)
 

@@ -77,7 +77,7 @@ def new_table(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
     yield from asked.location(database(name.of_database), locations_of(descriptor), *usual)
     if isinstance(value, Table):
         bases = [descriptor.location] if descriptor.location else usual
-        yield from asked.location(database(name.of_database), metadata_outside(asked, value, bases))
+        yield from metadata_outside(asked, value, bases)
     yield from sources(getattr(value, "creationMetadata", None), name.catalog)
 
 
@@ -94,7 +94,14 @@ def committed_tables(asked: Asked, need: Need, arguments: Any) -> Iterator[Requi
             claim(asked, table)
         else:
             yield from altered_table(asked, object, table)
-        yield from asked.location(home, arguments.request.places or ())
+    usual = []
+    for each in commits:
+        name = given.table_name(each.table.dbName, each.table.tableName, each.table.catName)
+        where = _database(asked, name.database, name.catalog) or Database()
+        usual += asked.places.of_table([where.locationUri, where.managedLocationUri], name.database, name.table)
+    for place in arguments.request.places or ():
+        if not any(asked.places.lies_within(place, each) for each in usual):
+            yield from asked.location(EVERYTHING, [place])
 
 
 def _committed(row: Row) -> Iterator[Securable]:

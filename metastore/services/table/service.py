@@ -66,7 +66,6 @@ PURGE_EXTERNAL = "purge_external"
 """A key of a drop's context, by which the data of an external Iceberg table are deleted with it."""
 
 METADATA_LOCATION, PREVIOUS_METADATA_LOCATION = "metadata_location", "previous_metadata_location"
-ICEBERG_TYPES = ("ICEBERG", "ICEBERG-VIEW")
 
 
 # What a caller wants done in the transaction that creates a table, given the table's id.
@@ -670,7 +669,7 @@ class TableService:
             view_sources.check_unused(tx, row.name.catalog, [row.name], hidden)
             indexes = table_indexes.of_table(tx, row.id)
             gone = [(each, True) for each in self._made_for(tx, indexes)]
-            purged = {row.id} if purge and row.parameters.get("table_type", "").upper() in ICEBERG_TYPES else set()
+            purged = {row.id} if purge and hive_objects.is_iceberg(row) else set()
             deletions = self._remove_all(tx, [*gone, (row, delete_data)], purged)
         self._mover.carry_out(deletions)
 
@@ -953,7 +952,7 @@ def _check_previous(row: TableRow, new: Table) -> None:
     wanted = new.parameters or {}
     actual, previous = row.parameters.get(METADATA_LOCATION), wanted.get(PREVIOUS_METADATA_LOCATION)
     if (
-        row.parameters.get("table_type", "").upper() in ICEBERG_TYPES
+        hive_objects.is_iceberg(row)
         and wanted.get(METADATA_LOCATION) != actual
         and previous is not None
         and previous != actual
