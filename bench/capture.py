@@ -7,6 +7,7 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import psycopg2
 import structlog
@@ -59,7 +60,7 @@ def run(options: Options) -> Report:
         stack.callback(connection.close)
         connection.autocommit = True
         section = report.section("Capture", f"{rows:,} rows of ten columns, by wall time and by CPU time")
-        given = {"source": url, "publication": "bench", "into": "bench.raw", "slot": "bench"}
+        given: dict[str, Any] = {"source": url, "publication": "bench", "into": "bench.raw", "slot": "bench"}
         with connection.cursor() as cursor:
             cursor.execute(TABLE)
             with LakeClient(server.uri) as client:

@@ -103,10 +103,12 @@ class Meter:
         seconds = time.perf_counter() - began
         time.sleep(SETTLE_SECONDS)
         after = (counts.round_trips, counts.sent, counts.received)
-        traffic = [(now - then) / times for now, then in zip(after, before, strict=True)]
+        round_trips, sent, received = ((now - then) / times for now, then in zip(after, before, strict=True))
         return Cost(
             name,
-            *traffic,
+            round_trips,
+            sent,
+            received,
             wal=(self._wal() - wal) / times,
             cpu_ms=(self._cpu() - cpu) * 1000 / times,
             ms=seconds * 1000 / times,

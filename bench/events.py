@@ -81,11 +81,12 @@ def run(options: Options) -> Report:
         engine = create_engine(url, poolclass=NullPool)
         report.versions = _versions(engine, redis)
         _prepare(server)
-        for name, measure in {
+        parts: dict[str, Callable[[], None]] = {
             "writers and readers": lambda: _writers(report, sizes, server, redis, url, directory),
             "numbers": lambda: _numbers(report, sizes, engine),
             "reading back": lambda: _reading(report, sizes, server, url, directory),
-        }.items():
+        }
+        for name, measure in parts.items():
             task = progress.add_task(name)
             measure()
             progress.stop_task(task)
@@ -282,7 +283,7 @@ def _read(uri: str, last: int, count: int) -> None:
 
 
 def _fill(url: str, redis: RedisServer, last: int) -> None:
-    delivery = Delivery(url, StreamOutlet(redis.url))
+    delivery = Delivery(url, StreamOutlet(redis.url), after_restore=lambda _: None)
     delivery.begin()
     thread = threading.Thread(target=delivery.run)
     thread.start()

@@ -1,70 +1,109 @@
-"""Hive 4's own metastore server on Postgres, for comparison, with and without its cache."""
+"""Hive 4's own metastore server on Postgres, for comparison, with and without its cache.
 
+It runs as its users run it: its own main class in a Java virtual machine of its own.
+"""
+
+import os
+import socket
+import subprocess
+import time
+from contextlib import closing
 from pathlib import Path
+from typing import Self
 
 from sqlalchemy import URL
 
 from bench.hive_server import DRIVER, why_not
-from bench.postgres import transaction
+from bench.postgres import HOST, free_port, transaction
 from lake.protocol.errors import UserError
 from tests.interop import maven
-from tests.support.reference4 import SCHEMA, SCRIPTS, Hive4Reference, Release
+from tests.support.jvm import OPENED
+from tests.support.reference import COMMON_SETTINGS, write_configuration, write_log_configuration
+from tests.support.reference4 import OWN_SETTINGS, SCHEMA, SCRIPTS, START_SECONDS, Release, class_path
 
+MAIN_CLASS = "org.apache.hadoop.hive.metastore.HiveMetaStore"
 CACHED_STORE = {
-    "metastore_rawstore_impl": "org.apache.hadoop.hive.metastore.cache.CachedStore",
-    "metastore_cached_rawstore_max_cache_memory": "1gb",
+    "metastore.rawstore.impl": "org.apache.hadoop.hive.metastore.cache.CachedStore",
+    "metastore.cached.rawstore.max.cache.memory": "1gb",
 }
 """Switches Hive's cache on. Otherwise it has its defaults: others' changes are seen within a minute."""
 
-OPENED = (
-    "java.io",
-    "java.math",
-    "java.net",
-    "java.nio",
-    "java.time",
-    "java.util.concurrent",
-    "java.util.concurrent.atomic",
-    "java.util.concurrent.locks",
-    "java.util.regex",
-)
+OPENED_FOR_CACHE = [
+    f"--add-opens=java.base/java.{package}=ALL-UNNAMED"
+    for package in (
+        *("io", "math", "nio", "time", "util.concurrent", "util.concurrent.atomic"),
+        *("util.concurrent.locks", "util.regex"),
+    )
+]
 """Packages that Hive's cache looks into to find out how much memory an object takes."""
 
 
-class Hive4OnPostgres(Hive4Reference):
-    """With the memory, threads and pools that its documentation and defaults give it, and a quiet log."""
-
-    java_options = ("-Xmx2g", *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED))
-    threads = (200, 1000)
-    log_level = "warn"
+class Hive4OnPostgres:
+    """A running server with the memory, threads and pools of its documentation and defaults, and a quiet log."""
 
     def __init__(self, directory: Path, url: URL, warehouse: Path, release: Release, *, cached: bool) -> None:
-        """Starts it on an empty database. Raises UserError without the driver or the jars."""
+        """Starts it on an empty database. Raises UserError without the driver or the jars, or if it doesn't start."""
         if (reason := why_not()) is not None:
             raise UserError(reason)
-        self._url = url
-        self.release = release
         settings = {
-            "javax_jdo_option_ConnectionURL": f"jdbc:postgresql://{url.host}:{url.port}/{url.database}",
-            "javax_jdo_option_ConnectionDriverName": "org.postgresql.Driver",
-            "javax_jdo_option_ConnectionUserName": url.username or "",
-            "javax_jdo_option_ConnectionPassword": str(url.password),
-            "hive_metastore_warehouse_dir": str(warehouse),
-            "hive_metastore_warehouse_external_dir": str(warehouse),
+            "javax.jdo.option.ConnectionURL": f"jdbc:postgresql://{url.host}:{url.port}/{url.database}",
+            "javax.jdo.option.ConnectionDriverName": "org.postgresql.Driver",
+            "javax.jdo.option.ConnectionUserName": url.username or "",
+            "javax.jdo.option.ConnectionPassword": str(url.password),
+            "hive.metastore.warehouse.dir": str(warehouse),
+            "hive.metastore.warehouse.external.dir": str(warehouse),
             **(CACHED_STORE if cached else {}),
         }
         try:
-            super().__init__(directory, jars=[DRIVER], **settings)
+            _make_tables(url, release)
+            jars = [DRIVER, *class_path(release)]
         except maven.Unavailable as error:
             raise UserError(str(error)) from None
+        conf = directory / "conf"
+        write_configuration(conf, {**COMMON_SETTINGS, **OWN_SETTINGS, **settings})
+        write_log_configuration(conf / "log4j2.properties", "warn")
+        self.host, self.port = HOST, free_port()
+        self._log = directory / "hive.log"
+        # `setpriv`: it ends with this process, however that ends.
+        command = ["setpriv", "--pdeathsig=KILL", "java", "-Xmx2g", *OPENED, *OPENED_FOR_CACHE]
+        command += ["-cp", os.pathsep.join(map(str, [conf, *jars])), MAIN_CLASS, "-p", str(self.port)]
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        try:
+            self._wait()
+        except BaseException:
+            self.close()
+            raise
 
-    def _make_database(self, url: str) -> None:
-        script = maven.unpacked(SCRIPTS) / f"scripts/metastore/upgrade/postgres/hive-schema-{SCHEMA}.postgres.sql"
-        with transaction(self._url) as cursor:
-            cursor.execute(script.read_text())
-            cursor.execute("SET search_path TO public")  # the script has emptied it
-            for index in self.release.dropped_indexes:
-                cursor.execute(f'DROP INDEX IF EXISTS "{index}"')
-            for table, columns in self.release.dropped_columns:
-                for column in columns:
-                    cursor.execute(f'ALTER TABLE "{table}" DROP COLUMN IF EXISTS "{column}" CASCADE')
-            cursor.execute('UPDATE "VERSION" SET "SCHEMA_VERSION" = %s', [self.release.schema])
+    def _wait(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while self._process.poll() is None and time.monotonic() < deadline:
+            with closing(socket.socket()) as trial:
+                if trial.connect_ex((self.host, self.port)) == 0:
+                    return
+            time.sleep(0.1)
+        raise UserError(f"Hive 4's server doesn't start; the end of its log:\n{self._log.read_text()[-2000:]}")
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.wait(timeout=60)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _make_tables(url: URL, release: Release) -> None:
+    """Makes Hive's tables by its own scripts. Raises `maven.Unavailable`."""
+    script = maven.unpacked(SCRIPTS) / f"scripts/metastore/upgrade/postgres/hive-schema-{SCHEMA}.postgres.sql"
+    with transaction(url) as cursor:
+        cursor.execute(script.read_text())
+        cursor.execute("SET search_path TO public")  # the script has emptied it
+        for index in release.dropped_indexes:
+            cursor.execute(f'DROP INDEX IF EXISTS "{index}"')
+        for table, columns in release.dropped_columns:
+            for column in columns:
+                cursor.execute(f'ALTER TABLE "{table}" DROP COLUMN IF EXISTS "{column}" CASCADE')
+        cursor.execute('UPDATE "VERSION" SET "SCHEMA_VERSION" = %s', [release.schema])

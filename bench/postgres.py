@@ -17,6 +17,14 @@ CONNECTIONS = 300
 """Both servers with all their pools at once."""
 
 
+def free_port() -> int:
+    """A port of the loopback interface on which nobody listens."""
+    with socket.socket() as free:
+        free.bind((HOST, 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
 class LoopbackPostgres:
     """As the server runs it for itself, and reached through TCP with a password, too: Java knows no Unix sockets.
 
@@ -24,12 +32,10 @@ class LoopbackPostgres:
     """
 
     def __init__(self, directory: Path) -> None:
-        with socket.socket() as free:
-            free.bind((HOST, 0))
-            self._port: int = free.getsockname()[1]
+        self._port = free_port()
         self._password = secrets.token_hex(16)
         # Where it listens; the name of its Unix socket, which has a port in it, stays what others expect.
-        settings = {"listen_addresses": HOST, "port": self._port}
+        settings: dict[str, str | int] = {"listen_addresses": HOST, "port": self._port}
         self._server = EmbeddedPostgres(directory, max_connections=CONNECTIONS, settings=settings)
         local = make_url(self._server.start()).update_query_dict({"port": str(self._port)})
         rules = directory / "postgres" / "pg_hba.conf"

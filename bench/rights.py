@@ -24,7 +24,7 @@ from metastore.api import load
 from metastore.api.rights.guard import Verdict
 from metastore.cache.changes import Changes
 from metastore.cache.stamp import Stamp
-from metastore.server.monitoring.audit import AuditLog
+from metastore.server.monitoring.audit import About, AuditLog
 from metastore.services.access.caller import Caller
 from metastore.services.access.rights import Action, Kind, Securable
 from metastore.services.access.sql_standard import SqlStandard
@@ -180,7 +180,7 @@ def _audit(home: Path, report: Report, rounds: int) -> None:
 
     def record() -> None:
         for _ in range(AT_ONCE):
-            log.record("drop_table", CALLER, lambda: "bench.t", "ok", verdict)
+            log.record("drop_table", CALLER, lambda: About("bench.t"), "ok", verdict)
 
     values = [_seconds(record) * 1e6 / AT_ONCE for _ in range(rounds)]
     section.figures.append(Figure.of("a record", "µs", values))

@@ -109,7 +109,7 @@ def _latency(report: Report, server: MetastoreServer, client: LakeClient, second
     decided: dict[tuple[str, int], float] = {}
 
     class Timed(Queue):
-        def record(self, table: TableReference, position: int, *rest: object) -> list:  # type: ignore[override, type-arg]
+        def record(self, table: TableReference, position: int, *rest: object) -> list:  # type: ignore[type-arg]
             found = super().record(table, position, *rest)  # type: ignore[arg-type]
             at = time.perf_counter()
             for key in list(committed):

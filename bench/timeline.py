@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import psutil
 import structlog
@@ -147,7 +148,7 @@ class _Table:
         begun = self._begin()
         self._complete(begun, [_file(partition, group, begun)])
 
-    def read(self, **fields: object) -> None:
+    def read(self, **fields: Any) -> None:
         found = self._metastore.file_snapshots.read(Scope.READY, SnapshotRequest(table=self._named, **fields))
         _require(len(found.files or ()) == PER_PARTITION)
 

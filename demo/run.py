@@ -1,8 +1,9 @@
 """The demo: starts the server as a user would, lets Spark use it, stops it, and leaves nothing behind.
 
-First a tour of what any Hive metastore does (`spark_tour.py`), then what none of them does: partitions that are seen
-when they are complete (`stream_story.py`), tables that are compacted beside their writers
-(`table_services_story.py`), and layers of tables that follow a database by increments (`warehouse_story.py`).
+First a tour of what any Hive metastore does (`spark_tour.py`), then what none of them does: tables with a primary key
+in SQL (`keyed_story.py`), partitions seen when they are complete (`stream_story.py`), tables that are compacted
+beside their writers (`table_services_story.py`), and layers of tables that follow a database by increments
+(`warehouse_story.py`).
 """
 
 import os
@@ -142,6 +143,7 @@ def main() -> int:
     try:
         with temporary_directory() as directory, running_server(directory) as uri:
             run_program("spark_tour.py", "--uri", uri, *sys.argv[1:])
+            run_program("keyed_story.py", "--uri", uri)
             run_program("stream_story.py", "--uri", uri)
             run_program("table_services_story.py", "--uri", uri)
             run_program("warehouse_story.py", "--uri", uri)

@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import sys
 from pathlib import Path
 from typing import TextIO
 
@@ -55,4 +54,4 @@ def _tell(out: TextIO, found: object) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,5 +1,6 @@
 """The service's HTTP port: `/metrics` for Prometheus, `/ready` for whoever runs it, and the hook of Hudi's writers."""
 
+import json
 import socket
 import threading
 from collections.abc import Callable
@@ -9,7 +10,7 @@ import uvicorn
 from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from lake.maintenance import metrics
@@ -38,7 +39,7 @@ class HttpPort:
             ws="none",
             lifespan="off",
             log_config=None,
-            log_level="critical",  # what clients do wrong is answered to them
+            log_level="error",  # what clients do wrong is answered to them
             access_log=False,
             proxy_headers=False,
             headers=[("Server", "metastore-table-services")],
@@ -62,7 +63,7 @@ def _application(trouble: Callable[[], str | None], accept: Callable[[str], None
     async def ready(request: Request) -> Response:
         found = await to_thread.run_sync(trouble, limiter=probes)
         report = {"status": "failing", "reason": found} if found else {"status": "ok"}
-        return JSONResponse(report, 503 if found else 200)
+        return Response(f"{json.dumps(report)}\n", 503 if found else 200, media_type="application/json")
 
     async def take_over(request: Request) -> Response:
         if accept is None:

@@ -8,7 +8,7 @@ made first. Being one process with one embedded database, both have to happen in
 
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -36,6 +36,35 @@ def missing() -> str | None:
     if jars is None or not list(jars.glob("hive-metastore-*.jar")):
         return "Hive's own server needs PySpark with its jars (pip install pyspark)"
     return None
+
+
+COMMON_SETTINGS = {
+    # Not "None": without a pool that rolls back, a call that fails leaves its locks in the database.
+    "datanucleus.connectionPoolingType": "HikariCP",
+    "hive.metastore.schema.verification": "false",
+    "hive.metastore.metrics.enabled": "false",
+    "hive.async.log.enabled": "false",
+    # A statement that Derby refused stays refused: by default Hive tries ten times, two seconds apart.
+    "hive.hmshandler.retry.attempts": "1",
+    "hive.hmshandler.retry.interval": "1ms",
+    # Where Hive would move dropped files instead of deleting them.
+    "fs.trash.interval": "0",
+}
+"""Settings of all versions of Hive's server here."""
+
+
+def write_configuration(conf: Path, properties: Mapping[str, str]) -> None:
+    """Writes `hive-site.xml` into a new directory."""
+    conf.mkdir(parents=True)
+    body = "".join(
+        f"<property><name>{escape(k)}</name><value>{escape(v)}</value></property>\n" for k, v in properties.items()
+    )
+    (conf / "hive-site.xml").write_text(f"<configuration>\n{body}</configuration>\n")
+
+
+def write_log_configuration(file: Path, level: str) -> None:
+    """Writes a configuration of Log4j: everything of `level` goes to the standard output."""
+    file.write_text(LOG_CONFIGURATION.format(level=level))
 
 
 class HiveReference:
@@ -71,29 +100,13 @@ class HiveReference:
         self.port = self._serve()
 
     def _write_configuration(self, conf: Path, settings: dict[str, str]) -> None:
-        conf.mkdir(parents=True)
-        properties = {
+        local = {
             "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={conf.parent}/db;create=true",
             "datanucleus.schema.autoCreateAll": "true",
-            # Not "None": without a pool that rolls back, a call that fails leaves its locks in the database.
-            "datanucleus.connectionPoolingType": "HikariCP",
-            "hive.metastore.schema.verification": "false",
             "hive.metastore.warehouse.dir": str(self.warehouse),
-            "hive.metastore.metrics.enabled": "false",
-            "hive.async.log.enabled": "false",
-            # A statement that Derby refused stays refused: by default Hive tries ten times, two seconds apart.
-            "hive.hmshandler.retry.attempts": "1",
-            "hive.hmshandler.retry.interval": "1ms",
-            # Where Hive would move dropped files instead of deleting them.
-            "fs.trash.interval": "0",
-            **self.own_settings,
-            **settings,
         }
-        body = "".join(
-            f"<property><name>{escape(k)}</name><value>{escape(v)}</value></property>\n" for k, v in properties.items()
-        )
-        (conf / "hive-site.xml").write_text(f"<configuration>\n{body}</configuration>\n")
-        (conf / self.log_configuration).write_text(LOG_CONFIGURATION.format(level=self.log_level))
+        write_configuration(conf, {**COMMON_SETTINGS, **local, **self.own_settings, **settings})
+        write_log_configuration(conf / self.log_configuration, self.log_level)
 
     def _class_path(self) -> list[Path]:
         return [jvm.pyspark_class_path()]

@@ -77,25 +77,32 @@ HADOOP = [
 ]
 NOT_OF_HADOOP = ["org.slf4j:slf4j-reload4j", "org.slf4j:slf4j-log4j12", "ch.qos.reload4j:*", "log4j:*", "jdk.tools:*"]
 START_SECONDS = 120
+OWN_SETTINGS = {
+    "datanucleus.schema.autoCreateAll": "false",
+    "hive.metastore.thrift.bind.host": "127.0.0.1",
+    # Without it only an administrator may read notifications.
+    "hive.metastore.event.db.notification.api.auth": "false",
+    # Tables stay what the client made them: otherwise a managed table without transactions becomes an external one.
+    "metastore.metadata.transformer.class": " ",
+}
+"""Settings of Hive 4 alone."""
+
+
+def class_path(release: Release) -> list[Path]:
+    """The jars of Hive's server and of Hadoop. Raises `maven.Unavailable`."""
+    server = maven.class_path(release.server, exclusions=["*:*"])
+    return [*server, *maven.class_path(HADOOP, exclusions=NOT_OF_HADOOP)]
 
 
 class Hive4Reference(HiveReference):
     """A running metastore of Hive 4. Raises `maven.Unavailable` where its jars can't be had."""
 
-    own_settings = {
-        "datanucleus.schema.autoCreateAll": "false",
-        "hive.metastore.thrift.bind.host": "127.0.0.1",
-        # Without it only an administrator may read notifications.
-        "hive.metastore.event.db.notification.api.auth": "false",
-        # Tables stay what the client made them: otherwise a managed table without transactions becomes an external one.
-        "metastore.metadata.transformer.class": " ",
-    }
+    own_settings = OWN_SETTINGS
     log_configuration = "log4j2.properties"
     release = NEWEST
 
     def _class_path(self) -> list[Path]:
-        server = maven.class_path(self.release.server, exclusions=["*:*"])
-        return [*server, *maven.class_path(HADOOP, exclusions=NOT_OF_HADOOP)]
+        return class_path(self.release)
 
     def _serve(self) -> int:
         metastore = self._gateway.jvm.org.apache.hadoop.hive.metastore

@@ -22,13 +22,17 @@ class HttpProtocol(H11Protocol):
     deadline: float | None = None
     """When the first head has to be complete, by the loop's clock."""
 
+    head_limit = "the request's headers are too long"
+    """What a client reads that sends a longer head than `Config.h11_max_incomplete_event_size`."""
+
     half_closed = False
     """Whether the client sends no more."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        client = transport.get_extra_info("socket")
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, ANSWER_SECONDS * 1000)
+        if sys.platform == "linux":
+            client = transport.get_extra_info("socket")
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, ANSWER_SECONDS * 1000)
         deadline = self.deadline or self.loop.time() + self.timeout_keep_alive
         self.timeout_keep_alive_task = self.loop.call_at(deadline, self.timeout_keep_alive_handler)
 
@@ -60,10 +64,11 @@ class HttpProtocol(H11Protocol):
         if self._answering:
             self.cycle.disconnected = True
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            text = f"this is no HTTP request: {error}\n".encode()
+            text = self.head_limit if status == 431 else f"this is no HTTP request: {error}"
+            body = b"" if self._answering and self.scope["method"] == "HEAD" else f"{text}\n".encode()
             headers = [("Content-Type", "text/plain; charset=utf-8"), ("Connection", "close")]
             response = h11.Response(status_code=status, headers=headers, reason=status.phrase.encode())
-            for event in (response, h11.Data(data=text), h11.EndOfMessage()):
+            for event in (response, h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 

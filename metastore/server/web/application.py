@@ -5,6 +5,8 @@ Probes are answered to everybody. Who sends another request is found out first, 
 about a call of Thrift. Handlers are plain functions, which Starlette calls in threads.
 """
 
+import asyncio
+import json
 import threading
 import time
 from email.utils import formatdate
@@ -16,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from thrift.Thrift import TApplicationException, TException
@@ -28,7 +30,7 @@ from metastore.server.login.passing_on import PassedOn
 from metastore.server.monitoring import metrics
 from metastore.server.web import hudi_callback
 from metastore.server.web.request_logins import RequestLogins
-from metastore.server.web.requests import Context, Refused, body, caller, challenges, refusal
+from metastore.server.web.requests import Context, Refused, body, caller, challenges, head_limit, refusal
 from metastore.server.web.worker_client import worker_client
 from metastore.settings import Settings
 from metastore.warehouse import Warehouse
@@ -36,6 +38,7 @@ from metastore.warehouse import Warehouse
 PROBES_AT_ONCE = 16
 """Probes that wait for a worker at the same time. They don't wait for the threads of other requests."""
 
+_PIECE_BYTES = 64 << 10  # of a response
 _PROBE_SECONDS = 5.0
 _CALL_SECONDS = 120.0  # how long a worker may take for one call of Iceberg's catalog
 _GROUPS_SECONDS = 2.0  # how long a worker may take to list the groups, and how long its answer is used
@@ -83,7 +86,13 @@ class _Entrance:
                 if self._draining.is_set():
                     more.append((b"connection", b"close"))
                 message["headers"] = [*message["headers"], *more]
-            await send(message)
+            # Each piece waits until the client has taken most of those before.
+            whole, start = message.get("body", b""), 0
+            while len(whole) - start > _PIECE_BYTES:
+                await send({**message, "body": whole[start : start + _PIECE_BYTES], "more_body": True})
+                start += _PIECE_BYTES
+                await asyncio.sleep(0)  # others take their turn, and the end of the connection is noticed
+            await send({**message, "body": whole[start:]} if start else message)
 
         scope["state"]["context"] = Context(self._settings, self._logins, scope["state"]["client"])
         app = self._refusal(scope["headers"]) or self._app
@@ -91,11 +100,8 @@ class _Entrance:
 
     def _refusal(self, headers: list[tuple[bytes, bytes]]) -> Response | None:
         close = {"Connection": "close"}
-        limit = self._settings.login_max_bytes
-        if sum(len(name) + len(value) for name, value in headers) > limit:
-            return PlainTextResponse(
-                f"the request's headers have more than {int(limit)} bytes (login_max_bytes)\n", 431, close
-            )
+        if sum(len(name) + len(value) for name, value in headers) > self._settings.login_max_bytes:
+            return PlainTextResponse(f"{head_limit(self._settings)}\n", 431, close)
         if {b"content-length", b"transfer-encoding"} <= {name for name, _ in headers}:
             return PlainTextResponse("the request says twice how long its body is\n", 400, close)
         return None
@@ -165,9 +171,8 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 
 def _report(trouble: str | None) -> Response:
-    if trouble:
-        return JSONResponse({"status": "failing", "reason": trouble}, 503)
-    return JSONResponse({"status": "ok"})
+    report = {"status": "failing", "reason": trouble} if trouble else {"status": "ok"}
+    return Response(f"{json.dumps(report)}\n", 503 if trouble else 200, media_type="application/json")
 
 
 def _trouble(settings: Settings, method: str) -> str | None:

@@ -17,7 +17,7 @@ from lake.protocol.connection.http_server import HttpProtocol
 from metastore.server.connection.connection import address
 from metastore.server.credentials.certificates import CertificateFiles
 from metastore.server.credentials.fair_threads import shared_address
-from metastore.server.web.requests import Client
+from metastore.server.web.requests import Client, head_limit
 from metastore.settings import Settings
 
 MOST_CONNECTIONS = 1_000
@@ -32,7 +32,7 @@ MOST_AT_ONCE = 500
 _FINISH_SECONDS = 0.5  # the supervisor waits for a second
 _PAUSE_SECONDS = 1.0  # when the system has no room for a connection
 _TLS = b"\x16"  # the first byte of a handshake
-_TLS_SHUTDOWN_SECONDS = 1.0
+_TLS_SHUTDOWN_SECONDS = 30.0  # for the end of a response, and for the client's own goodbye
 
 log = structlog.get_logger(__name__)
 
@@ -58,6 +58,7 @@ class Port:
         self._config.load()
         self._state = ServerState()
         self._state.default_headers = [(b"server", b"metastore")]
+        self._head_limit = head_limit(settings)
         self._tls = tls
         self._open: Counter[str] = Counter()  # connections by address
         self._tasks: set[asyncio.Task[None]] = set()
@@ -116,6 +117,7 @@ class Port:
             return
         options: dict[str, Any] = {"ssl": tls, "ssl_shutdown_timeout": _TLS_SHUTDOWN_SECONDS} if tls else {}
         protocol = _Protocol(self._config, self._state, peer, deadline)
+        protocol.head_limit = self._head_limit
         try:
             async with asyncio.timeout_at(deadline):
                 await loop.connect_accepted_socket(lambda: protocol, client, **options)

@@ -56,6 +56,11 @@ class Context:
     client: Client
 
 
+def head_limit(settings: Settings) -> str:
+    """What a client reads whose request has a longer head."""
+    return f"the request's headers have more than {int(settings.login_max_bytes)} bytes (login_max_bytes)"
+
+
 def context(request: Request) -> Context:
     found: Context = request.state.context
     return found

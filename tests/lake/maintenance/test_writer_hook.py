@@ -1,5 +1,6 @@
 """The requests of Hudi's writers: answered at once, and jobs afterwards."""
 
+import socket
 import threading
 import time
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 import urllib3
 
 from lake.cli.commands.table_services_run import _takes_over
-from lake.maintenance import writer_hook
+from lake.maintenance import http, writer_hook
 from lake.maintenance.decisions.policy import policy_of
 from lake.maintenance.http import HttpPort
 from lake.maintenance.service import Options, Service
@@ -93,6 +94,27 @@ def test_a_service_that_takes_nothing_over() -> None:
         answer = urllib3.request("GET", port.address + ASKED, retries=False)
         assert answer.status == 403 and b"--writer-hook" in answer.data
         assert urllib3.request("GET", f"{port.address}/ready", retries=False).status == 200
+    finally:
+        port.close()
+
+
+def test_odd_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "_REQUEST_SECONDS", 1)
+    accepted: list[str] = []
+    port = HttpPort("127.0.0.1", 0, lambda: "no metastore", accepted.append)
+    try:
+        for method, path, status in (
+            ("HEAD", ASKED, 404),
+            ("POST", ASKED, 405),
+            ("GET", "/nothing", 404),
+            ("GET", "/health", 503),
+            ("HEAD", "/metrics", 200),
+        ):
+            assert urllib3.request(method, port.address + path, retries=False).status == status
+        assert accepted == []
+        with socket.create_connection(("127.0.0.1", int(port.address.rpartition(":")[2])), timeout=20) as slow:
+            slow.sendall(b"GET /ready HTT")
+            assert slow.recv(100) == b"", "a head has a time limit"
     finally:
         port.close()
 
