@@ -267,7 +267,7 @@ class Catalog:
             self._ask_all([_as_commit(probe, before)], places=[location], check_only=True)
             new = self._files.read(location, kind.uuid_key).parsed()
             with well_formed("the metadata"):
-                stored = kind.as_stored(before and before.table, self._full(name), new, location, set())
+                stored = kind.as_stored(_table_of(before), self._full(name), new, location, set())
             self._ask_all([_as_commit(stored, before)])
         except TablesNotCommitted as refused:
             raise self._refusal(refused, [change]) from None
@@ -420,10 +420,11 @@ class Catalog:
         commits = []
         for each in changes:
             assert each.new is not None
-            before = each.before and each.before.table
             gone = set((each.base or {}).get("properties") or ()) - set(each.new["properties"])
             with well_formed("the metadata"):
-                stored = each.kind.as_stored(before, self._full(each.name), each.new, each.location, gone)
+                stored = each.kind.as_stored(
+                    _table_of(each.before), self._full(each.name), each.new, each.location, gone
+                )
             commits.append(_as_commit(stored, each.before))
         self._ask_all(commits, check_only=check_only)
 
@@ -524,6 +525,10 @@ class Catalog:
 
     def _full(self, name: Name) -> tuple[str, str, str]:
         return self._name, name.namespace, name.name
+
+
+def _table_of(found: Found | None) -> Table | None:
+    return None if found is None else found.table
 
 
 def _as_commit(stored: Table, before: Found | None) -> TableCommit:

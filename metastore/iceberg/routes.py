@@ -60,7 +60,7 @@ class _Call:
 
     @property
     def namespace(self) -> str:
-        return self.request.path_params["namespace"].lower()
+        return str(self.request.path_params["namespace"]).lower()
 
     @property
     def name(self) -> Name:

@@ -471,14 +471,14 @@ class TableService:
         `check_only`: says what would be refused by what is stored now, and changes nothing. Raises TablesNotCommitted,
         and what `create` and `alter` raise.
         """
-        names = [given.table_name(each.table.dbName, each.table.tableName, each.table.catName) for each in commits]
+        names = [_name_of(each) for each in commits]
         if len(set(names)) < len(names):
             raise InvalidOperationException("a table is named twice: send all changes of a table as one commit")
         new: dict[int, _New] = {}
         for index, each in enumerate(commits):
             if each.expectedMetadataLocation is None:
                 try:
-                    new[index] = self._new(each.table)
+                    new[index] = self._new(_definition(each))
                 except AlreadyExistsException as error:
                     raise TablesNotCommitted(error.message, "exists", index) from None
         in_order = sorted(range(len(commits)), key=names.__getitem__)  # so that two commits don't wait for each other
@@ -492,7 +492,7 @@ class TableService:
         with ExitStack() as directories:
             made: dict[int, set[str]] = {}
             for index, each_new in new.items():
-                taken = TablesNotCommitted(_exists(commits[index].table), "exists", index)
+                taken = TablesNotCommitted(_exists(_definition(commits[index])), "exists", index)
                 made[index] = directories.enter_context(new_directories(self._warehouse, taken))
                 self._make(each_new, context, made[index])
             with self._database.write() as tx:
@@ -506,11 +506,11 @@ class TableService:
                     _check_commit(tx, index, commits[index], None if found is None else found.row)
                     assert found is not None
                     last = len(commits) == 1
-                    self._alter_found(tx, found, commits[index].table, names[index], None, context, last=last)
+                    self._alter_found(tx, found, _definition(commits[index]), names[index], None, context, last=last)
 
     def _add_or_refuse(self, tx: Transaction, index: int, commit: TableCommit, new: "_New", made: set[str]) -> None:
         if tables.find(tx, new.name) is not None:
-            raise TablesNotCommitted(_exists(commit.table), "exists", index)
+            raise TablesNotCommitted(_exists(_definition(commit)), "exists", index)
         self._add(tx, new, made)
 
     def _check_altered(
@@ -795,6 +795,17 @@ class _New(NamedTuple):
     privileges: PrincipalPrivilegeSet | None
 
 
+def _definition(commit: TableCommit) -> Table:
+    if commit.table is None:
+        raise MetaException("a commit needs a table's definition")
+    return commit.table
+
+
+def _name_of(commit: TableCommit) -> TableName:
+    table = _definition(commit)
+    return given.table_name(table.dbName, table.tableName, table.catName)
+
+
 def _exists(table: Table) -> str:
     return f"Table {table.tableName} already exists"
 
@@ -802,8 +813,7 @@ def _exists(table: Table) -> str:
 def _check_commit(tx: Transaction, index: int, commit: TableCommit, row: TableRow | None) -> None:
     """Raises TablesNotCommitted unless a table is as the commit expects, and nobody has it exclusively."""
     if row is None:
-        name = f"{given.plain(commit.table.dbName)}.{commit.table.tableName}"
-        raise TablesNotCommitted(f"{name} table not found", "missing", index)
+        raise TablesNotCommitted(f"{_name_of(commit)} table not found", "missing", index)
     actual = row.parameters.get(METADATA_LOCATION)
     if actual != commit.expectedMetadataLocation:
         expected = commit.expectedMetadataLocation or ""
