@@ -523,7 +523,7 @@ class TableService:
         assert value.parameters is not None
         hive_objects.check_identity(row, context)
         _check_expected(row, value, context)
-        _check_previous(row, value)
+        _check_pointer(row, value)
         transactional_property.settle_changed(
             row.parameters, value.parameters, external=new.tableType == hive_objects.EXTERNAL
         )
@@ -953,21 +953,26 @@ def _check_expected(row: TableRow, new: Table, context: Mapping[str, str]) -> No
         raise MetaException(_modified(key, actual, expected))
 
 
-def _check_previous(row: TableRow, new: Table) -> None:
-    """An Iceberg table's new metadata names the metadata that it was made of, which must still be the table's.
+def _check_pointer(row: TableRow, new: Table) -> None:
+    """An Iceberg table's new metadata must be made of the metadata that the table has.
 
     HiveCatalog with locks sends no expectation. Without this check it would overwrite the commit of a writer that takes
-    no locks, and so would an engine that sends back the parameters that it read before such a commit.
+    no locks, and so would an engine that sends back the parameters that it read before such a commit. The new
+    `previous_metadata_location` says what a client began with. One that sends it as it is stored hasn't set it: then
+    the table's last change tells whether it has read the latest state. So each new pointer gets a later time.
+
+    Raises MetaException.
     """
-    wanted = new.parameters or {}
+    wanted = new.parameters
+    assert wanted is not None
     actual, previous = row.parameters.get(METADATA_LOCATION), wanted.get(PREVIOUS_METADATA_LOCATION)
-    if (
-        hive_objects.is_iceberg(row)
-        and wanted.get(METADATA_LOCATION) != actual
-        and previous is not None
-        and previous != actual
-    ):
-        raise MetaException(_modified(METADATA_LOCATION, actual, previous))
+    if not hive_objects.is_iceberg(row) or wanted.get(METADATA_LOCATION) == actual:
+        return
+    unset = previous == row.parameters.get(PREVIOUS_METADATA_LOCATION)
+    if previous not in (None, actual) and not (unset and wanted.get(DDL_TIME) == row.parameters.get(DDL_TIME)):
+        raise MetaException(_modified(METADATA_LOCATION, actual, previous or ""))
+    last = row.parameters.get(DDL_TIME, "")
+    wanted[DDL_TIME] = str(max(now_seconds(), int(last) + 1 if last.isdecimal() else 0))
 
 
 def _check_keys(old: Table, new: Table) -> None:
