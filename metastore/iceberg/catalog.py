@@ -402,7 +402,7 @@ class Catalog:
         try:
             for each in changes:
                 assert each.new is not None
-                self._files.write(each.location, each.new)
+                self._files.write(each.location, each.new, each.kind.uuid_key)
         except RestError:
             self._files.remove(written)
             raise

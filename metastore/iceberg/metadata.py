@@ -198,6 +198,7 @@ class Builder:
             self._value["refs"][MAIN] = {"snapshot-id": current, "type": "branch"}
         self._before = {key: copy.copy(each) for key, each in self._value.items()}
         self._added: dict[str, int] = {}  # the last ids by kind
+        self._snapshots = {each["snapshot-id"] for each in self._value["snapshots"]}
         self._new_snapshots: set[int] = set()
         self._passed: set[int] = set()  # snapshots that the main branch had for a while
         self._updated_at: int | None = None
@@ -331,7 +332,7 @@ class Builder:
         for key, what in (("schemas", "schema"), ("partition-specs", "partition spec"), ("sort-orders", "sort order")):
             if not value[key]:
                 raise bad_request(f"Attempting to add a snapshot before a {what} is added")
-        if any(each["snapshot-id"] == number for each in value["snapshots"]):
+        if number in self._snapshots:
             raise bad_request(f"Snapshot already exists for id: {number}")
         if value["format-version"] > 1:
             last = value["last-sequence-number"]
@@ -352,6 +353,7 @@ class Builder:
                 )
             value["next-row-id"] += rows
         value["snapshots"].append(snapshot)
+        self._snapshots.add(number)
         self._new_snapshots.add(number)
         self._updated_at = int(snapshot["timestamp-ms"])
 
@@ -383,6 +385,7 @@ class Builder:
         gone = set(update["snapshot-ids"])
         value = self._value
         value["snapshots"] = [each for each in value["snapshots"] if each["snapshot-id"] not in gone]
+        self._snapshots -= gone
         for key in ("statistics", "partition-statistics"):
             value[key] = [each for each in value[key] if each["snapshot-id"] not in gone]
         for name in [name for name, ref in value["refs"].items() if ref["snapshot-id"] in gone]:

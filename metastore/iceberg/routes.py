@@ -163,7 +163,7 @@ def _create_table(call: _Call) -> Response:
     body = call.body()
     _check_name(body)
     metadata, location = call.catalog.create_table(call.namespace, body)
-    return _loaded(location, metadata)
+    return _loaded(call, TABLE, location, metadata)
 
 
 def _check_name(body: Json) -> None:
@@ -202,10 +202,12 @@ def _stored(location: str, content: bytes, tag: str | None = None) -> Response:
     return Response(body, headers={"ETag": tag} if tag else None, media_type="application/json")
 
 
-def _loaded(location: str | None, metadata: Json) -> Response:
+def _loaded(call: _Call, kind: Kind, location: str | None, metadata: Json) -> Response:
+    """What was just written: its bytes are mostly still kept."""
     if location is None:
         return _json({"metadata": metadata, "config": {}})
-    return _stored(location, json.dumps(metadata, separators=(",", ":")).encode(), _tag(location))
+    content = call.files.kept(location, kind.uuid_key) or json.dumps(metadata, separators=(",", ":")).encode()
+    return _stored(location, content, _tag(location))
 
 
 def _table_exists(call: _Call) -> Response:
@@ -216,7 +218,7 @@ def _table_exists(call: _Call) -> Response:
 def _commit_table(call: _Call) -> Response:
     body = call.body()
     [change] = call.catalog.commit([(call.name, _objects(body, "requirements"), _objects(body, "updates"))])
-    return _loaded(change.location, _now(change))
+    return _loaded(call, TABLE, change.location, _now(change))
 
 
 def _now(change: Change) -> Json:
@@ -245,7 +247,7 @@ def _register(call: _Call, kind: Kind) -> Response:
     body = call.body()
     _check_name(body)
     metadata, location = call.catalog.register(call.namespace, body, kind)
-    return _loaded(location, metadata)
+    return _loaded(call, kind, location, metadata)
 
 
 def _rename_table(call: _Call) -> Response:
@@ -307,7 +309,7 @@ def _create_view(call: _Call) -> Response:
     body = call.body()
     _check_name(body)
     metadata, location = call.catalog.create_view(call.namespace, body)
-    return _loaded(location, metadata)
+    return _loaded(call, VIEW, location, metadata)
 
 
 def _load_view(call: _Call) -> Response:
@@ -323,7 +325,7 @@ def _view_exists(call: _Call) -> Response:
 def _replace_view(call: _Call) -> Response:
     body = call.body()
     change = call.catalog.replace_view(call.name, _objects(body, "requirements"), _objects(body, "updates"))
-    return _loaded(change.location, _now(change))
+    return _loaded(call, VIEW, change.location, _now(change))
 
 
 def _drop_view(call: _Call) -> Response:

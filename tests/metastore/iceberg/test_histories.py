@@ -87,7 +87,7 @@ class Writers:
             new = metadata.apply(self._files.read(location, TABLE.uuid_key).parsed(), [update(name)], location)
             assert new is not None
             place = next_location(location, new, str(uuid.uuid4()))
-            self._files.write(place, new)
+            self._files.write(place, new, TABLE.uuid_key)
             changed = hive_parameters.table(before, ("hive", self._namespace, table), new, place, set())
             request = AlterTableRequest(
                 catName="hive",
