@@ -22,6 +22,7 @@ _DEFAULT_VERSION = 2
 _FIRST_PARTITION_ID = 999
 _LAST_ADDED = -1
 _UNSORTED = 0
+_MOST = (1 << 63) - 1
 _PREVIOUS_FILES = "write.metadata.previous-versions-max"
 _DEFAULT_PREVIOUS_FILES = 100
 _MOST_COUNTED = 100_000
@@ -329,6 +330,10 @@ class Builder:
     def _add_snapshot(self, update: Json) -> None:
         snapshot, value = update["snapshot"], self._value
         number, sequence = snapshot["snapshot-id"], snapshot.get("sequence-number")
+        if not all(
+            isinstance(each, int) and -_MOST - 1 <= each <= _MOST for each in (number, snapshot["timestamp-ms"])
+        ):
+            raise bad_request("a snapshot needs whole numbers of 64 bits as snapshot-id and timestamp-ms")
         for key, what in (("schemas", "schema"), ("partition-specs", "partition spec"), ("sort-orders", "sort order")):
             if not value[key]:
                 raise bad_request(f"Attempting to add a snapshot before a {what} is added")

@@ -69,7 +69,7 @@ class _Call:
     def body(self) -> Json:
         """The body's object. Raises RestError (400)."""
         try:
-            found = json.loads(self.content or b"{}")
+            found = json.loads(self.content or b"{}", parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
             raise bad_request(f"the body is no JSON: {str(error)[:200]}") from None
         if not isinstance(found, dict):
@@ -78,6 +78,11 @@ class _Call:
 
 
 Handler = Callable[[_Call], Response]
+
+
+def _no_number(text: str) -> None:
+    """JSON has no such number, and Python would write it as it came."""
+    raise ValueError(f"{text} is no number")
 
 
 def _json(value: Any, status: int = 200) -> Response:
@@ -420,5 +425,8 @@ def _answer(
         client = port.connect(caller)
     except WORKER_ERRORS as error:
         raise unavailable(f"no worker answers: {error}") from error
-    with client as connected:
-        return handler(_Call(request, Catalog(connected, name.lower(), files, warehouse), files, content))
+    try:
+        with client as connected:
+            return handler(_Call(request, Catalog(connected, name.lower(), files, warehouse), files, content))
+    except UnicodeEncodeError:  # the first call of a worker that names it, before anything is written
+        raise bad_request("a text has half of a surrogate pair, which is no character") from None
