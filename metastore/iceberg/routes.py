@@ -404,7 +404,20 @@ def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
         own = path.replace("{table}", "{name}").replace("{view}", "{name}")
         return Route(BASE + own, answer, methods=[method], name=f"{method} {path}")
 
-    return [route("GET", "/v1/config", _config, config=True), *(route(*each) for each in ENDPOINTS)]
+    return [
+        route("GET", "/v1/config", _config, config=True),
+        *(route(*each) for each in ENDPOINTS),
+        Route(BASE + "/{rest:path}", _no_endpoint, methods=["GET", "HEAD", "POST", "PUT", "DELETE"]),
+    ]
+
+
+def _no_endpoint(request: Request) -> Response:
+    text = f"there is no endpoint {request.method} {request.url.path[:200]}: GET {BASE}/v1/config lists them"
+    if request.url.path.endswith("/oauth/tokens"):
+        text = (
+            "there is no OAuth2 endpoint: log in by a bearer token (token), by a password (Basic) or by a certificate"
+        )
+    return _json(RestError(404, "NotFoundException", text).body(), 404)
 
 
 def _answer(

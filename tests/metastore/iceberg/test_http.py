@@ -32,6 +32,13 @@ def test_config_lists_every_route(rest: Catalog) -> None:
         assert rest.refused("GET", f"{warehouse}/namespaces")[0] == 404
 
 
+def test_other_endpoints(rest: Catalog) -> None:
+    assert rest.refused("POST", "oauth/tokens", {})[0] == 404
+    status, _, text = rest.refused("POST", "hive/namespaces/n/tables/t/plan", {})
+    assert (status, "config" in text) == (404, True)
+    assert rest.refused("PUT", "hive/namespaces", {})[0] == 404
+
+
 def test_another_catalog_is_another_warehouse(rest: Catalog, client: ThriftClient) -> None:
     place = f"file:{rest.server.data_dir}/other_catalog"
     client.create_catalog(hive.CreateCatalogRequest(hive.Catalog("rest_other", None, place)))
