@@ -16,11 +16,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from lake.protocol.connection.thrift_client import ThriftClient
+from metastore.iceberg import tokens
 from metastore.iceberg.catalog import DEFAULT_CATALOG, TABLE, VIEW, Catalog, Change, Found, Kind, Name
 from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, of_status, unavailable
 from metastore.iceberg.files import MetadataFiles
 from metastore.iceberg.metadata import Json, well_formed, with_refs_only
 from metastore.iceberg.paging import page
+from metastore.iceberg.tokens import NoToken
 from metastore.warehouse import Warehouse
 
 BASE = "/iceberg"
@@ -407,16 +409,26 @@ def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
     return [
         route("GET", "/v1/config", _config, config=True),
         *(route(*each) for each in ENDPOINTS),
+        Route(BASE + "/v1/oauth/tokens", lambda request: _token_for(port, request), methods=["POST"]),
         Route(BASE + "/{rest:path}", _no_endpoint, methods=["GET", "HEAD", "POST", "PUT", "DELETE"]),
     ]
 
 
+def _token_for(port: Port, request: Request) -> Response:
+    try:
+        known, user = tokens.with_credentials(request, port.body(request, tokens.MAX_FORM))
+        with port.connect(port.caller(known)) as client:
+            return tokens.issue(client, user)
+    except port.refused as refused:
+        return tokens.failure(tokens.of_status(refused.status, str(refused)))  # type: ignore[attr-defined]
+    except NoToken as error:
+        return tokens.failure(error)
+    except WORKER_ERRORS as error:
+        return tokens.failure(tokens.of_status(503, str(error)))
+
+
 def _no_endpoint(request: Request) -> Response:
     text = f"there is no endpoint {request.method} {request.url.path[:200]}: GET {BASE}/v1/config lists them"
-    if request.url.path.endswith("/oauth/tokens"):
-        text = (
-            "there is no OAuth2 endpoint: log in by a bearer token (token), by a password (Basic) or by a certificate"
-        )
     return _json(RestError(404, "NotFoundException", text).body(), 404)
 
 

@@ -33,7 +33,6 @@ def test_config_lists_every_route(rest: Catalog) -> None:
 
 
 def test_other_endpoints(rest: Catalog) -> None:
-    assert rest.refused("POST", "oauth/tokens", {})[0] == 404
     status, _, text = rest.refused("POST", "hive/namespaces/n/tables/t/plan", {})
     assert (status, "config" in text) == (404, True)
     assert rest.refused("PUT", "hive/namespaces", {})[0] == 404
