@@ -289,15 +289,17 @@ def _report_metrics(call: _Call) -> Response:
     call.catalog.find(call.name, TABLE)
     kind, metrics = str(body.get("report-type"))[:40], body.get("metrics")
     figures = {
-        key: each["value"]
+        key[:_LONGEST_FIGURE]: each["value"]
         for key, each in list(metrics.items() if isinstance(metrics, dict) else ())[:_MOST_FIGURES]
         if isinstance(each, dict) and isinstance(each.get("value"), int)
     }
-    log.info("iceberg report", table=str(call.name), kind=kind, snapshot=str(body.get("snapshot-id"))[:40], **figures)
+    log.info(
+        "iceberg report", table=str(call.name), kind=kind, snapshot=str(body.get("snapshot-id"))[:40], figures=figures
+    )
     return _nothing()
 
 
-_MOST_FIGURES = 40
+_MOST_FIGURES, _LONGEST_FIGURE = 40, 60
 
 
 def _credentials(call: _Call) -> Response:

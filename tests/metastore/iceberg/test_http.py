@@ -103,7 +103,11 @@ def test_a_loaded_table_has_a_tag(rest: Catalog) -> None:
     assert rest.send("GET", path, headers={"If-None-Match": tag}).headers["ETag"] == changed.headers["ETag"] != tag
     assert rest.send("HEAD", path).status_code == 204
     assert rest.ask("GET", f"{path}/credentials") == {"storage-credentials": []}
-    assert rest.send("POST", f"{path}/metrics", {"report-type": "scan-report", "metrics": {}}).status_code == 204
+    figures = {each: {"unit": "count", "value": 1} for each in ("result-data-files", "table", "event", "x" * 1000)}
+    for metrics in (figures, {}, None, {"a": 1}):
+        assert (
+            rest.send("POST", f"{path}/metrics", {"report-type": "scan-report", "metrics": metrics}).status_code == 204
+        )
 
 
 def test_tables_of_hive_are_hidden_and_keep_their_names(rest: Catalog, client: ThriftClient) -> None:
