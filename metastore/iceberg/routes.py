@@ -38,7 +38,7 @@ class Port:
     """What the HTTP port gives to the catalog.
 
     `caller`: who sends a request; raises `refused`. `connect`: a connection to a worker on behalf of a caller.
-    `body`: at most so many bytes of a request; raises `refused`. `refused`: has `status` and `headers`.
+    `body`: a request's body of at most a number of bytes; raises `refused`. `refused`: has `status` and `headers`.
     """
 
     caller: Callable[[Request], Any]

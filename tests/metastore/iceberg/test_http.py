@@ -1,6 +1,7 @@
 """The REST catalog as bytes: answers, errors, pages, tags."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from lake.protocol.hive import LockComponent, LockLevel, LockRequest, LockType, 
 from metastore.iceberg import routes
 from tests.metastore.iceberg.conftest import Catalog
 from tests.support import builders
+from tests.support.waiting import wait_until
 
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
 
@@ -328,3 +330,27 @@ def test_views(rest: Catalog, client: ThriftClient) -> None:
     assert rest.refused("POST", "hive/views/rename", rename)[:2] == (404, "NoSuchViewException")
     rest.ask("DELETE", f"{path}/w")
     assert rest.send("HEAD", f"{path}/w").status_code == 404
+
+
+def test_purge_deletes_what_is_the_tables_own(rest: Catalog, client: ThriftClient, tmp_path: Path) -> None:
+    namespace = rest.namespace()
+
+    def place(name: str, **named: Any) -> Path:
+        location = create(rest, namespace, name, **named)["metadata-location"]
+        return Path(location.removeprefix("file:").replace("//", "")).parent.parent
+
+    kept, gone, around = place("kept"), place("gone"), place("around")
+    elsewhere = place("far", location=f"file://{tmp_path}/far")
+    client.create_table(builders.external_table(namespace, "inner", sd=builders.storage(location=f"{around}/inner")))
+    rest.ask("DELETE", f"hive/namespaces/{namespace}/tables/kept")
+    for name in ("gone", "around", "far"):
+        rest.ask("DELETE", f"hive/namespaces/{namespace}/tables/{name}?purgeRequested=true")
+    wait_until(lambda: not gone.exists())
+    assert list(kept.rglob("*.metadata.json"))
+    assert (around / "inner").exists()
+    assert list(elsewhere.rglob("*.metadata.json")), "the server may not delete outside of its warehouse"
+    client.create_table(builders.external_table(namespace, "h"))
+    place_of_h = Path(client.get_table(namespace, "h").sd.location.removeprefix("file:"))
+    context = hive.EnvironmentContext({"purge_external": "true"})
+    client.drop_table_with_environment_context(namespace, "h", True, context)
+    assert place_of_h.exists(), "no table of Iceberg's"
