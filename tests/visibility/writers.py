@@ -63,9 +63,11 @@ from lake.protocol.lake import (
     BeginBatchRequest,
     BeginInstantRequest,
     CommitPartitionsRequest,
+    CommitTablesRequest,
     CompleteInstantRequest,
     ReopenPartitionsRequest,
     ReportBatchRequest,
+    TableCommit,
     TableReference,
     TransitionInstantRequest,
 )
@@ -203,6 +205,7 @@ WRITERS = [
         lambda client, db, name: client.create_table_with_constraints(_fresh(db, name), [], [], [], [], [], []),
     ),
     _request("create_table_req", lambda db, name: CreateTableRequest(_fresh(db, name))),
+    _request("lake_commit_tables", lambda db, name: CommitTablesRequest([TableCommit(_fresh(db, name))])),
     _with("alter_table", _changed_table),
     Writer(
         "alter_table",

@@ -8,10 +8,26 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from lake.protocol.hive import Database, NoSuchObjectException, PrincipalPrivilegeSet, PrincipalType, StorageDescriptor
-from metastore.api.rights.naming import Requirement
-from metastore.api.rights.special import Asked, locations_of, sources
-from metastore.services.access.rights import EVERYTHING, Action, database
+from lake.protocol.hive import (
+    Database,
+    NoSuchObjectException,
+    PrincipalPrivilegeSet,
+    PrincipalType,
+    StorageDescriptor,
+    Table,
+)
+from metastore.api.rights.classification import Need
+from metastore.api.rights.naming import Requirement, Row, rows, table_object
+from metastore.api.rights.special import (
+    SPECIAL,
+    Asked,
+    Special,
+    altered_table,
+    locations_of,
+    metadata_outside,
+    sources,
+)
+from metastore.services.access.rights import EVERYTHING, Action, Securable, database
 from metastore.services.model import names as given
 
 Check = Callable[[Asked, Any, Any], Iterator[Requirement]]
@@ -59,7 +75,37 @@ def new_table(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
     usual = asked.places.of_table([home.locationUri, home.managedLocationUri], name.database, name.table)
     descriptor = getattr(value, "sd", None) or StorageDescriptor(location=getattr(value, "location", None))
     yield from asked.location(database(name.of_database), locations_of(descriptor), *usual)
+    if isinstance(value, Table):
+        bases = [descriptor.location] if descriptor.location else usual
+        yield from metadata_outside(asked, value, bases)
     yield from sources(getattr(value, "creationMetadata", None), name.catalog)
+
+
+def committed_tables(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """Each table of a commit needs what it would need alone. Callers get to own the new ones.
+
+    Further places that a caller names are files that the server reads for it.
+    """
+    for row in rows(need, arguments):
+        object = table_object(row.values[0], row.values[1], row.get("cat"))
+        if row.get("expected") is None:
+            yield Action.CREATE, database(object.of_database)
+            yield from new_table(asked, row.get("new"), arguments)
+            claim(asked, row.get("new"))
+        else:
+            yield from altered_table(asked, object, row.get("new"))
+        home = _database(asked, object.database, object.catalog) or Database()
+        usual = asked.places.of_table([home.locationUri, home.managedLocationUri], object.database, object.table)
+        for place in row.get("places") or ():
+            if not any(asked.places.lies_within(place, each) for each in usual):
+                yield from asked.location(EVERYTHING, [place])
+
+
+def _committed(row: Row) -> Iterator[Securable]:
+    yield table_object(row.values[0], row.values[1], row.get("cat"))
+
+
+SPECIAL[committed_tables.__name__] = Special(committed_tables, _committed)
 
 
 def new_function(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
