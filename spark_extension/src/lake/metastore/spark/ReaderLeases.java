@@ -106,6 +106,20 @@ final class ReaderLeases {
         }
     }
 
+    /** Keeps all that came and went after a position. If some of it is gone, a changelog may have it: nothing is kept. */
+    void keepChanges(Metastore.Struct table, long id, long position, String hours) {
+        double kept = hours(hours);
+        try {
+            if (kept != 0) {
+                keep(table, Arrays.asList(id, -1L), true, position, kept);
+            }
+        } catch (Metastore.Refused refused) {
+            if (refused.field != SNAPSHOT_GONE) {
+                throw refused;
+            }
+        }
+    }
+
     private void keep(Metastore.Struct table, List<Object> key, boolean onwards, long position, double hours) {
         Held lease = held.computeIfAbsent(key, missing -> new Held(table, onwards));
         if (lease.read(position, hours)) {
