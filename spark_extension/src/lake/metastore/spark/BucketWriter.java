@@ -128,6 +128,17 @@ final class BucketWriter implements Serializable {
             EventTimes.check(table.name(), dataColumns, target.eventTime);
         }
         boolean writesChangelog = table.keyed.changelogProducer.equals("lookup") && !replaces;
+        return of(session, table, dataColumns, snapshot, target, replaces, writesChangelog);
+    }
+
+    private static BucketWriter of(
+            SparkSession session,
+            LakeTable table,
+            StructType dataColumns,
+            LakeTable.Snapshot snapshot,
+            Target target,
+            boolean replaces,
+            boolean writesChangelog) {
         List<SnapshotFile> read = replaces ? Collections.emptyList() : snapshot.files;
         ColumnNames names = table.columnNames();
         Set<Map<String, String>> namings = new HashSet<>();
@@ -140,6 +151,12 @@ final class BucketWriter implements Serializable {
                     .put(first.partition, BucketPartition.of(table, snapshot.location, names, bucket, null));
         }
         return writer;
+    }
+
+    /** A writer that compacts buckets alone. {@code snapshot}: the files that are merged. On the driver. */
+    static BucketWriter compacting(
+            SparkSession session, LakeTable table, StructType dataColumns, LakeTable.Snapshot snapshot, Target target) {
+        return of(session, table, dataColumns, snapshot, target, false, false);
     }
 
     /** Columns with their ids, which go into files. */
@@ -167,6 +184,11 @@ final class BucketWriter implements Serializable {
      */
     List<WrittenFile> write(String partition, int bucket, List<InternalRow> rows) throws IOException {
         return new Bucket(partition, KeyedTable.fileGroup(bucket)).write(versionsOf(rows));
+    }
+
+    /** Makes one base file of all that a bucket has. Its rows stay what they are, and when they changed last. */
+    List<WrittenFile> compact(String partition, String fileGroup) throws IOException {
+        return new Bucket(partition, fileGroup).compact();
     }
 
     /**
@@ -295,15 +317,28 @@ final class BucketWriter implements Serializable {
             } else {
                 // Even if no row is left: another writer of the bucket must learn that it wasn't alone.
                 merge(records);
-                tombstones.removeIf(each -> !isRemembered(each));
-                if (!tombstones.isEmpty()) {
-                    put(WrittenFile.LOG, tombstoneColumns(), tombstones, SnapshotFile.TOMBSTONES);
-                }
+                putTombstones();
             }
             if (!changes.isEmpty()) {
                 put(WrittenFile.CHANGELOG, Changes.columns(rows), changes.inOrder(), null);
             }
             return written;
+        }
+
+        List<WrittenFile> compact() throws IOException {
+            merge(Collections.emptyList());
+            if (!table.keepsTombstones()) {
+                tombstones.clear();
+            }
+            putTombstones();
+            return written;
+        }
+
+        private void putTombstones() throws IOException {
+            tombstones.removeIf(each -> !isRemembered(each));
+            if (!tombstones.isEmpty()) {
+                put(WrittenFile.LOG, tombstoneColumns(), tombstones, SnapshotFile.TOMBSTONES);
+            }
         }
 
         /** Gives deletes by key alone the sequence of the row that they delete; without a row, there is nothing to do. */

@@ -37,6 +37,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import scala.Option;
 
 /** A keyed table, whose rows are those of a snapshot of its timeline. A write of it is an instant there. */
 final class LakeTable
@@ -404,6 +405,16 @@ final class LakeTable
         throw Errors.analysis(name + " is no keyed table of this session");
     }
 
+    /** A name with its database, by default the current one. */
+    static TableIdentifier inDatabase(TableIdentifier name) {
+        return name.database().isDefined()
+                ? name
+                : new TableIdentifier(
+                        name.table(),
+                        Option.apply(Catalogs.state(SparkSession.active()).catalog().getCurrentDatabase()),
+                        Option.empty());
+    }
+
     /** A table by its name; null if there is none, or it is no keyed one. */
     static LakeTable ifKeyed(TableIdentifier name) {
         SparkSession session = SparkSession.active();
@@ -411,9 +422,8 @@ final class LakeTable
         if (!(catalog instanceof LakeCatalog)) {
             return null;
         }
-        String database =
-                name.database().isDefined() ? name.database().get() : Catalogs.state(session).catalog().getCurrentDatabase();
         try {
+            String database = inDatabase(name).database().get();
             Table table = ((LakeCatalog) catalog).loadTable(Identifier.of(new String[] {database}, name.table()));
             return table instanceof LakeTable ? (LakeTable) table : null;
         } catch (NoSuchTableException missing) {
@@ -455,7 +465,7 @@ final class LakeTable
         return Collections.singletonMap("instant", instant.timestamp);
     }
 
-    private static Metastore.Struct reference(TableIdentifier name, long id) {
+    static Metastore.Struct reference(TableIdentifier name, long id) {
         return new Metastore.Struct()
                 .with(2, name.database().get())
                 .with(3, name.table())
