@@ -99,6 +99,12 @@ final class LakeRelations {
             }
             table.checkWritable();
             RowChanges.check(plan, name, table);
+            if (name.equals("OverwriteByExpression") && plan.resolved()) {
+                LogicalPlan merge = Replacements.merge(plan, table);
+                if (merge != null) {
+                    return merge;
+                }
+            }
             LogicalPlan changed = plan.mapChildren(this::apply);
             if (name.equals("OverwritePartitionsDynamic") && table.overwritten() == null) {
                 String partition = Inserts.staticPartition(Plans.children(changed).get(0), table);
