@@ -38,6 +38,10 @@ final class LakeRelations {
     private static final Set<String> CHANGES =
             new HashSet<>(Arrays.asList("DeleteFromTable", "UpdateTable", "MergeIntoTable"));
 
+    /** Statements that change a definition. The table is the first child. */
+    private static final Set<String> DEFINITIONS =
+            new HashSet<>(Arrays.asList("RenameColumn", "DropColumns", "SetTableLocation"));
+
     /** The directory of a table that has the files of its instants. */
     private static final String INSTANTS = PendingInstant.INSTANTS.replace("/", "");
 
@@ -79,6 +83,13 @@ final class LakeRelations {
             }
             if (name.equals("WriteDelta")) {
                 checkRead(plan);
+            }
+            if (DEFINITIONS.contains(name)) {
+                LakeTable table = target(plan);
+                LogicalPlan changed = table == null ? null : Definitions.changed(plan, name, table);
+                if (changed != null) {
+                    return changed;
+                }
             }
             if (PAST_THE_TIMELINE.contains(name) || INSERTS.contains(name) || CHANGES.contains(name)) {
                 LakeTable table = target(plan);

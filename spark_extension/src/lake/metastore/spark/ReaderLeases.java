@@ -33,7 +33,8 @@ final class ReaderLeases {
 
         /** A thread has its monitor while it calls the metastore for the lease. */
         private final Object calls = new Object();
-        private final Metastore.Struct table;
+        /** The table's reference when it was read last: it may have been renamed since. */
+        private volatile Metastore.Struct table;
         private final String id = UUID.randomUUID().toString().replace("-", "");
         private final boolean onwards;
         /** The oldest position that was read, by the minute until which it is kept. */
@@ -122,6 +123,7 @@ final class ReaderLeases {
 
     private void keep(Metastore.Struct table, List<Object> key, boolean onwards, long position, double hours) {
         Held lease = held.computeIfAbsent(key, missing -> new Held(table, onwards));
+        lease.table = table;
         if (lease.read(position, hours)) {
             return;
         }
