@@ -157,7 +157,7 @@ def _history(
     with LakeClient(lake.server.uri) as client:
         written = client.table(table)
         for _ in range(8):
-            _step(lake, written, database, name, properties, chance, is_wide)
+            _step(spark, lake, written, database, name, properties, chance, is_wide)
         last = written.position().position
         for _ in range(3):
             after = chance.randrange(last + 1)
@@ -171,6 +171,7 @@ def _history(
 
 
 def _step(
+    spark: SparkSession,
     lake: Lake,
     table: LakeTable,
     database: str,
@@ -182,8 +183,10 @@ def _step(
     nothing = [] if "sequence.field" in properties else [None]
     operation = chance.choice(["upsert", "upsert", "upsert", "delete", "compact", "reopen"])
     if operation == "compact":
-        plan = plan_compaction(table).instant
-        if plan is not None:
+        plan = plan_compaction(table).instant if chance.randrange(2) else None
+        if plan is None:
+            spark.sql(f"CALL lake.system.compact('{database}.{name}')")
+        else:
             run_compaction(table, plan.timestamp)
         return
     if operation == "reopen":
