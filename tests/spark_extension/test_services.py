@@ -65,6 +65,23 @@ def test_a_compaction_that_fails_leaves_nothing(spark: SparkSession, database: s
     assert rows(spark, f"SELECT * FROM {days}") == LEFT
 
 
+def test_event_times_stay(spark: SparkSession, database: str, lake: Lake) -> None:
+    table = f"{database}.times"
+    spark.sql(
+        f"CREATE TABLE {table} (id INT, at TIMESTAMP) USING parquet "
+        "TBLPROPERTIES ('primary-key' = 'id', 'table-type' = 'merge-on-read')"
+    )
+    for day in (2, 1):
+        rows = f"spark.sql(\"SELECT 1 AS id, timestamp'2026-01-0{day} 00:00:00Z' AS at\")"
+        spark.python(f"{rows}.writeTo({table!r}).option('event-time', 'at').append()\nresult = None")
+    spark.sql(f"CALL lake.system.compact('{table}')")
+    with LakeClient(lake.server.uri) as client:
+        [file] = client.table(table).snapshot()
+    assert file.min_event_time is not None
+    assert file.max_event_time is not None
+    assert (file.min_event_time.day, file.max_event_time.day, file.rows) == (1, 2, 1)
+
+
 def test_cluster(spark: SparkSession, database: str, days: str) -> None:
     spark.sql(f"CREATE TABLE {database}.plain (id INT) USING parquet")
     assert call(spark, "cluster('plain')")["state"] == "pending"
@@ -79,18 +96,19 @@ def test_publish(spark: SparkSession, days: str) -> None:
     assert call(spark, f"publish('{days}', \"dt = 'd2'\")") == {"partitions": "0"}
     assert call(spark, f"publish('{days}')")["partitions"] == "1"
     assert call(spark, f"publish('{days}')") == {"partitions": "0"}
+    spark.sql(f"INSERT INTO {days} VALUES (3, 'odd', 'K/B=1 %')")
+    assert call(spark, f"publish('{days}')")["linked"] == "1"
     published = spark.python(
         f"""
-names = [row.partition for row in spark.sql("SHOW PARTITIONS {days}").collect()]
 found = []
-for name in names:
-    described = spark.sql(f"DESCRIBE EXTENDED {days} PARTITION (dt = '{{name[3:]}}')").collect()
+for name in ("d1", "d2", "K/B=1 %"):
+    described = spark.sql(f"DESCRIBE EXTENDED {days} PARTITION (dt = '{{name}}')").collect()
     [location] = [row.data_type for row in described if row.col_name == "Location"][:1]
-    found += [[row.id, row.v, name[3:]] for row in spark.read.parquet(location).collect()]
+    found += [[row.id, row.v, name] for row in spark.read.parquet(location).collect()]
 result = sorted(found)
 """
     )
-    assert sorted(published) == sorted(LEFT)
+    assert published == [*LEFT, [3, "odd", "K/B=1 %"]]
 
 
 def test_import(spark: SparkSession, database: str) -> None:

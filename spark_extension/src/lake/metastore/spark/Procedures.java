@@ -231,7 +231,8 @@ final class Procedures {
         SparkSession session = SparkSession.active();
         String source = identifier(arguments.get("source")).quotedString();
         long before = table.position();
-        session.sql("INSERT INTO " + table.quotedName() + " BY NAME SELECT * FROM " + source);
+        String columns = String.join(", ", Catalogs.quoted(session.table(source).columns()));
+        session.sql("INSERT INTO " + table.quotedName() + " (" + columns + ") SELECT " + columns + " FROM " + source);
         Map<String, Object> found = new LinkedHashMap<>();
         found.put("after", before);
         found.put("position", LakeTable.named(table.quotedName()).position());
