@@ -106,6 +106,7 @@ class SessionLeases(Closing):
     def _keep(self, lake: LakeTable, position: int, *, onwards: bool) -> None:
         key = _table(lake), None if onwards else position
         held = self._held.get(key) or _HeldLease(lake.reference, position, onwards)
+        held.table = lake.reference  # it may have been renamed since
         if key not in self._held or position < held.position:
             self._take(held, position)
             self._held[key] = held

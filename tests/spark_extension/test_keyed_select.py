@@ -273,8 +273,36 @@ def test_what_the_metastore_knows(spark: SparkSession, customers: str) -> None:
     assert len(files) == 1
     assert rows(spark, f"SELECT partition, files > 0 FROM {customers}.partitions") == [["", True]]
     assert rows(spark, f"SELECT value FROM {customers}.options WHERE key = 'primary-key'") == [["id"]]
+    figures = "position, instant = (SELECT max(timestamp) FROM {0}.instants) AS last, added_files > 0, added_rows"
+    snapshots = rows(spark, f"SELECT {figures.format(customers)} FROM {customers}.snapshots")
+    assert [each[:3] for each in snapshots] == [[1, False, True], [2, False, True], [3, True, True]]
+    assert snapshots[0][3] == 3
+    history = spark.sql(f"DESCRIBE HISTORY {customers.partition('.')[2]}")
+    assert [each[0] for each in history] == [3, 2, 1]
+    assert history == spark.sql(f"SELECT * FROM {customers}.snapshots ORDER BY position DESC")
+    assert rows(spark, f"SELECT * FROM {customers}.changelogs") == []
     with pytest.raises(SparkError, match=r"(?i)cannot be found|requires? a? ?single-part"):
         spark.sql(f"SELECT * FROM {customers}.nothing")
+
+
+def test_what_is_known_after_a_clean(spark: SparkSession, database: str) -> None:
+    table = f"{database}.l"
+    spark.sql(
+        f"CREATE TABLE {table} (id INT, v INT) USING parquet TBLPROPERTIES "
+        "('primary-key' = 'id', 'changelog-producer' = 'lookup', 'changelog.time-retained' = '30 d')"
+    )
+    for value in range(3):
+        spark.sql(f"INSERT INTO {table} VALUES (1, {value})")
+    spark.sql(f"CALL lake.system.clean('{table}', 1)")
+    figures = "position, added_files, removed_files, added_rows, removed_rows, added_bytes > 0"
+    assert rows(spark, f"SELECT {figures} FROM {table}.snapshots") == [
+        [1, None, None, None, None, None],
+        [2, None, None, None, None, None],
+        [3, None, None, None, None, None],
+        [4, 0, 0, 0, 0, False],
+    ]
+    changelogs = f"SELECT position, partition, bucket, rows, size > 0 FROM {table}.changelogs"
+    assert rows(spark, changelogs) == [[at, "", "bucket-00000", 1 if at == 1 else 2, True] for at in (1, 2, 3)]
 
 
 @pytest.mark.parametrize("source", ["SELECT 1L AS id, 'x' AS Name", "SELECT * FROM {0}"])

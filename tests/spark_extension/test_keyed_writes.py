@@ -147,6 +147,36 @@ def test_partitions(spark: SparkSession, days: str) -> None:
         spark.sql(f"INSERT INTO {days} VALUES (9, 'z', date'2026-01-01', '')")
 
 
+def test_rows_of_a_condition_are_replaced(spark: SparkSession, table: str, days: str) -> None:
+    spark.sql(f"INSERT INTO {table} REPLACE WHERE n >= 2 VALUES (3, 'C', 4), (4, 'd', 3)")
+    assert both(spark, table) == [[1, "a", 1], [3, "C", 4], [4, "d", 3]]
+    spark.sql(
+        f"INSERT INTO {table} REPLACE WHERE name IN ('a', 'd') SELECT id, upper(name), n FROM {table} WHERE false"
+    )
+    assert both(spark, table) == [[3, "C", 4]]
+    code = "rows = spark.sql(\"SELECT 'e' AS name, 5L AS id, 9 AS n\")\nfrom pyspark.sql import functions as sf\n"
+    spark.python(f"{code}rows.writeTo({table!r}).overwrite(sf.col('id') > 4)\nresult = None")
+    assert both(spark, table) == [[3, "C", 4], [5, "e", 9]]
+    assert instants(spark, table) == 4
+    for statement, message in [
+        (f"INSERT INTO {table} REPLACE WHERE n = 9 VALUES (6, 'f', 8)", "outside of what is replaced"),
+        (f"INSERT INTO {table} REPLACE WHERE n = 9 VALUES (6, 'f', NULL)", "outside of what is replaced"),
+        (f"INSERT INTO {table} REPLACE WHERE n = 9 VALUES (6, 'f', 9), (6, 'g', 9)", "nothing orders them"),
+    ]:
+        with pytest.raises(SparkError, match=message):
+            spark.sql(statement)
+    assert instants(spark, table) == 4
+    shown = f"SELECT id, v, string(dt), city FROM {days}"
+    spark.sql(f"INSERT INTO {days} REPLACE WHERE dt >= date'2026-01-02' VALUES (7, 'g', date'2026-01-03', 'x')")
+    spark.sql(f"INSERT INTO {days} REPLACE WHERE city = 'x' AND id < 5 SELECT 3, 'n', date'2026-01-01', 'x'")
+    assert rows(spark, shown) == [
+        [1, "a", "2026-01-01", "Köln/Bonn=1"],
+        [3, "n", "2026-01-01", "x"],
+        [7, "g", "2026-01-03", "x"],
+    ]
+    assert len(both(spark, days)) == 3
+
+
 def test_dataframes(spark: SparkSession, table: str) -> None:
     code = f"""
 rows = spark.createDataFrame([("x", 1, 9), ("y", 8, 9)], "name string, id bigint, n int")
@@ -265,6 +295,8 @@ def test_what_a_merge_engine_does_not_do_is_refused(spark: SparkSession, databas
         spark.sql(f"INSERT INTO {database}.{table} VALUES (1, 4, NULL)")
         with pytest.raises(SparkError, match="can't be updated"):
             spark.sql(f"UPDATE {database}.{table} SET n = 0")
+        with pytest.raises(SparkError, match="only whole partitions can be replaced"):
+            spark.sql(f"INSERT INTO {database}.{table} REPLACE WHERE n = 1 VALUES (1, 1, 'a')")
         with pytest.raises(SparkError, match=r"can't be (updated|deleted), by"):
             spark.sql(
                 f"MERGE INTO {database}.{table} t USING (SELECT 1 AS id) s ON t.id = s.id "

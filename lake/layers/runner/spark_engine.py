@@ -103,9 +103,10 @@ class SparkEngine:
         first, second = (self._execution(each) for each in (text, query.sql("spark")))
         if first.optimizedPlan().sameResult(second.optimizedPlan()):
             return True
-        # Expressions that were given a name and used again may be simplified once they are one expression.
+        # Expressions that were given a name and used again may be simplified once they are one expression. The rule
+        # passes over nodes on which it has had no effect; copies of them don't remember that.
         optimiser, rule = first.sparkSession().sessionState().optimizer(), self._rule("optimizer.CollapseProject")
-        one, other = (optimiser.execute(rule.apply(each.optimizedPlan(), True)) for each in (first, second))
+        one, other = (optimiser.execute(rule.apply(each.optimizedPlan().clone(), True)) for each in (first, second))
         return bool(one.sameResult(other))
 
     def why_changing(self, text: str) -> str | None:

@@ -72,6 +72,17 @@ def test_an_earlier_read_moves_it_back(table: LakeTable, opened: Opened) -> None
     assert [each.position for each in held(table)] == [1]
 
 
+def test_a_renamed_table_is_kept_on(table: LakeTable, lake: LakeClient, opened: Opened) -> None:
+    leases = opened()
+    leases.keep(table, 3)
+    database, name = table.named.database, table.named.table
+    other = table.describe().replace(tableName="renamed")
+    lake.call(lambda client: client.alter_table(database, name, other))
+    renamed = lake.table(f"{database}.renamed")
+    leases.keep(renamed, 1)
+    assert [each.position for each in held(renamed)] == [1]
+
+
 def test_a_snapshot_that_a_savepoint_kept(table: LakeTable, opened: Opened) -> None:
     """Not all later snapshots are there any more: the lease is on that one alone."""
     leases, other = opened(), opened()

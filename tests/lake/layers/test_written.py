@@ -83,6 +83,8 @@ VERBATIM = [
     "SELECT id, struct(struct(n, S).S, struct(n).n AS Foo) AS c FROM t",
     "SELECT id, named_struct('A', n, 'b', s) AS a, to_json(struct(n, S)) AS b FROM t",
     "SELECT TO_CHAR(n, '9') AS m, max(struct(at, S)).s AS s FROM t GROUP BY to_char(n, '9')",
+    "SELECT id, n + 1 AS a, a + 1 AS b, a * a AS c FROM t WHERE x > 1",
+    "SELECT g, sum(x) AS a, a + 1 AS b FROM t GROUP BY g",
     "SELECT g, sort_array(array_agg(x)) AS a, approx_percentile(x, 0.5) AS p FROM t GROUP BY g",
     "SELECT id, percentile_cont(0.5) WITHIN GROUP (ORDER BY x) OVER (PARTITION BY g) AS v FROM t",
     "SELECT g, percentile_cont(0.5) WITHIN GROUP (ORDER BY x) FILTER (WHERE n > 1) AS v FROM t GROUP BY g",

@@ -100,10 +100,15 @@ final class BucketReaders implements Serializable {
     /** The versions in the log files, in the order in which they are merged. */
     void logs(BucketPartition bucket, Consumer<InternalRow> found) throws IOException {
         for (FileReaders.Source file : bucket.logs) {
-            try (PartitionReader<InternalRow> reader = logs.read(file)) {
-                while (reader.next()) {
-                    found.accept(version(reader.get(), records));
-                }
+            log(file, found);
+        }
+    }
+
+    /** The versions in one log file. */
+    void log(FileReaders.Source file, Consumer<InternalRow> found) throws IOException {
+        try (PartitionReader<InternalRow> reader = logs.read(file)) {
+            while (reader.next()) {
+                found.accept(version(reader.get(), records));
             }
         }
     }

@@ -146,11 +146,12 @@ final class BucketWriter implements Serializable {
             StructType dataColumns,
             LakeTable.Snapshot snapshot,
             Target target,
-            Wanted wanted) {
+            Wanted wanted,
+            boolean writesChangelog) {
         this.table = table.keyed;
         this.target = target;
         this.wanted = wanted;
-        writesChangelog = table.keyed.changelogProducer.equals("lookup") && !wanted.replaces;
+        this.writesChangelog = writesChangelog;
         ColumnNames names = table.columnNames();
         Set<Map<String, String>> namings = new HashSet<>();
         HashMap<String, TreeMap<String, BucketPartition>> found = new HashMap<>();
@@ -195,7 +196,15 @@ final class BucketWriter implements Serializable {
         if (target.eventTime != null) {
             EventTimes.check(table.name(), dataColumns, target.eventTime);
         }
-        return new BucketWriter(session, table, dataColumns, snapshot, target, wanted);
+        boolean writesChangelog = table.keyed.changelogProducer.equals("lookup") && !wanted.replaces;
+        return new BucketWriter(session, table, dataColumns, snapshot, target, wanted, writesChangelog);
+    }
+
+    /** A writer that compacts buckets alone. {@code snapshot}: the files that are merged. On the driver. */
+    static BucketWriter compacting(
+            SparkSession session, LakeTable table, StructType dataColumns, LakeTable.Snapshot snapshot, Target target) {
+        Wanted all = new Wanted(false, false, false, "replace");
+        return new BucketWriter(session, table, dataColumns, snapshot, target, all, false);
     }
 
     /** Columns with their ids, which go into files. */
@@ -232,6 +241,11 @@ final class BucketWriter implements Serializable {
             made.put(WrittenFile.KEPT, batch, rows, null);
         }
         return made.write(versionsOf(rows));
+    }
+
+    /** Makes one base file of all that a bucket has. Its rows stay what they are, and when they changed last. */
+    List<WrittenFile> compact(String partition, String fileGroup) throws IOException {
+        return new Bucket(partition, fileGroup).compact();
     }
 
     /**
@@ -394,10 +408,7 @@ final class BucketWriter implements Serializable {
             } else {
                 // Even if no row is left: another writer of the bucket must learn that it wasn't alone.
                 merge(records);
-                tombstones.removeIf(each -> !isRemembered(each));
-                if (!tombstones.isEmpty()) {
-                    put(WrittenFile.LOG, tombstoneColumns(), tombstones, SnapshotFile.TOMBSTONES);
-                }
+                putTombstones();
             }
             if (!changes.isEmpty()) {
                 put(WrittenFile.CHANGELOG, Changes.columns(rows), changes.inOrder(), null);
@@ -431,6 +442,22 @@ final class BucketWriter implements Serializable {
             Map<UnsafeRow, InternalRow> found = new HashMap<>();
             records.forEach(each -> found.put(engine().keys.of(each).copy(), each));
             return found;
+        }
+
+        List<WrittenFile> compact() throws IOException {
+            merge(Collections.emptyList());
+            if (!table.keepsTombstones()) {
+                tombstones.clear();
+            }
+            putTombstones();
+            return written;
+        }
+
+        private void putTombstones() throws IOException {
+            tombstones.removeIf(each -> !isRemembered(each));
+            if (!tombstones.isEmpty()) {
+                put(WrittenFile.LOG, tombstoneColumns(), tombstones, SnapshotFile.TOMBSTONES);
+            }
         }
 
         /** Gives deletes by key alone the sequence of the row that they delete; without a row, there is nothing to do. */

@@ -13,12 +13,12 @@ import org.apache.spark.unsafe.types.UTF8String;
 /** The net changes of a batch in one bucket, by the rules of lake/tables/keyed/changes.py. */
 final class Changes {
     /** The column that says what happened to a row. */
-    private static final String CHANGE_TYPE = "_change_type";
+    static final String CHANGE_TYPE = "_change_type";
 
-    private static final String DELETE = "delete";
-    private static final String PREIMAGE = "update_preimage";
-    private static final String POSTIMAGE = "update_postimage";
-    private static final String INSERT = "insert";
+    static final String DELETE = "delete";
+    static final String PREIMAGE = "update_preimage";
+    static final String POSTIMAGE = "update_postimage";
+    static final String INSERT = "insert";
 
     /** By kind, in the order of a changelog. */
     private final Map<String, List<InternalRow>> rows = new LinkedHashMap<>();

@@ -37,6 +37,8 @@ final class HintParser {
                                 if (call != null) {
                                     return call;
                                 }
+                                String history = MetadataTable.historyQuery((String) arguments[0], parser);
+                                arguments[0] = history == null ? arguments[0] : history;
                             }
                             try {
                                 Object parsed = method.invoke(parser, arguments);

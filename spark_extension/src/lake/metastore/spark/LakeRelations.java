@@ -38,6 +38,10 @@ final class LakeRelations {
     private static final Set<String> CHANGES =
             new HashSet<>(Arrays.asList("DeleteFromTable", "UpdateTable", "MergeIntoTable"));
 
+    /** Statements that change a definition. The table is the first child. */
+    private static final Set<String> DEFINITIONS =
+            new HashSet<>(Arrays.asList("RenameColumn", "DropColumns", "SetTableLocation"));
+
     /** The directory of a table that has the files of its instants. */
     private static final String INSTANTS = PendingInstant.INSTANTS.replace("/", "");
 
@@ -80,6 +84,13 @@ final class LakeRelations {
             if (name.equals("WriteDelta")) {
                 checkRead(plan);
             }
+            if (DEFINITIONS.contains(name)) {
+                LakeTable table = target(plan);
+                LogicalPlan changed = table == null ? null : Definitions.changed(plan, name, table);
+                if (changed != null) {
+                    return changed;
+                }
+            }
             if (PAST_THE_TIMELINE.contains(name) || INSERTS.contains(name) || CHANGES.contains(name)) {
                 LakeTable table = target(plan);
                 if (table != null) {
@@ -99,6 +110,12 @@ final class LakeRelations {
             }
             table.checkWritable();
             RowChanges.check(plan, name, table);
+            if (name.equals("OverwriteByExpression") && plan.resolved()) {
+                LogicalPlan merge = Replacements.merge(plan, table);
+                if (merge != null) {
+                    return merge;
+                }
+            }
             LogicalPlan changed = plan.mapChildren(this::apply);
             if (name.equals("OverwritePartitionsDynamic") && table.overwritten() == null) {
                 String partition = Inserts.staticPartition(Plans.children(changed).get(0), table);

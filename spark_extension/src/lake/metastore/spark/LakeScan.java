@@ -11,17 +11,11 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.function.Predicate;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
-import org.apache.spark.sql.catalyst.catalog.CatalogTablePartition;
-import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.InterpretedPredicate;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
-import org.apache.spark.sql.catalyst.expressions.Unevaluable;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -30,7 +24,6 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
-import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
@@ -83,11 +76,9 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
                 if (!filter.deterministic() || SubqueryExpression.hasSubquery(filter)) {
                     continue;
                 }
-                if (Plans.refersOnlyTo(filter, column -> table.isPartitionedBy(column.name()))) {
-                    if (!filter.exists(LakeScan::isLeftToPlans)) {
-                        partitionFilters.add(filter);
-                    }
-                } else {
+                if (PartitionValues.canDecide(table, filter)) {
+                    partitionFilters.add(filter);
+                } else if (!Plans.refersOnlyTo(filter, column -> table.isPartitionedBy(column.name()))) {
                     keys.add(filter);
                     Option<Filter> translated = DataSourceStrategy$.MODULE$.translateFilter(filter, true);
                     if (translated.isDefined()) {
@@ -101,8 +92,8 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         }
 
         @Override
-        public Predicate[] pushedFilters() {
-            return new Predicate[0];
+        public org.apache.spark.sql.connector.expressions.filter.Predicate[] pushedFilters() {
+            return new org.apache.spark.sql.connector.expressions.filter.Predicate[0];
         }
 
         @Override
@@ -114,6 +105,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
     private final LakeTable table;
     private final StructType dataColumns;
     private final StructType partitionColumns;
+    private final PartitionValues partitions;
     private final List<Filter> dataFilters;
     /** Those on columns of the key alone, which skip versions of rows, too. */
     private final List<Filter> keyFilters;
@@ -128,91 +120,22 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         this.dataFilters = builder.dataFilters;
         this.keyFilters = builder.keyFilters;
         List<StructField> data = new ArrayList<>();
-        List<StructField> partitions = new ArrayList<>();
+        List<StructField> places = new ArrayList<>();
         for (StructField each : builder.required.fields()) {
-            (table.isPartitionedBy(each.name()) ? partitions : data).add(each);
+            (table.isPartitionedBy(each.name()) ? places : data).add(each);
         }
         dataColumns = new StructType(data.toArray(new StructField[0]));
-        partitionColumns = new StructType(partitions.toArray(new StructField[0]));
+        partitionColumns = new StructType(places.toArray(new StructField[0]));
         snapshot = table.snapshot();
         // An earlier snapshot may be from before the number of buckets was changed.
         Set<String> wanted = table.isLatest() ? builder.keys.buckets() : null;
-        buckets = SnapshotFile.byBucket(pruned(snapshot.files, builder.partitionFilters));
-        buckets.removeIf(bucket -> wanted != null && !wanted.contains(bucket.get(0).fileGroup));
-    }
-
-    /** Whether an expression has no value before Spark puts something else in its place, such as a function of Python's. */
-    private static boolean isLeftToPlans(Expression expression) {
-        return expression instanceof Unevaluable && !(expression instanceof Attribute);
-    }
-
-    /** The files of the partitions for which the filters hold. */
-    private List<SnapshotFile> pruned(List<SnapshotFile> files, List<Expression> filters) {
-        if (filters.isEmpty()) {
-            return files;
-        }
-        StructType partitions = allPartitionColumns();
-        List<InterpretedPredicate> predicates = new ArrayList<>();
-        for (Expression filter : filters) {
-            predicates.add(new InterpretedPredicate(bound(filter, partitions)));
-        }
-        Map<String, Boolean> known = new HashMap<>();
-        List<SnapshotFile> found = new ArrayList<>();
-        for (SnapshotFile file : files) {
-            if (known.computeIfAbsent(file.partition, name -> holds(predicates, values(name, partitions)))) {
-                found.add(file);
-            }
-        }
-        return found;
-    }
-
-    private static boolean holds(List<InterpretedPredicate> predicates, InternalRow values) {
-        for (InterpretedPredicate each : predicates) {
-            if (!each.eval(values)) {
-                return false;
-            }
-        }
-        return true;
-    }
-
-    private static Expression bound(Expression filter, StructType partitions) {
-        if (filter instanceof Attribute) {
-            for (int i = 0; i < partitions.size(); i++) {
-                if (partitions.apply(i).name().equalsIgnoreCase(((Attribute) filter).name())) {
-                    return new BoundReference(i, partitions.apply(i).dataType(), true);
-                }
-            }
-        }
-        return (Expression) filter.mapChildren(child -> bound(child, partitions));
-    }
-
-    private StructType allPartitionColumns() {
-        List<StructField> found = new ArrayList<>();
-        for (StructField each : table.schema().fields()) {
-            if (table.isPartitionedBy(each.name())) {
-                found.add(each);
-            }
-        }
-        return new StructType(found.toArray(new StructField[0]));
-    }
-
-    /** The values of a partition's columns, as Spark's own catalog reads them from its name. */
-    private InternalRow values(String name, StructType columns) {
-        scala.collection.immutable.Map<String, String> spec = Catalogs.noOptions();
-        for (String part : name.isEmpty() ? new String[0] : name.split("/")) {
-            int sign = part.indexOf('=');
-            String column = ExternalCatalogUtils.unescapePathName(part.substring(0, sign));
-            for (StructField each : columns.fields()) {
-                if (each.name().equalsIgnoreCase(column)) {
-                    String value = ExternalCatalogUtils.unescapePathName(part.substring(sign + 1));
-                    spec = Catalogs.with(spec, each.name(), value);
-                }
-            }
-        }
-        CatalogTablePartition partition =
-                new CatalogTablePartition(
-                        spec, CatalogStorageFormat.empty(), Catalogs.noOptions(), 0, 0, Option.empty());
-        return partition.toRow(columns, conf().sessionLocalTimeZone());
+        partitions = new PartitionValues(table, session);
+        Predicate<String> isWanted = partitions.matching(builder.partitionFilters);
+        buckets = SnapshotFile.byBucket(snapshot.files);
+        buckets.removeIf(
+                bucket ->
+                        !isWanted.test(bucket.get(0).partition)
+                                || (wanted != null && !wanted.contains(bucket.get(0).fileGroup)));
     }
 
     private SQLConf conf() {
@@ -288,7 +211,7 @@ final class LakeScan implements Scan, Batch, SupportsReportStatistics {
         Map<String, InternalRow> known = new HashMap<>();
         for (List<SnapshotFile> bucket : buckets) {
             InternalRow values =
-                    known.computeIfAbsent(bucket.get(0).partition, name -> values(name, partitionColumns));
+                    known.computeIfAbsent(bucket.get(0).partition, name -> partitions.of(name, partitionColumns));
             if (needsMerging(bucket)) {
                 found.add(BucketPartition.of(table, snapshot.location, names, bucket, values));
                 continue;

@@ -9,6 +9,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -35,6 +37,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import scala.Option;
 
 /** A keyed table, whose rows are those of a snapshot of its timeline. A write of it is an instant there. */
 final class LakeTable
@@ -49,6 +52,11 @@ final class LakeTable
             this.position = position;
             this.location = location;
             this.files = files;
+        }
+
+        /** The same snapshot, of which only some files are of interest. */
+        Snapshot only(Predicate<SnapshotFile> isWanted) {
+            return new Snapshot(position, location, files.stream().filter(isWanted).collect(Collectors.toList()));
         }
     }
 
@@ -226,15 +234,85 @@ final class LakeTable
     /** Begins an instant that writes the table, in the definition that this object has. */
     PendingInstant begin(String action) {
         checkKnown();
-        Long position = null;
-        if (isReadByItsWriter) {
-            try {
-                position = page(readAt(), includesUncommitted, 1, null).number(1, 0);
-            } catch (Metastore.Failed failed) {
-                throw Errors.analysis(failed.getMessage());
-            }
-        }
+        Long position = isReadByItsWriter ? Long.valueOf(position()) : null;
         return PendingInstant.begin(metastore, reference(identifier(), id), name(), action, position);
+    }
+
+    /** The position that is read. */
+    long position() {
+        try {
+            checkKnown();
+            return page(readAt(), null, includesUncommitted, 1, null).number(1, 0);
+        } catch (Metastore.Failed failed) {
+            throw Errors.analysis(failed.getMessage());
+        }
+    }
+
+    /** The first position whose snapshot no clean has touched. */
+    long oldestReadable() {
+        return call("lake_timeline_position", reference()).number(3, 0);
+    }
+
+    /** The position of a point of its timeline. */
+    long positionOf(ReadPoint other) {
+        return other.isPosition() ? other.position() : at(other).position();
+    }
+
+    /** What the completions after one position up to another changed, and its files at both where that tells. */
+    static final class Changed {
+        /** The changes are all in files of changelogs. */
+        final boolean isOfChangelogs;
+        final String location;
+        /** By completion, in their order, as InstantChanges of the metastore. */
+        final List<Metastore.Answer> changes;
+
+        private Changed(boolean isOfChangelogs, String location, List<Metastore.Answer> changes) {
+            this.isOfChangelogs = isOfChangelogs;
+            this.location = location;
+            this.changes = changes;
+        }
+    }
+
+    /**
+     * What changed after one position up to another, with files of changelogs if {@code wantsChangelogs} and all of the
+     * range has some. Raises Refused if files of it have been cleaned; the message names the oldest readable position.
+     */
+    Changed changes(long after, long upTo, boolean wantsChangelogs) {
+        checkKnown();
+        List<Metastore.Answer> found = new ArrayList<>();
+        long position = after;
+        Boolean isOfChangelogs = null;
+        Metastore.Answer answer;
+        do {
+            answer =
+                    call(
+                            "lake_read_changes",
+                            new Metastore.Struct()
+                                    .with(1, reference(identifier(), id))
+                                    .with(2, position)
+                                    .with(3, upTo)
+                                    .with(6, includesUncommitted)
+                                    .with(8, isOfChangelogs == null ? wantsChangelogs : isOfChangelogs));
+            if (isOfChangelogs != null && isOfChangelogs != answer.flag(4)) {
+                return changes(after, upTo, wantsChangelogs); // a clean has removed changelogs since the first page
+            }
+            isOfChangelogs = answer.flag(4);
+            found.addAll(answer.structs(1));
+            position = answer.number(2, upTo);
+        } while (position < upTo);
+        return new Changed(isOfChangelogs, answer.text(3), found);
+    }
+
+    /** The files of some partitions at a position. Raises Refused if it can't be read any more. */
+    List<SnapshotFile> filesAt(long position, List<String> partitions) {
+        return partitions.isEmpty()
+                ? new ArrayList<>()
+                : filesAt(ReadPoint.position(position), includesUncommitted, partitions).files;
+    }
+
+    /** Keeps cleans off all that came and went after a position, as far as it is still there. */
+    void keepChanges(long position) {
+        metastore.leases().keepChanges(reference(identifier(), id), id, position, leaseHours());
     }
 
     /** All files at a position, those of uncommitted partitions among them. */
@@ -244,6 +322,16 @@ final class LakeTable
         } catch (Metastore.Failed failed) {
             throw Errors.analysis(failed.getMessage());
         }
+    }
+
+    /** All files that it has now, those of uncommitted partitions among them. */
+    Snapshot latest() {
+        return filesAt(ReadPoint.LATEST, true);
+    }
+
+    /** Makes the plan of a table service and takes it up. {@code request}: a BeginInstantRequest without table and action. */
+    PendingInstant takeUp(String action, Metastore.Struct request) {
+        return PendingInstant.takeUp(metastore, reference(), name(), action, request);
     }
 
     private void checkKnown() {
@@ -263,24 +351,29 @@ final class LakeTable
     }
 
     /** A part of a snapshot, of about {@code files} files. */
-    private Metastore.Answer page(ReadPoint at, boolean includesUncommitted, int files, String after) {
+    private Metastore.Answer page(
+            ReadPoint at, List<String> partitions, boolean includesUncommitted, int files, String after) {
         return call(
                 "lake_get_snapshot",
                 at.addTo(new Metastore.Struct())
                         .with(1, reference(identifier(), id))
+                        .with(6, partitions)
                         .with(8, includesUncommitted)
                         .with(10, files)
                         .with(11, after));
     }
 
     private Snapshot filesAt(ReadPoint at, boolean includesUncommitted) {
+        return filesAt(at, includesUncommitted, null);
+    }
+
+    /** {@code partitions}: null for all. */
+    private Snapshot filesAt(ReadPoint at, boolean includesUncommitted, List<String> partitions) {
         List<SnapshotFile> files = new ArrayList<>();
         String after = null;
         while (true) {
-            Metastore.Answer answer = page(at, includesUncommitted, PAGE, after);
-            for (Metastore.Answer file : answer.structs(2)) {
-                files.add(new SnapshotFile(file));
-            }
+            Metastore.Answer answer = page(at, partitions, includesUncommitted, PAGE, after);
+            files.addAll(SnapshotFile.of(answer.structs(2)));
             after = answer.text(3);
             long position = answer.number(1, 0);
             if (after == null) {
@@ -312,6 +405,16 @@ final class LakeTable
         throw Errors.analysis(name + " is no keyed table of this session");
     }
 
+    /** A name with its database, by default the current one. */
+    static TableIdentifier inDatabase(TableIdentifier name) {
+        return name.database().isDefined()
+                ? name
+                : new TableIdentifier(
+                        name.table(),
+                        Option.apply(Catalogs.state(SparkSession.active()).catalog().getCurrentDatabase()),
+                        Option.empty());
+    }
+
     /** A table by its name; null if there is none, or it is no keyed one. */
     static LakeTable ifKeyed(TableIdentifier name) {
         SparkSession session = SparkSession.active();
@@ -319,14 +422,18 @@ final class LakeTable
         if (!(catalog instanceof LakeCatalog)) {
             return null;
         }
-        String database =
-                name.database().isDefined() ? name.database().get() : Catalogs.state(session).catalog().getCurrentDatabase();
         try {
+            String database = inDatabase(name).database().get();
             Table table = ((LakeCatalog) catalog).loadTable(Identifier.of(new String[] {database}, name.table()));
             return table instanceof LakeTable ? (LakeTable) table : null;
         } catch (NoSuchTableException missing) {
             return null;
         }
+    }
+
+    /** Its name as SQL takes it. */
+    String quotedName() {
+        return String.join(".", Catalogs.quoted(identifier().database().get(), identifier().table()));
     }
 
     /** What names this table in requests. */
@@ -358,7 +465,7 @@ final class LakeTable
         return Collections.singletonMap("instant", instant.timestamp);
     }
 
-    private static Metastore.Struct reference(TableIdentifier name, long id) {
+    static Metastore.Struct reference(TableIdentifier name, long id) {
         return new Metastore.Struct()
                 .with(2, name.database().get())
                 .with(3, name.table())

@@ -111,9 +111,19 @@ final class Metastore {
             return value == null ? missing : ((Number) value).longValue();
         }
 
+        /** Whether a flag is set. */
+        boolean flag(int number) {
+            return Boolean.TRUE.equals(fields.get((short) number));
+        }
+
         /** A text; null if the field is unset. */
         String text(int number) {
             return asText(fields.get((short) number));
+        }
+
+        /** A struct in it; null if the field is unset. */
+        Answer struct(int number) {
+            return (Answer) fields.get((short) number);
         }
 
         /** The structs of a list; empty if the field is unset. */

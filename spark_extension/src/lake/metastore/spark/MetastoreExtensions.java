@@ -6,7 +6,8 @@ import scala.runtime.BoxedUnit;
 
 /**
  * What a Spark session gets with {@code spark.sql.extensions=lake.metastore.spark.MetastoreExtensions}: the hint
- * {@code includeUnCommit}, and reads of tables whose partitions Spark lists by itself limited to ready partitions.
+ * {@code includeUnCommit}, the function {@code lake_changes}, and reads of tables whose partitions Spark lists by itself
+ * limited to ready partitions.
  *
  * <p>One jar serves Scala 2.12 (Spark 3.5) and 2.13 (Spark 4). What differs between them is not linked to: a method
  * that has {@code Seq} in its signature is reached through Scala's generic access to case classes, and constructors
@@ -20,6 +21,7 @@ public final class MetastoreExtensions implements Function1<SparkSessionExtensio
                     makeCatalogReachable();
                     return HintParser.wrap(parser);
                 });
+        ChangesTable.register(extensions);
         extensions.injectResolutionRule(session -> new LakeRelations.CommandRule());
         extensions.injectResolutionRule(session -> new ScopeRule(new Relations(session)));
         extensions.injectPostHocResolutionRule(session -> new ReadyRule(new Relations(session)));

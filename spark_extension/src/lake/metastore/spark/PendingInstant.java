@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.util.Collections;
 import java.util.ConcurrentModificationException;
 import java.util.Set;
+import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
@@ -79,6 +80,34 @@ final class PendingInstant {
             return found;
         } catch (Metastore.Failed failed) {
             throw Errors.analysis(failed.getMessage());
+        }
+    }
+
+    /**
+     * Makes the plan of a table service and takes it up. {@code request}: a BeginInstantRequest without table and action.
+     */
+    static PendingInstant takeUp(
+            Metastore metastore, Metastore.Struct table, String name, String action, Metastore.Struct request) {
+        Metastore.Answer planned =
+                (Metastore.Answer)
+                        metastore.callOnce("lake_begin_instant", request.with(1, table).with(2, action).with(4, "requested"));
+        Metastore.Struct transition =
+                new Metastore.Struct()
+                        .with(1, table)
+                        .with(2, planned.text(1))
+                        .with(3, action)
+                        .with(4, "inflight")
+                        .with(6, UUID.randomUUID().toString().replace("-", ""))
+                        .with(8, true);
+        try {
+            Metastore.Answer taken = (Metastore.Answer) metastore.call("lake_transition_instant", transition);
+            PendingInstant found = new PendingInstant(metastore, table, name, action, taken);
+            found.sendHeartbeats();
+            return found;
+        } catch (Metastore.Refused refused) {
+            throw new Metastore.Refused(
+                    "the plan " + planned.text(1) + " was taken up by another process, which runs it: " + refused.getMessage(),
+                    refused.field);
         }
     }
 

@@ -10,6 +10,8 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -54,6 +56,10 @@ final class Procedures {
         ALL.put("rollback", new Procedure(Procedures::rollback, 2, "table", "instant"));
         ALL.put("savepoint", new Procedure(Procedures::savepoint, 2, "table", "instant"));
         ALL.put("delete_savepoint", new Procedure(Procedures::deleteSavepoint, 2, "table", "instant"));
+        ALL.put("publish", new Procedure(Procedures::publish, 1, "table", "filter"));
+        ALL.put("compact", new Procedure(Procedures::compact, 1, "table", "min_log_files"));
+        ALL.put("cluster", new Procedure((table, arguments) -> cluster(arguments), 1, "table"));
+        ALL.put("import", new Procedure(Procedures::importRows, 2, "table", "source"));
         ALL.put("clean", new Procedure(Procedures::clean, 1, "table", "keep_commits", "keep_hours", "keep_versions"));
     }
 
@@ -121,7 +127,8 @@ final class Procedures {
     }
 
     private static String[] run(Procedure procedure, Map<String, Object> arguments) {
-        LakeTable table = LakeTable.named((String) arguments.get("table"));
+        boolean takesOthers = procedure == ALL.get("cluster");
+        LakeTable table = takesOthers ? null : LakeTable.named(arguments.get("table").toString());
         List<String> lines = new ArrayList<>();
         try {
             procedure.action.run(table, arguments).forEach((name, value) -> lines.add(name + "=" + value));
@@ -173,6 +180,63 @@ final class Procedures {
         String timestamp = arguments.get("instant").toString();
         table.call("lake_delete_instant", table.reference(), timestamp, "savepoint");
         return Collections.singletonMap("deleted", timestamp);
+    }
+
+    private static Map<String, Object> publish(LakeTable table, Map<String, Object> arguments) {
+        Object filter = arguments.get("filter");
+        Map<String, Object> found = Publishing.run(table, filter == null ? null : filter.toString());
+        SparkSession.active().catalog().refreshTable(table.quotedName());
+        return found;
+    }
+
+    private static Map<String, Object> compact(LakeTable table, Map<String, Object> arguments) {
+        Object least = arguments.getOrDefault("min_log_files", 1);
+        if (!(least instanceof Number) || ((Number) least).longValue() < 1) {
+            throw Errors.analysis("lake.system.compact: min_log_files is a whole number from 1 on, not " + least);
+        }
+        return Compaction.run(table, ((Number) least).longValue());
+    }
+
+    /** Has a table service cluster a table without a primary key. */
+    private static Map<String, Object> cluster(Map<String, Object> arguments) {
+        TableIdentifier name = identifier(arguments.get("table"));
+        if (LakeTable.ifKeyed(name) != null) {
+            throw Errors.analysis(
+                    name.unquotedString() + " is a keyed table, whose files are by bucket and sorted by key: CALL lake.system.compact");
+        }
+        Metastore metastore = Metastore.of(SparkSession.active());
+        if (metastore == null) {
+            throw Errors.analysis("this session has no metastore: set spark.hadoop.hive.metastore.uris");
+        }
+        Metastore.Struct job = new Metastore.Struct().with(1, "clustering").with(3, "CALL lake.system.cluster");
+        Metastore.Answer queued =
+                (Metastore.Answer) metastore.callOnce("lake_submit_job", LakeTable.reference(LakeTable.inDatabase(name), 0), job);
+        Map<String, Object> found = new LinkedHashMap<>();
+        found.put("job", queued.number(1, 0));
+        found.put("state", queued.text(4));
+        found.put("advice", "a table service runs it: metastore table-services plans");
+        return found;
+    }
+
+    private static TableIdentifier identifier(Object name) {
+        try {
+            return Catalogs.state(SparkSession.active()).sqlParser().parseTableIdentifier(name.toString());
+        } catch (org.apache.spark.sql.catalyst.parser.ParseException error) {
+            throw Errors.rethrow(error);
+        }
+    }
+
+    /** Inserts the rows of another table, in one instant. */
+    private static Map<String, Object> importRows(LakeTable table, Map<String, Object> arguments) {
+        SparkSession session = SparkSession.active();
+        String source = identifier(arguments.get("source")).quotedString();
+        long before = table.position();
+        String columns = String.join(", ", Catalogs.quoted(session.table(source).columns()));
+        session.sql("INSERT INTO " + table.quotedName() + " (" + columns + ") SELECT " + columns + " FROM " + source);
+        Map<String, Object> found = new LinkedHashMap<>();
+        found.put("after", before);
+        found.put("position", LakeTable.named(table.quotedName()).position());
+        return found;
     }
 
     /** Deletes files that no snapshot to be kept needs. */

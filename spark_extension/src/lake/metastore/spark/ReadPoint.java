@@ -7,6 +7,8 @@ final class ReadPoint {
     /** Instants have timestamps of at least so many digits; no position has. */
     private static final int TIMESTAMP_DIGITS = 14;
 
+    private static final int POSITION = 3;
+
     /** The field of the metastore's SnapshotRequest. */
     private final int field;
     private final Object value;
@@ -20,10 +22,10 @@ final class ReadPoint {
         String version = text.trim();
         if (!version.matches("[0-9]{1,40}")) {
             throw Errors.analysis(
-                    "VERSION AS OF '" + text + "': give a position of the timeline, or the timestamp of an instant");
+                    "'" + text + "' is no version: give a position of the timeline, or the timestamp of an instant");
         }
         if (version.length() < TIMESTAMP_DIGITS) {
-            return new ReadPoint(3, Long.valueOf(version));
+            return new ReadPoint(POSITION, Long.valueOf(version));
         }
         return new ReadPoint(2, version);
     }
@@ -32,17 +34,26 @@ final class ReadPoint {
     static ReadPoint time(long micros) {
         long millis = Math.floorDiv(micros, 1_000L);
         if (millis > System.currentTimeMillis()) {
-            throw Errors.analysis("TIMESTAMP AS OF is in the future: what will be there then isn't known");
+            throw Errors.analysis("a time in the future can't be read: what will be there then isn't known");
         }
         return new ReadPoint(4, millis);
     }
 
     static ReadPoint position(long position) {
-        return new ReadPoint(3, position);
+        return new ReadPoint(POSITION, position);
     }
 
     static ReadPoint moment(long moment) {
         return new ReadPoint(5, moment);
+    }
+
+    boolean isPosition() {
+        return field == POSITION;
+    }
+
+    /** The position, of a point that is given as one. */
+    long position() {
+        return (Long) value;
     }
 
     boolean isLatest() {

@@ -33,7 +33,8 @@ final class ReaderLeases {
 
         /** A thread has its monitor while it calls the metastore for the lease. */
         private final Object calls = new Object();
-        private final Metastore.Struct table;
+        /** The table's reference when it was read last: it may have been renamed since. */
+        private volatile Metastore.Struct table;
         private final String id = UUID.randomUUID().toString().replace("-", "");
         private final boolean onwards;
         /** The oldest position that was read, by the minute until which it is kept. */
@@ -106,8 +107,23 @@ final class ReaderLeases {
         }
     }
 
+    /** Keeps all that came and went after a position. If some of it is gone, a changelog may have it: nothing is kept. */
+    void keepChanges(Metastore.Struct table, long id, long position, String hours) {
+        double kept = hours(hours);
+        try {
+            if (kept != 0) {
+                keep(table, Arrays.asList(id, -1L), true, position, kept);
+            }
+        } catch (Metastore.Refused refused) {
+            if (refused.field != SNAPSHOT_GONE) {
+                throw refused;
+            }
+        }
+    }
+
     private void keep(Metastore.Struct table, List<Object> key, boolean onwards, long position, double hours) {
         Held lease = held.computeIfAbsent(key, missing -> new Held(table, onwards));
+        lease.table = table;
         if (lease.read(position, hours)) {
             return;
         }

@@ -57,7 +57,8 @@ final class Relations {
         if (LakeRelations.table(relation) != null) {
             return LakeRelations.includingUncommitted(relation);
         }
-        return relation;
+        LogicalPlan changes = ChangesTable.includingUncommitted(relation);
+        return changes == null ? relation : changes;
     }
 
     private LogicalPlan decoratedHive(HiveTableRelation relation) {

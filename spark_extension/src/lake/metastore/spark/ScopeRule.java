@@ -68,7 +68,8 @@ final class ScopeRule extends Rule<LogicalPlan> {
         boolean isTable =
                 leaf instanceof HiveTableRelation
                         || leaf instanceof LogicalRelation
-                        || LakeRelations.table(leaf) != null;
+                        || LakeRelations.table(leaf) != null
+                        || ChangesTable.isChanges(leaf);
         if (isTable && scope.includesUncommitted) {
             return relations.decorated(leaf);
         }

@@ -17,6 +17,8 @@ final class SnapshotFile {
 
     final String partition;
     final String fileGroup;
+    /** The timestamp of the instant that opened its slice. */
+    final String slice;
     /** Relative to the snapshot's location. */
     final String path;
     /** In bytes. */
@@ -28,12 +30,16 @@ final class SnapshotFile {
     /** The columns of a family's file, null for a file of all columns. */
     final List<String> columns;
     final String statistics;
+    /** In milliseconds since 1970; null if that is not known. */
+    final Long minEventTime;
+    final Long maxEventTime;
     /** The position at which it became part of the table first. */
     final long completedAt;
 
     SnapshotFile(Metastore.Answer file) {
         partition = file.text(1);
         fileGroup = file.text(2);
+        slice = file.text(3);
         path = file.text(4);
         size = file.number(6, 0);
         rows = file.number(7, -1);
@@ -41,7 +47,15 @@ final class SnapshotFile {
         isBase = kind.equals(BASE);
         columns = file.texts(10);
         statistics = file.has(12) ? file.text(12) : "";
+        minEventTime = file.has(8) ? (Long) file.number(8, 0) : null;
+        maxEventTime = file.has(9) ? (Long) file.number(9, 0) : null;
         completedAt = file.number(16, file.number(13, 0));
+    }
+
+    static List<SnapshotFile> of(List<Metastore.Answer> files) {
+        List<SnapshotFile> found = new ArrayList<>();
+        files.forEach(each -> found.add(new SnapshotFile(each)));
+        return found;
     }
 
     /** Some of its bytes, to be read. {@code location}: the snapshot's. {@code values}: of the partition's columns. */
