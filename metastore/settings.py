@@ -593,7 +593,7 @@ class Settings(BaseSettings):
     )
     http_port: Port | None = Field(
         default=None,
-        description="Port for `/metrics`, `/health`, `/ready` and `/hudi/commits`; 0 picks a free one.",
+        description="Port for `/metrics`, `/health`, `/ready`, `/hudi/commits` and `/iceberg`; 0 picks a free one.",
         json_schema_extra={"default_text": "off"},
     )
     metrics_anonymous: bool = Field(

@@ -793,7 +793,33 @@ struct CancelTokensRequest {
   3: optional bool everybody
 }
 
+// A table or view that is created or altered together with others.
+struct TableCommit {
+  1: required hive_metastore.Table table     // the new definition, under the name that it has or gets
+  2: optional string expectedMetadataLocation  // the parameter metadata_location as the table must still have it;
+                                             // unset: the table must not exist, and is created
+}
+
+struct CommitTablesRequest {
+  1: required list<TableCommit> commits
+  2: optional bool checkOnly                 // decides about rights, names and expectations, and changes nothing
+  3: optional list<string> places            // further locations that the caller names; they need the right as a
+                                             // table's location does
+}
+
+// Nothing of a request was done. `reason`: "changed" (the table has another metadata_location), "locked" (somebody else
+// holds an exclusive lock on the table: try again), "exists" or "missing". `index`: of the first commit that was refused.
+exception TablesNotCommitted {
+  1: string message
+  2: string reason
+  3: i32 index
+}
+
 service LakeMetastore {
+  void lake_commit_tables(1: CommitTablesRequest request)
+      throws (1: TablesNotCommitted o1, 2: hive_metastore.InvalidObjectException o2,
+              3: hive_metastore.InvalidOperationException o3, 4: hive_metastore.NoSuchObjectException o4,
+              5: hive_metastore.MetaException o5)
   ListPartitionsResponse lake_list_partitions(1: ListPartitionsRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.MetaException o2,
               3: TableReplaced o3)

@@ -20,6 +20,7 @@ from thriftpy2.thrift import TType
 ROOT = Path(__file__).resolve().parent.parent
 IDL = ROOT / "thrift_idl"
 TARGET = ROOT / "lake" / "protocol" / "generated"
+_STRUCT = re.compile(r"\[(\w+), None\]")  # in the argument of a wire type
 HEADER = '"""Generated from thrift_idl/{idl} by tools/generate_types.py. Do not edit."""\n'
 
 SCALARS = {
@@ -113,7 +114,13 @@ def types_source(idl: str, module: Any) -> str:
     out = [HEADER.format(idl=idl)]
     out.append("from __future__ import annotations\n\nfrom enum import IntEnum\nfrom typing import ClassVar\n")
     out.append("from lake.protocol.struct import ExceptionStruct, Spec, Struct, link")
-    out.append("from lake.protocol.struct import fields as f\n\n")
+    out.append("from lake.protocol.struct import fields as f")
+    structs = [*meta["structs"], *meta["exceptions"]]
+    used = {name for cls in structs for row in field_lines(cls.thrift_spec) for name in _STRUCT.findall(row[4])}
+    for source, names in _homes(module, "", used).items():
+        if source:
+            out.append(f"from lake.protocol.generated.{source} import {', '.join(names)}")
+    out.append("\n")
     for enum in meta["enums"]:
         out.append(f"class {enum.__name__}(IntEnum):")
         members = sorted(enum._NAMES_TO_VALUES.items(), key=lambda item: item[1])
@@ -148,7 +155,7 @@ def service_source(idl: str, module: Any, types: str) -> str:
                 spec = {i: e for i, e in cls.thrift_spec.items() if parts(e)[0] != TType.VOID}
                 rows = field_lines(spec)
                 for row in rows:
-                    used |= set(re.findall(r"\[(\w+), None\]", row[4]))
+                    used.update(_STRUCT.findall(row[4]))
                 sides.append(spec_source(rows))
             oneway = getattr(getattr(service, f"{method}_result"), "oneway", False)
             lines.append(f"    m({method!r}, {sides[0]},\n      {sides[1]}{', oneway=True' if oneway else ''}),")

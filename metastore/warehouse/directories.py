@@ -81,6 +81,9 @@ class Directories(Protocol):
     def write_empty_file(self, path: str) -> None:
         """Makes an empty file, the directories above it too; an existing one stays as it is."""
 
+    def write_file(self, path: str, content: bytes) -> None:
+        """Writes a file that isn't there yet, as a whole or not at all; the directories above it are made too."""
+
     def read_file(self, path: str, at_most: int) -> bytes | None:
         """The first bytes of a file; None where there is none."""
 

@@ -10,6 +10,7 @@ import errno
 import hashlib
 import os
 import shutil
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -223,6 +224,24 @@ class LocalDirectories:
     def write_empty_file(self, path: str) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).touch()
+
+    def write_file(self, path: str, content: bytes) -> None:
+        place = Path(path)
+        _make_parents(place)
+        hidden = place.with_name(f".{place.name}.{os.getpid()}-{threading.get_ident()}")
+        try:
+            with hidden.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(hidden, place)  # other than a rename it refuses to replace a file
+        finally:
+            hidden.unlink(missing_ok=True)
+        directory = os.open(place.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
 
     def read_file(self, path: str, at_most: int) -> bytes | None:
         if not Path(path).is_file():

@@ -173,6 +173,13 @@ class RemoteDirectories:
             self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
             self._fs.pipe_file(path, b"")
 
+    def write_file(self, path: str, content: bytes) -> None:
+        if self.kind(path) is not None:
+            raise FileExistsError(errno.EEXIST, "a file is there", path)
+        if self._has_directories:
+            self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+        self._fs.pipe_file(path, content)
+
     def read_file(self, path: str, at_most: int) -> bytes | None:
         if self.kind(path) != "file":
             return None

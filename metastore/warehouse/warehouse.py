@@ -431,6 +431,11 @@ class Warehouse:
 
         self._each(delete, locations)
 
+    def write_file(self, location: str, content: bytes) -> None:
+        """Writes a new file, as a whole or not at all, and the directories above it. Refuses to replace one."""
+        with self._at(location, "write") as (directories, path):
+            directories.write_file(path, content)
+
     def read_file(self, location: str, at_most: int) -> bytes | None:
         """The first `at_most` bytes of a file; None if there is no file."""
         with self._at(location, "read") as (directories, path):

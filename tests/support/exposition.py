@@ -17,13 +17,18 @@ class Family(NamedTuple):
     labels: frozenset[str]
 
 
+def http_address(server: MetastoreServer) -> str:
+    """The address of the HTTP port of a server that was started with `--http-port`."""
+    match = re.search(r"uri=(http://\S+)", server.log.read_text())
+    assert match is not None, "the server was not started with --http-port"
+    return match[1].rstrip("/")
+
+
 class Exposition:
     """The metrics of a server that was started with `--http-port`, read anew at each call."""
 
     def __init__(self, server: MetastoreServer) -> None:
-        match = re.search(r"uri=(http://\S+)", server.log.read_text())
-        assert match is not None, "the server was not started with --http-port"
-        self._url = f"{match[1]}/metrics"
+        self._url = f"{http_address(server)}/metrics"
 
     def _text(self) -> str:
         with urllib.request.urlopen(self._url, timeout=20) as answer:

@@ -3,6 +3,7 @@
 from lake.protocol.method import Method as m
 from lake.protocol.struct import fields as f
 from lake.protocol.generated.hive_metastore_types import (
+    InvalidObjectException,
     InvalidOperationException,
     MetaException,
     NoSuchObjectException,
@@ -14,6 +15,7 @@ from lake.protocol.generated.lake_metastore_types import (
     CancelTokensRequest,
     CommitPartitionsRequest,
     CommitPartitionsResponse,
+    CommitTablesRequest,
     CompleteInstantRequest,
     CompletedInstant,
     DataFile,
@@ -65,6 +67,7 @@ from lake.protocol.generated.lake_metastore_types import (
     SnapshotResponse,
     TableReference,
     TableReplaced,
+    TablesNotCommitted,
     TakeJobRequest,
     TakeJobResponse,
     TimelinePosition,
@@ -73,6 +76,8 @@ from lake.protocol.generated.lake_metastore_types import (
 )
 
 METHODS: tuple[m, ...] = (
+    m('lake_commit_tables', f(None, (1, 'request', 12, [CommitTablesRequest, None])),
+      f(None, (1, 'o1', 12, [TablesNotCommitted, None]), (2, 'o2', 12, [InvalidObjectException, None]), (3, 'o3', 12, [InvalidOperationException, None]), (4, 'o4', 12, [NoSuchObjectException, None]), (5, 'o5', 12, [MetaException, None]))),
     m('lake_list_partitions', f(None, (1, 'request', 12, [ListPartitionsRequest, None])),
       f((0, 'success', 12, [ListPartitionsResponse, None]), (1, 'o1', 12, [NoSuchObjectException, None]), (2, 'o2', 12, [MetaException, None]), (3, 'o3', 12, [TableReplaced, None]))),
     m('lake_commit_partitions', f(None, (1, 'request', 12, [CommitPartitionsRequest, None])),

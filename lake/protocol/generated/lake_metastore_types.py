@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from lake.protocol.struct import ExceptionStruct, Spec, Struct, link
 from lake.protocol.struct import fields as f
+from lake.protocol.generated.hive_metastore_types import Table
 
 
 class TableReference(Struct):
@@ -1047,6 +1048,27 @@ class CancelTokensRequest(Struct):
         self.everybody = everybody
 
 
+class TableCommit(Struct):
+    __slots__ = ('table', 'expectedMetadataLocation', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('table',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, table: Table | None = None, expectedMetadataLocation: str | None = None) -> None:
+        self.table = table
+        self.expectedMetadataLocation = expectedMetadataLocation
+
+
+class CommitTablesRequest(Struct):
+    __slots__ = ('commits', 'checkOnly', 'places', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('commits',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, commits: list[TableCommit] | None = None, checkOnly: bool | None = None, places: list[str] | None = None) -> None:
+        self.commits = commits
+        self.checkOnly = checkOnly
+        self.places = places
+
+
 class TableReplaced(ExceptionStruct):
     __slots__ = ('message', 'id', 'unknown')
     thrift_spec: ClassVar[Spec]
@@ -1085,6 +1107,16 @@ class SnapshotGone(ExceptionStruct):
         self.message = message
         self.oldestReadable = oldestReadable
         self.oldestInstant = oldestInstant
+
+
+class TablesNotCommitted(ExceptionStruct):
+    __slots__ = ('message', 'reason', 'index', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, message: str | None = None, reason: str | None = None, index: int | None = None) -> None:
+        self.message = message
+        self.reason = reason
+        self.index = index
 
 
 TableReference.thrift_spec = f(None, (1, 'catalog', 11, 'UTF8'), (2, 'database', 11, 'UTF8'), (3, 'table', 11, 'UTF8'), (4, 'id', 10, None))
@@ -1159,10 +1191,13 @@ FinishJobRequest.thrift_spec = f(None, (1, 'job', 10, None), (2, 'attempt', 8, N
 DelegationToken.thrift_spec = f(None, (1, 'id', 10, None), (2, 'owner', 11, 'UTF8'), (3, 'renewer', 11, 'UTF8'), (4, 'realUser', 11, 'UTF8'), (5, 'issuedAt', 10, None), (6, 'validUntil', 10, None), (7, 'renewableUntil', 10, None), (8, 'valid', 2, None))
 ListTokensRequest.thrift_spec = f(None, (1, 'owner', 11, 'UTF8'), (2, 'everybody', 2, None))
 CancelTokensRequest.thrift_spec = f(None, (1, 'tokens', 15, (10, None, False)), (2, 'owner', 11, 'UTF8'), (3, 'everybody', 2, None))
+TableCommit.thrift_spec = f(None, (1, 'table', 12, [Table, None]), (2, 'expectedMetadataLocation', 11, 'UTF8'))
+CommitTablesRequest.thrift_spec = f(None, (1, 'commits', 15, (12, [TableCommit, None], False)), (2, 'checkOnly', 2, None), (3, 'places', 15, (11, 'UTF8', False)))
 TableReplaced.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'id', 10, None))
 EventsGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldest', 10, None), (3, 'restored', 2, None))
 InstantConflict.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'winners', 15, (12, [Instant, None], False)), (3, 'overlap', 15, (11, 'UTF8', False)), (4, 'filesToRemove', 15, (11, 'UTF8', False)))
 SnapshotGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldestReadable', 10, None), (3, 'oldestInstant', 11, 'UTF8'))
+TablesNotCommitted.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'reason', 11, 'UTF8'), (3, 'index', 8, None))
 
 for _cls in (
     TableReference,
@@ -1237,9 +1272,12 @@ for _cls in (
     DelegationToken,
     ListTokensRequest,
     CancelTokensRequest,
+    TableCommit,
+    CommitTablesRequest,
     TableReplaced,
     EventsGone,
     InstantConflict,
     SnapshotGone,
+    TablesNotCommitted,
 ):
     link(_cls.thrift_spec)

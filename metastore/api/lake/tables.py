@@ -5,6 +5,7 @@ from lake.protocol.lake import (
     BeginBatchResponse,
     CommitPartitionsRequest,
     CommitPartitionsResponse,
+    CommitTablesRequest,
     ListPartitionsRequest,
     ListPartitionsResponse,
     ReopenPartitionsRequest,
@@ -72,3 +73,8 @@ def lake_report_batch(call: Call, request: ReportBatchRequest) -> ReportBatchRes
 
 def _named(table: TableReference | None) -> TableReference:
     return table or TableReference()
+
+
+@answers("lake_commit_tables", changes="committed_tables request", uncommitted="named", stores=True)
+def lake_commit_tables(call: Call, request: CommitTablesRequest) -> None:
+    call.metastore.tables.commit(request.commits or [], check_only=bool(request.checkOnly))

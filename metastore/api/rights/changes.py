@@ -8,10 +8,26 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from lake.protocol.hive import Database, NoSuchObjectException, PrincipalPrivilegeSet, PrincipalType, StorageDescriptor
-from metastore.api.rights.naming import Requirement
-from metastore.api.rights.special import Asked, locations_of, sources
-from metastore.services.access.rights import EVERYTHING, Action, database
+from lake.protocol.hive import (
+    Database,
+    NoSuchObjectException,
+    PrincipalPrivilegeSet,
+    PrincipalType,
+    StorageDescriptor,
+    Table,
+)
+from metastore.api.rights.classification import Need
+from metastore.api.rights.naming import Requirement, Row, table_object
+from metastore.api.rights.special import (
+    SPECIAL,
+    Asked,
+    Special,
+    altered_table,
+    locations_of,
+    metadata_outside,
+    sources,
+)
+from metastore.services.access.rights import EVERYTHING, Action, Securable, database
 from metastore.services.model import names as given
 
 Check = Callable[[Asked, Any, Any], Iterator[Requirement]]
@@ -59,7 +75,34 @@ def new_table(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
     usual = asked.places.of_table([home.locationUri, home.managedLocationUri], name.database, name.table)
     descriptor = getattr(value, "sd", None) or StorageDescriptor(location=getattr(value, "location", None))
     yield from asked.location(database(name.of_database), locations_of(descriptor), *usual)
+    if isinstance(value, Table):
+        bases = [descriptor.location] if descriptor.location else usual
+        yield from asked.location(database(name.of_database), metadata_outside(asked, value, bases))
     yield from sources(getattr(value, "creationMetadata", None), name.catalog)
+
+
+def committed_tables(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
+    """Each table of a commit needs what it would need alone. Callers get to own the new ones."""
+    commits = arguments.request.commits or ()
+    for each in commits:
+        table = each.table
+        object = table_object(table.dbName, table.tableName, table.catName)
+        home = database(object.of_database)
+        if each.expectedMetadataLocation is None:
+            yield Action.CREATE, home
+            yield from new_table(asked, table, arguments)
+            claim(asked, table)
+        else:
+            yield from altered_table(asked, object, table)
+        yield from asked.location(home, arguments.request.places or ())
+
+
+def _committed(row: Row) -> Iterator[Securable]:
+    for each in row.values[0].commits or ():
+        yield table_object(each.table.dbName, each.table.tableName, each.table.catName)
+
+
+SPECIAL[committed_tables.__name__] = Special(committed_tables, _committed)
 
 
 def new_function(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:

@@ -1,6 +1,6 @@
 """The needs of calls whose rights follow from more than names: what is granted, which instant, what changes."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -311,24 +311,40 @@ def table_change(asked: Asked, need: Need, arguments: Any) -> Iterator[Requireme
     """
     for row in rows(need, arguments):
         object = table_object(row.values[0], row.values[1], row.get("cat"))
-        yield Action.SEE, object  # before anything is read
-        new: Table | None = row.get("new")
-        old = _table(asked, object)
-        if old is None or new is None:
-            yield Action.ALTER, object
-            continue
-        only_statistics = _only_statistics(old, new) and asked.places.are_same(_location(old.sd), _location(new.sd))
-        yield (Action.WRITE if only_statistics else Action.ALTER), object
-        target = table_object(new.dbName, new.tableName, new.catName or object.catalog)
-        if target != object:
-            yield Action.ALTER, object
-            yield Action.CREATE, target._replace(kind=Kind.DATABASE, table="")
-        if new.owner is None:  # as some clients send it: that is no change
-            new.owner, new.ownerType = old.owner, old.ownerType
-        elif (new.owner, new.ownerType or 1) != (old.owner, old.ownerType or 1):
-            yield Action.GRANT, object._replace(granting="ALL")
-        yield from asked.location(object, locations_of(new.sd), *locations_of(old.sd))
-        yield from sources(new.creationMetadata, object.catalog, old.creationMetadata)
+        yield from altered_table(asked, object, row.get("new"))
+
+
+def altered_table(asked: Asked, object: Securable, new: Table | None) -> Iterator[Requirement]:
+    """What one altered table needs, see `table_change`."""
+    yield Action.SEE, object  # before anything is read
+    old = _table(asked, object)
+    if old is None or new is None:
+        yield Action.ALTER, object
+        return
+    only_statistics = _only_statistics(old, new) and asked.places.are_same(_location(old.sd), _location(new.sd))
+    yield (Action.WRITE if only_statistics else Action.ALTER), object
+    target = table_object(new.dbName, new.tableName, new.catName or object.catalog)
+    if target != object:
+        yield Action.ALTER, object
+        yield Action.CREATE, target._replace(kind=Kind.DATABASE, table="")
+    if new.owner is None:  # as some clients send it: that is no change
+        new.owner, new.ownerType = old.owner, old.ownerType
+    elif (new.owner, new.ownerType or 1) != (old.owner, old.ownerType or 1):
+        yield Action.GRANT, object._replace(granting="ALL")
+    yield from asked.location(object, locations_of(new.sd), *locations_of(old.sd))
+    before = [(old.parameters or {}).get(key) for key in ("metadata_location", "previous_metadata_location")]
+    yield from asked.location(object, metadata_outside(asked, new, [_location(new.sd)]), *before)
+    yield from sources(new.creationMetadata, object.catalog, old.creationMetadata)
+
+
+def metadata_outside(asked: Asked, table: Table, bases: Sequence[str | None]) -> Iterator[str]:
+    """The file that the server reads for Iceberg's clients because a parameter of the table names it.
+
+    A file below the table's own places `bases` needs no right of its own, so it is left out.
+    """
+    place = (table.parameters or {}).get("metadata_location")
+    if place and not any(asked.places.lies_within(place, each) for each in bases):
+        yield place
 
 
 @_special(_nothing)

@@ -33,7 +33,7 @@ from metastore.services.model import names as given
 from metastore.services.model.patterns import matcher
 from metastore.services.model.statistics_state import accurate_columns
 from metastore.services.table.projection import TableProjection
-from metastore.services.table.service import EXPECTED_KEY, EXPECTED_VALUE, TableService
+from metastore.services.table.service import EXPECTED_KEY, EXPECTED_VALUE, PURGE_EXTERNAL, TableService
 from metastore.store.table.tables import TableRow
 
 _MATERIALIZED_VIEW = "MATERIALIZED_VIEW"
@@ -300,8 +300,9 @@ def drop_table_with_environment_context(
     delete_data: bool | None,
     context: EnvironmentContext | None,
 ) -> None:
-    """The context may ask to bypass the trash (ifPurge); there is none here."""
-    call.metastore.tables.drop(database, table, delete_data=bool(delete_data), shown=call.shown)
+    """The context may ask to bypass the trash (ifPurge); there is none here. See `PURGE_EXTERNAL`."""
+    purge = hive_objects.is_true(hive_objects.properties(context).get(PURGE_EXTERNAL))
+    call.metastore.tables.drop(database, table, delete_data=bool(delete_data), purge=purge, shown=call.shown)
 
 
 @answers(

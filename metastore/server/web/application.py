@@ -1,5 +1,5 @@
 """What the HTTP port answers: `/metrics` for Prometheus, `/health`, `/ready` and `/live` for whoever runs the server,
-and `/hudi/commits` for the commit callback of Hudi's writers.
+`/hudi/commits` for the commit callback of Hudi's writers, and `/iceberg` for Iceberg's REST catalog.
 
 Probes are answered to everybody. Who sends another request is found out first, and a worker then decides about it as
 about a call of Thrift. Handlers are plain functions, which Starlette calls in threads.
@@ -23,7 +23,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from thrift.Thrift import TApplicationException, TException
 
+from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.lake import EventGroup
+from metastore.iceberg.routes import Port, iceberg_routes
 from metastore.server.login.passing_on import PassedOn
 from metastore.server.monitoring import metrics
 from metastore.server.web import hudi_callback
@@ -31,12 +33,14 @@ from metastore.server.web.request_logins import RequestLogins
 from metastore.server.web.requests import Context, Refused, body, caller, challenges, head_limit, refusal
 from metastore.server.web.worker_client import worker_client
 from metastore.settings import Settings
+from metastore.warehouse import Warehouse
 
 PROBES_AT_ONCE = 16
 """Probes that wait for a worker at the same time. They don't wait for the threads of other requests."""
 
 _PIECE_BYTES = 64 << 10  # of a response
 _PROBE_SECONDS = 5.0
+_CALL_SECONDS = 120.0  # how long a worker may take for one call of Iceberg's catalog
 _GROUPS_SECONDS = 2.0  # how long a worker may take to list the groups, and how long its answer is used
 
 log = structlog.get_logger(__name__)
@@ -55,6 +59,7 @@ def application(settings: Settings, logins: RequestLogins | None, draining: thre
             Route("/health", handlers.health),
             Route("/ready", handlers.ready),
             Route(hudi_callback.PATH, _hudi_commit, methods=["POST"]),
+            *_iceberg(settings),
         ],
         middleware=[Middleware(_Entrance, settings=settings, logins=logins, draining=draining)],
         exception_handlers={Refused: refusal, HTTPException: _not_here, Exception: _failed},
@@ -144,6 +149,14 @@ def _hudi_commit(request: Request) -> Response:
             raise Refused(401, text, challenges(request))
     status, text = hudi_callback.answer(body(request, hudi_callback.MAX_BYTES), settings, sender)
     return PlainTextResponse(f"{text}\n", status)
+
+
+def _iceberg(settings: Settings) -> list[Route]:
+    def connect(sender: PassedOn) -> ThriftClient:
+        return worker_client(settings, timeout=_CALL_SECONDS, on_behalf_of=sender)
+
+    warehouse = Warehouse(settings.warehouse_dir, settings.warehouse_external_dir, delete_roots=settings.delete_roots)
+    return iceberg_routes(Port(caller, connect, body, Refused), warehouse)
 
 
 async def _not_here(request: Request, error: Exception) -> Response:

@@ -1,7 +1,9 @@
 """Hive's calls for tables: create, read, list, alter, drop, truncate."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from typing import NamedTuple
 
 from lake.protocol.clock import now_seconds
 from lake.protocol.codec import binary, splice
@@ -12,14 +14,16 @@ from lake.protocol.hive import (
     FieldSchema,
     InvalidObjectException,
     InvalidOperationException,
+    LockType,
     MetaException,
     NoSuchObjectException,
+    PrincipalPrivilegeSet,
     Table,
     TableMeta,
     UnknownDBException,
     UnknownTableException,
 )
-from lake.protocol.lake import TableReference, TableReplaced
+from lake.protocol.lake import TableCommit, TableReference, TableReplaced, TablesNotCommitted
 from metastore.services.access.privileges import keep_creators
 from metastore.services.commit_flag.policy import ReadinessProperties
 from metastore.services.events.recorder import Events, PartitionChange, kept_before, kept_changed
@@ -50,14 +54,19 @@ from metastore.store.snapshot.data_files import WHOLE_TABLE
 from metastore.store.statistics import statistics
 from metastore.store.table import altered_tables, constraints, descriptors, former_positions, table_indexes, tables
 from metastore.store.table.table_indexes import IndexRow
-from metastore.store.table.tables import TableRow
-from metastore.store.transactions import written_tables
+from metastore.store.table.tables import LockedTable, TableRow
+from metastore.store.transactions import locks, written_tables
 from metastore.warehouse import Warehouse
 
 DDL_TIME = "transient_lastDdlTime"
 CASCADE = "CASCADE"
 _MANY_PARTITIONS = 1_000  # deleting the directories of so many takes a tenth of a second
 EXPECTED_KEY, EXPECTED_VALUE = "expected_parameter_key", "expected_parameter_value"
+PURGE_EXTERNAL = "purge_external"
+"""A key of a drop's context, by which the data of an external Iceberg table are deleted with it."""
+
+METADATA_LOCATION, PREVIOUS_METADATA_LOCATION = "metadata_location", "previous_metadata_location"
+ICEBERG_TYPES = ("ICEBERG", "ICEBERG-VIEW")
 
 
 # What a caller wants done in the transaction that creates a table, given the table's id.
@@ -94,8 +103,17 @@ class TableService:
 
         Raises InvalidObjectException (bad name, bad type, no such database), AlreadyExistsException, MetaException.
         """
+        new = self._new(table)
+        with new_directories(self._warehouse, AlreadyExistsException(_exists(table))) as made:
+            self._make(new, context, made)
+            with self._database.write() as tx:
+                table_id = self._add(tx, new, made)
+                if also is not None:
+                    also(tx, table_id)
+
+    def _new(self, table: Table) -> "_New":
+        """Checks a new table and completes its definition. Raises as `create`."""
         name = _check_new(table)
-        shown = given.plain(table.dbName)
         table = table.replace(
             parameters={key: value for key, value in (table.parameters or {}).items() if key != COLUMN_IDS}
         )
@@ -104,9 +122,9 @@ class TableService:
         with self._database.read() as tx:
             home = databases.find(tx, name.of_database)
             if home is None:
-                raise InvalidObjectException(shown)
+                raise InvalidObjectException(given.plain(table.dbName))
             if tables.find(tx, name) is not None:
-                raise AlreadyExistsException(f"Table {table.tableName} already exists")
+                raise AlreadyExistsException(_exists(table))
             _check_complete(table)
             value = hive_objects.table(table)
             value.dbName, value.catName = name.database, name.catalog
@@ -126,27 +144,34 @@ class TableService:
                 if is_of_instant(value.sd.location):
                     raise InvalidObjectException(_of_instant(name))
             settled = view or self._mover.is_settled(tx, [value.sd.location])
-        if not settled:
-            self._mover.settle([value.sd.location])
-        taken = AlreadyExistsException(f"Table {table.tableName} already exists")
-        with new_directories(self._warehouse, taken) as made:
-            if not view:
-                self._warehouse.make_directories([value.sd.location or ""], made)
-            self._complete_new(value, context, made=bool(made), view=view)
-            with self._database.write() as tx:
-                if databases.find(tx, name.of_database, RowLock.SHARED) is None:
-                    raise InvalidObjectException(shown)
-                table_id = tables.add(tx, home.id, hive_objects.table_values(value, _keep_descriptor(tx, value)))
-                if value.sd.location and not view:
-                    self._deletable.hold(tx, [value.sd.location])
-                    # Once more: a table that had the name in the meantime took the directory along when it was dropped.
-                    self._mover.settle_within(tx, [value.sd.location])
-                    self._warehouse.make_directories([value.sd.location], made)
-                    self._deletable.record(tx, value.sd.location, made=bool(made))
-                keep_creators(tx, table_id, table.privileges)
-                self._events.table(tx, EventType.CREATE_TABLE, None, value.replace(id=table_id))
-                if also is not None:
-                    also(tx, table_id)
+        return _New(name, value, given.plain(table.dbName), view, settled, table.privileges)
+
+    def _make(self, new: "_New", context: Mapping[str, str], made: set[str]) -> None:
+        """Makes a new table's directory before its transaction, and counts what lies there. Fills `made`."""
+        assert new.value.sd is not None
+        if not new.settled:
+            self._mover.settle([new.value.sd.location])
+        if not new.view:
+            self._warehouse.make_directories([new.value.sd.location or ""], made)
+        self._complete_new(new.value, context, made=bool(made), view=new.view)
+
+    def _add(self, tx: Transaction, new: "_New", made: set[str]) -> int:
+        """Stores a new table whose directory is there, and returns its id. Raises InvalidObjectException, Conflict."""
+        value = new.value
+        assert value.sd is not None
+        home = databases.find(tx, new.name.of_database, RowLock.SHARED)
+        if home is None:
+            raise InvalidObjectException(new.shown_database)
+        table_id = tables.add(tx, home.id, hive_objects.table_values(value, _keep_descriptor(tx, value)))
+        if value.sd.location and not new.view:
+            self._deletable.hold(tx, [value.sd.location])
+            # Once more: a table that had the name in the meantime took the directory along when it was dropped.
+            self._mover.settle_within(tx, [value.sd.location])
+            self._warehouse.make_directories([value.sd.location], made)
+            self._deletable.record(tx, value.sd.location, made=bool(made))
+        keep_creators(tx, table_id, new.privileges)
+        self._events.table(tx, EventType.CREATE_TABLE, None, value.replace(id=table_id))
+        return table_id
 
     def _complete_new(self, value: Table, context: Mapping[str, str], *, made: bool, view: bool) -> None:
         assert value.sd is not None and value.parameters is not None
@@ -363,13 +388,7 @@ class TableService:
         """
         old_name, new_name = _names_of_alteration(database, table, new, catalog)
         assert new is not None
-        shown = f"{given.plain(database)}.{table}"
         cascade = cascade or hive_objects.is_true(context.get(CASCADE))
-        value = hive_objects.table(new)
-        value.dbName, value.catName = new_name.database, new_name.catalog
-        assert value.sd is not None and value.parameters is not None
-        if not (new.parameters or {}).get(DDL_TIME):
-            value.parameters[DDL_TIME] = str(now_seconds())
         move: Move | None = None
         try:
             with self._database.write() as tx:
@@ -377,45 +396,123 @@ class TableService:
                 home = databases.find(tx, new_name.of_database, RowLock.SHARED) if new_name != old_name else None
                 found = tables.find_to_alter(tx, old_name)
                 if found is None:
-                    raise InvalidOperationException(f"{shown} table not found")
-                row = found.row
-                old = hive_objects.table_of(row)
-                body = splice.descriptor_body(value.sd)
-                same = body == row.descriptor
-                if same:  # what follows need not compare it, column by column
-                    assert old.sd is not None
-                    value.sd = old.sd.replace(location=value.sd.location)
-                _check_changed(new, same_columns=same)
-                self._check_altered(row, old, new, value, context, any_type=same or incompatible_types_allowed)
-                _check_key(tx, row, old, value)
-                if engine_writes.only_reports(old, value):
-                    places = {WHOLE_TABLE: value.sd.location}
-                    engine_writes.check_places(tx, row, self._warehouse, places, new=False)
-                value = keep_column_ids(tx, row, old, value)
-                assert value.sd is not None and value.parameters is not None
-                database_id = row.database_id
-                if new_name != old_name:
-                    former_positions.keep(tx, row.id)
-                    database_id, move = self._rename(tx, row, old, value, new_name, home)
-                    written_tables.rename_table(tx, row.name, new_name)
-                if move is None:
-                    self._relocate(tx, row, value)
-                    self._refresh_statistics(old, value, context, renamed=new_name != old_name)
-                if not same:
-                    check_columns(value.sd.cols)
-                    self._change_columns(tx, row, old, value, cascade)
-                descriptor = row.descriptor_id if same else descriptors.keep(tx, [body])[body]
-                values = hive_objects.table_values(value, descriptor)
-                value.tableName = new_name.table
-                self._events.table(tx, EventType.ALTER_TABLE, old, value.replace(id=row.id))
-                if new_name == old_name:
-                    tables.alter(tx, found, database_id, values, body, altered_tables.record)
-                else:
-                    tables.change(tx, row.id, database_id, values)
+                    raise InvalidOperationException(f"{given.plain(database)}.{table} table not found")
+                move = self._alter_found(
+                    tx, found, new, new_name, home, context, cascade=cascade, any_type=incompatible_types_allowed
+                )
         except Conflict:
             raise InvalidOperationException(f"new table {new_name.database}.{new_name.table} already exists") from None
         if move is not None:
             self._mover.carry_out([move])
+
+    def _alter_found(
+        self,
+        tx: Transaction,
+        found: LockedTable,
+        new: Table,
+        new_name: TableName,
+        home: DatabaseRow | None,
+        context: Mapping[str, str],
+        *,
+        cascade: bool = False,
+        any_type: bool = False,
+        last: bool = True,
+    ) -> Move | None:
+        """Alters a locked table. Returns the move of its data that is to be carried out after the commit.
+
+        `home`: the database of a renamed table. `last`: nothing else follows in the transaction. Raises as `alter`, and
+        Conflict if the new name is taken.
+        """
+        value = hive_objects.table(new)
+        value.dbName, value.catName = new_name.database, new_name.catalog
+        assert value.sd is not None and value.parameters is not None
+        if not (new.parameters or {}).get(DDL_TIME):
+            value.parameters[DDL_TIME] = str(now_seconds())
+        move: Move | None = None
+        row = found.row
+        old_name = row.name
+        old = hive_objects.table_of(row)
+        body = splice.descriptor_body(value.sd)
+        same = body == row.descriptor
+        if same:  # what follows need not compare it, column by column
+            assert old.sd is not None
+            value.sd = old.sd.replace(location=value.sd.location)
+        _check_changed(new, same_columns=same)
+        self._check_altered(row, old, new, value, context, any_type=same or any_type)
+        _check_key(tx, row, old, value)
+        if engine_writes.only_reports(old, value):
+            places = {WHOLE_TABLE: value.sd.location}
+            engine_writes.check_places(tx, row, self._warehouse, places, new=False)
+        value = keep_column_ids(tx, row, old, value)
+        assert value.sd is not None and value.parameters is not None
+        database_id = row.database_id
+        if new_name != old_name:
+            former_positions.keep(tx, row.id)
+            database_id, move = self._rename(tx, row, old, value, new_name, home)
+            written_tables.rename_table(tx, row.name, new_name)
+        if move is None:
+            self._relocate(tx, row, value)
+            self._refresh_statistics(old, value, context, renamed=new_name != old_name)
+        if not same:
+            check_columns(value.sd.cols)
+            self._change_columns(tx, row, old, value, cascade)
+        descriptor = row.descriptor_id if same else descriptors.keep(tx, [body])[body]
+        values = hive_objects.table_values(value, descriptor)
+        value.tableName = new_name.table
+        self._events.table(tx, EventType.ALTER_TABLE, old, value.replace(id=row.id))
+        if new_name == old_name and last:
+            tables.alter(tx, found, database_id, values, body, altered_tables.record)
+        else:
+            tables.change(tx, row.id, database_id, values)
+        return move
+
+    def commit(self, commits: Sequence[TableCommit], *, check_only: bool = False) -> None:
+        """Creates and alters several tables or views in one transaction: all of them, or none.
+
+        `check_only`: says what would be refused by what is stored now, and changes nothing. Raises TablesNotCommitted,
+        and what `create` and `alter` raise.
+        """
+        names = [given.table_name(each.table.dbName, each.table.tableName, each.table.catName) for each in commits]
+        if len(set(names)) < len(names):
+            raise InvalidOperationException("a table is named twice: send all changes of a table as one commit")
+        new: dict[int, _New] = {}
+        for index, each in enumerate(commits):
+            if each.expectedMetadataLocation is None:
+                try:
+                    new[index] = self._new(each.table)
+                except AlreadyExistsException as error:
+                    raise TablesNotCommitted(error.message, "exists", index) from None
+        in_order = sorted(range(len(commits)), key=names.__getitem__)  # so that two commits don't wait for each other
+        if check_only:
+            with self._database.read() as tx:
+                for index in in_order:
+                    if index not in new:
+                        _check_commit(tx, index, commits[index], tables.find(tx, names[index]))
+            return
+        context = {basic_statistics.DO_NOT_UPDATE: "true"}
+        with ExitStack() as directories:
+            made: dict[int, set[str]] = {}
+            for index, each_new in new.items():
+                taken = TablesNotCommitted(_exists(commits[index].table), "exists", index)
+                made[index] = directories.enter_context(new_directories(self._warehouse, taken))
+                self._make(each_new, context, made[index])
+            with self._database.write() as tx:
+                for home in sorted({names[index].of_database for index in new}):  # before their tables, as in a drop
+                    databases.find(tx, home, RowLock.SHARED)
+                for index in in_order:
+                    if index in new:
+                        self._add_or_refuse(tx, index, commits[index], new[index], made[index])
+                        continue
+                    found = tables.find_to_alter(tx, names[index])
+                    _check_commit(tx, index, commits[index], None if found is None else found.row)
+                    assert found is not None
+                    last = len(commits) == 1
+                    self._alter_found(tx, found, commits[index].table, names[index], None, context, last=last)
+
+    def _add_or_refuse(self, tx: Transaction, index: int, commit: TableCommit, new: "_New", made: set[str]) -> None:
+        if tables.find(tx, new.name) is not None:
+            raise TablesNotCommitted(_exists(commit.table), "exists", index)
+        self._add(tx, new, made)
 
     def _check_altered(
         self, row: TableRow, old: Table, new: Table, value: Table, context: Mapping[str, str], *, any_type: bool
@@ -427,6 +524,7 @@ class TableService:
         assert value.parameters is not None
         hive_objects.check_identity(row, context)
         _check_expected(row, value, context)
+        _check_previous(row, value)
         transactional_property.settle_changed(
             row.parameters, value.parameters, external=new.tableType == hive_objects.EXTERNAL
         )
@@ -551,11 +649,13 @@ class TableService:
         table: str | None,
         *,
         delete_data: bool,
+        purge: bool = False,
         catalog: str | None = None,
         shown: view_sources.Shown | None = None,
     ) -> None:
         """Removes a table with its partitions and indexes; a managed one's directories too, after the commit.
 
+        `purge`: the directory of an external Iceberg table, too, if the server may delete it.
         `shown`: which materialized views the caller sees; None for all. Raises NoSuchObjectException, and
         MetaException for a table that an index or such a view needs.
         """
@@ -570,7 +670,8 @@ class TableService:
             view_sources.check_unused(tx, row.name.catalog, [row.name], hidden)
             indexes = table_indexes.of_table(tx, row.id)
             gone = [(each, True) for each in self._made_for(tx, indexes)]
-            deletions = self._remove_all(tx, [*gone, (row, delete_data)])
+            purged = {row.id} if purge and row.parameters.get("table_type", "").upper() in ICEBERG_TYPES else set()
+            deletions = self._remove_all(tx, [*gone, (row, delete_data)], purged)
         self._mover.carry_out(deletions)
 
     def drop_index(self, find: Callable[[Transaction], IndexRow], *, delete_data: bool) -> None:
@@ -587,16 +688,25 @@ class TableService:
         found = (tables.find_by_id(tx, each.index_table_id, RowLock.EXCLUSIVE) for each in indexes if each.made)
         return [each for each in found if each is not None]
 
-    def _remove_all(self, tx: Transaction, gone: Sequence[tuple[TableRow, bool]]) -> list[Move]:
-        """Removes tables, each with whether its data are deleted. Returns the deletions, which are recorded."""
+    def _remove_all(
+        self, tx: Transaction, gone: Sequence[tuple[TableRow, bool]], purged: Collection[int] = ()
+    ) -> list[Move]:
+        """Removes tables, each with whether its data are deleted. Returns the deletions, which are recorded.
+
+        `purged`: ids of external tables whose data are deleted, too.
+        """
         large = [row.location or "" for row, _ in gone if partitions.has_more(tx, row.id, _MANY_PARTITIONS)]
-        doomed = [place for row, delete_data in gone for place in self._remove(tx, row, delete_data=delete_data)]
+        doomed = [
+            place
+            for row, delete_data in gone
+            for place in self._remove(tx, row, delete_data=delete_data, purge=row.id in purged)
+        ]
         return self._mover.record_deletions(tx, self._deletable.among(tx, doomed), large)
 
-    def _remove(self, tx: Transaction, row: TableRow, *, delete_data: bool) -> list[str]:
+    def _remove(self, tx: Transaction, row: TableRow, *, delete_data: bool, purge: bool = False) -> list[str]:
         """Removes one table; the directories that are to be deleted are returned."""
         doomed: list[str] = []
-        external = hive_objects.is_true(row.parameters.get("EXTERNAL"))
+        external = hive_objects.is_true(row.parameters.get("EXTERNAL")) and not purge
         if delete_data and not external and row.type != hive_objects.VIEW:
             doomed = [
                 *([base_of(row.location)] if row.location else []),
@@ -673,6 +783,45 @@ class TableService:
                 "tables": tables.count(tx),
                 "partitions": partitions.count_all(tx),
             }
+
+
+class _New(NamedTuple):
+    """A new table that was checked. `settled`: no unfinished move of others concerns its location."""
+
+    name: TableName
+    value: Table
+    shown_database: str
+    view: bool
+    settled: bool
+    privileges: PrincipalPrivilegeSet | None
+
+
+def _exists(table: Table) -> str:
+    return f"Table {table.tableName} already exists"
+
+
+def _check_commit(tx: Transaction, index: int, commit: TableCommit, row: TableRow | None) -> None:
+    """Raises TablesNotCommitted unless a table is as the commit expects, and nobody has it exclusively."""
+    if row is None:
+        name = f"{given.plain(commit.table.dbName)}.{commit.table.tableName}"
+        raise TablesNotCommitted(f"{name} table not found", "missing", index)
+    actual = row.parameters.get(METADATA_LOCATION)
+    if actual != commit.expectedMetadataLocation:
+        expected = commit.expectedMetadataLocation or ""
+        raise TablesNotCommitted(_modified(METADATA_LOCATION, actual, expected), "changed", index)
+    for table in (row.name.table, locks.WHOLE):
+        for held in locks.find(tx, database=row.name.of_database, table=table):
+            if held.acquired_at is not None and held.component.type == LockType.EXCLUSIVE:
+                text = f"{row.name} is locked exclusively by {held.user}@{held.host} (lock {held.lock_id}): try again"
+                raise TablesNotCommitted(text, "locked", index)
+
+
+def _modified(key: str, actual: str | None, expected: str) -> str:
+    """Iceberg's HiveCatalog looks for these words, and tries again."""
+    return (
+        f"The table has been modified. The parameter value for key '{key}' is '{actual}'."
+        f" The expected was value was '{expected}'"
+    )
 
 
 def _names_of_alteration(
@@ -792,10 +941,24 @@ def _check_expected(row: TableRow, new: Table, context: Mapping[str, str]) -> No
         raise MetaException(f"New value for expected key {key} is not set")
     actual = row.parameters.get(key)
     if actual != expected:
-        raise MetaException(
-            f"The table has been modified. The parameter value for key '{key}' is '{actual}'."
-            f" The expected was value was '{expected}'"
-        )
+        raise MetaException(_modified(key, actual, expected))
+
+
+def _check_previous(row: TableRow, new: Table) -> None:
+    """An Iceberg table's new metadata names the metadata that it was made of, which must still be the table's.
+
+    HiveCatalog with locks sends no expectation. Without this check it would overwrite the commit of a writer that takes
+    no locks, and so would an engine that sends back the parameters that it read before such a commit.
+    """
+    wanted = new.parameters or {}
+    actual, previous = row.parameters.get(METADATA_LOCATION), wanted.get(PREVIOUS_METADATA_LOCATION)
+    if (
+        row.parameters.get("table_type", "").upper() in ICEBERG_TYPES
+        and wanted.get(METADATA_LOCATION) != actual
+        and previous is not None
+        and previous != actual
+    ):
+        raise MetaException(_modified(METADATA_LOCATION, actual, previous))
 
 
 def _check_keys(old: Table, new: Table) -> None:

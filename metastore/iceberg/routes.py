@@ -1,0 +1,421 @@
+"""The routes of Iceberg's REST catalog. Routes and the answer of `config` follow from one table, `ENDPOINTS`.
+
+Handlers run in threads: they wait for workers and for the storage.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from lake.protocol.connection.thrift_client import ThriftClient
+from metastore.iceberg.catalog import DEFAULT_CATALOG, TABLE, VIEW, Catalog, Change, Found, Kind, Name
+from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, of_status, unavailable
+from metastore.iceberg.files import MetadataFiles
+from metastore.iceberg.metadata import Json, well_formed, with_refs_only
+from metastore.iceberg.paging import page
+from metastore.warehouse import Warehouse
+
+BASE = "/iceberg"
+
+MAX_BODY = 16 << 20
+"""The longest body of a request, in bytes."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Port:
+    """What the HTTP port gives to the catalog.
+
+    `caller`: who sends a request; raises `refused`. `connect`: a connection to a worker on behalf of a caller.
+    `body`: at most so many bytes of a request; raises `refused`. `refused`: has `status` and `headers`.
+    """
+
+    caller: Callable[[Request], Any]
+    connect: Callable[[Any], AbstractContextManager[ThriftClient]]
+    body: Callable[[Request, int], bytes]
+    refused: type[Exception]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One request under way."""
+
+    request: Request
+    catalog: Catalog
+    files: MetadataFiles
+    content: bytes
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return self.request.query_params
+
+    @property
+    def namespace(self) -> str:
+        return self.request.path_params["namespace"].lower()
+
+    @property
+    def name(self) -> Name:
+        return Name(self.namespace, self.request.path_params["name"].lower())
+
+    def body(self) -> Json:
+        """The body's object. Raises RestError (400)."""
+        try:
+            found = json.loads(self.content or b"{}")
+        except (ValueError, RecursionError) as error:
+            raise bad_request(f"the body is no JSON: {str(error)[:200]}") from None
+        if not isinstance(found, dict):
+            raise bad_request("the body is no JSON object")
+        return found
+
+
+Handler = Callable[[_Call], Response]
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(json.dumps(value, separators=(",", ":")), status, media_type="application/json")
+
+
+def _nothing() -> Response:
+    return Response(status_code=204)
+
+
+# -- config and namespaces -------------------------------------------------------------------------------------
+
+
+def _config(call: _Call) -> Response:
+    warehouse = call.query.get("warehouse") or DEFAULT_CATALOG
+    call.catalog.check()
+    return _json({"defaults": {}, "overrides": {"prefix": warehouse.lower()}, "endpoints": listed()})
+
+
+def _list_namespaces(call: _Call) -> Response:
+    if parent := call.query.get("parent"):
+        call.catalog.namespace(parent.lower())  # there is one level
+        return _json({"namespaces": []})
+    names, token = page(call.catalog.namespaces(), call.query)
+    return _json({"namespaces": [[each] for each in names]} | _token(token))
+
+
+def _token(token: str | None) -> Json:
+    return {} if token is None else {"next-page-token": token}
+
+
+def _create_namespace(call: _Call) -> Response:
+    body = call.body()
+    with well_formed("the namespace"):
+        levels, properties = body["namespace"], body.get("properties") or {}
+        if len(levels) != 1:
+            raise bad_request(f"a namespace has one level here, not {len(levels)}")
+        name = levels[0].lower()
+    return _json({"namespace": [name], "properties": call.catalog.create_namespace(name, _texts(properties))})
+
+
+def _load_namespace(call: _Call) -> Response:
+    return _json({"namespace": [call.namespace], "properties": call.catalog.namespace(call.namespace)})
+
+
+def _namespace_exists(call: _Call) -> Response:
+    call.catalog.namespace(call.namespace)
+    return _nothing()
+
+
+def _drop_namespace(call: _Call) -> Response:
+    call.catalog.drop_namespace(call.namespace)
+    return _nothing()
+
+
+def _update_namespace(call: _Call) -> Response:
+    body = call.body()
+    removals, updates = body.get("removals") or [], _texts(body.get("updates") or {})
+    if not isinstance(removals, list) or not all(isinstance(each, str) for each in removals):
+        raise bad_request("removals are a list of texts")
+    return _json(call.catalog.update_namespace(call.namespace, removals, updates))
+
+
+def _texts(properties: Any) -> dict[str, str]:
+    if not isinstance(properties, dict) or not all(isinstance(each, str) for each in properties.values()):
+        raise bad_request("properties are an object of texts")
+    return properties
+
+
+# -- tables ----------------------------------------------------------------------------------------------------
+
+
+def _list_tables(call: _Call) -> Response:
+    return _list(call, TABLE)
+
+
+def _list(call: _Call, kind: Kind) -> Response:
+    names, token = page(call.catalog.names(call.namespace, kind), call.query)
+    return _json({"identifiers": [{"namespace": [call.namespace], "name": each} for each in names]} | _token(token))
+
+
+def _create_table(call: _Call) -> Response:
+    body = call.body() | {"name": _name_of(call.body())}
+    metadata, location = call.catalog.create_table(call.namespace, body)
+    return _loaded(location, metadata)
+
+
+def _name_of(body: Json) -> str:
+    if not isinstance(body.get("name"), str):
+        raise bad_request("the name is missing")
+    name: str = body["name"].lower()
+    return name
+
+
+def _load_table(call: _Call) -> Response:
+    snapshots = call.query.get("snapshots", "all").lower()
+    if snapshots not in ("all", "refs"):
+        raise bad_request(f"snapshots is all or refs, not {snapshots[:40]!r}")
+    found = call.catalog.find(call.name, TABLE)
+    tag = _tag(found.location, snapshots)
+    if tag in [each.strip() for each in call.request.headers.get("if-none-match", "").split(",")]:
+        return Response(status_code=304, headers={"ETag": tag})
+    return _stored(found.location, _content(call, found, TABLE, snapshots), tag)
+
+
+def _content(call: _Call, found: Found, kind: Kind, snapshots: str = "all") -> bytes:
+    """The stored bytes of a table's metadata. They are parsed only where snapshots are left out, and once."""
+    if snapshots == "all":
+        return call.files.read(found.location, kind.uuid_key).content
+    content = call.files.kept(found.location, snapshots)
+    if content is None:
+        content = json.dumps(with_refs_only(call.catalog.metadata(found, kind)), separators=(",", ":")).encode()
+        call.files.keep(found.location, snapshots, content)
+    return content
+
+
+def _tag(location: str, snapshots: str = "all") -> str:
+    return f'"{hashlib.sha256(f"{snapshots} {location}".encode()).hexdigest()[:32]}"'
+
+
+def _stored(location: str, content: bytes, tag: str | None = None) -> Response:
+    body = b'{"metadata-location":' + json.dumps(location).encode() + b',"metadata":' + content + b',"config":{}}'
+    return Response(body, headers={"ETag": tag} if tag else None, media_type="application/json")
+
+
+def _loaded(location: str | None, metadata: Json) -> Response:
+    if location is None:
+        return _json({"metadata": metadata, "config": {}})
+    return _stored(location, json.dumps(metadata, separators=(",", ":")).encode(), _tag(location))
+
+
+def _table_exists(call: _Call) -> Response:
+    call.catalog.find(call.name, TABLE)
+    return _nothing()
+
+
+def _commit_table(call: _Call) -> Response:
+    body = call.body()
+    [change] = call.catalog.commit([(call.name, _objects(body, "requirements"), _objects(body, "updates"))])
+    return _loaded(change.location, _now(change))
+
+
+def _now(change: Change) -> Json:
+    found = change.base if change.new is None else change.new
+    assert found is not None
+    return found
+
+
+def _objects(body: Json, key: str) -> list[Json]:
+    found = body.get(key) or []
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise bad_request(f"{key} are a list of objects")
+    return found
+
+
+def _drop_table(call: _Call) -> Response:
+    call.catalog.drop(call.name, TABLE, purge=call.query.get("purgeRequested", "").lower() == "true")
+    return _nothing()
+
+
+def _register_table(call: _Call) -> Response:
+    return _register(call, TABLE)
+
+
+def _register(call: _Call, kind: Kind) -> Response:
+    body = call.body() | {"name": _name_of(call.body())}
+    metadata, location = call.catalog.register(call.namespace, body, kind)
+    return _loaded(location, metadata)
+
+
+def _rename_table(call: _Call) -> Response:
+    return _rename(call, TABLE)
+
+
+def _rename(call: _Call, kind: Kind) -> Response:
+    body = call.body()
+    call.catalog.rename(_identifier(body.get("source")), _identifier(body.get("destination")), kind)
+    return _nothing()
+
+
+def _identifier(value: Any) -> Name:
+    with well_formed("an identifier"):
+        [namespace], name = value["namespace"], value["name"]
+        return Name(namespace.lower(), name.lower())
+
+
+def _commit_transaction(call: _Call) -> Response:
+    changes = _objects(call.body(), "table-changes")
+    call.catalog.commit(
+        [
+            (_identifier(each.get("identifier")), _objects(each, "requirements"), _objects(each, "updates"))
+            for each in changes
+        ]
+    )
+    return _nothing()
+
+
+def _report_metrics(call: _Call) -> Response:
+    body = call.body()
+    call.catalog.find(call.name, TABLE)
+    kind, metrics = str(body.get("report-type"))[:40], body.get("metrics")
+    figures = {
+        key: each["value"]
+        for key, each in list(metrics.items() if isinstance(metrics, dict) else ())[:_MOST_FIGURES]
+        if isinstance(each, dict) and isinstance(each.get("value"), int)
+    }
+    log.info("iceberg report", table=str(call.name), kind=kind, snapshot=str(body.get("snapshot-id"))[:40], **figures)
+    return _nothing()
+
+
+_MOST_FIGURES = 40
+
+
+def _credentials(call: _Call) -> Response:
+    call.catalog.find(call.name, TABLE)
+    return _json({"storage-credentials": []})
+
+
+# -- views -----------------------------------------------------------------------------------------------------
+
+
+def _list_views(call: _Call) -> Response:
+    return _list(call, VIEW)
+
+
+def _create_view(call: _Call) -> Response:
+    body = call.body() | {"name": _name_of(call.body())}
+    metadata, location = call.catalog.create_view(call.namespace, body)
+    return _loaded(location, metadata)
+
+
+def _load_view(call: _Call) -> Response:
+    found = call.catalog.find(call.name, VIEW)
+    return _stored(found.location, _content(call, found, VIEW))
+
+
+def _view_exists(call: _Call) -> Response:
+    call.catalog.find(call.name, VIEW)
+    return _nothing()
+
+
+def _replace_view(call: _Call) -> Response:
+    body = call.body()
+    change = call.catalog.replace_view(call.name, _objects(body, "requirements"), _objects(body, "updates"))
+    return _loaded(change.location, _now(change))
+
+
+def _drop_view(call: _Call) -> Response:
+    call.catalog.drop(call.name, VIEW)
+    return _nothing()
+
+
+def _register_view(call: _Call) -> Response:
+    return _register(call, VIEW)
+
+
+def _rename_view(call: _Call) -> Response:
+    return _rename(call, VIEW)
+
+
+# -- the table -------------------------------------------------------------------------------------------------
+
+_N = "/v1/{prefix}/namespaces"
+_T = f"{_N}/{{namespace}}/tables"
+_V = f"{_N}/{{namespace}}/views"
+
+ENDPOINTS: tuple[tuple[str, str, Handler], ...] = (
+    ("GET", _N, _list_namespaces),
+    ("POST", _N, _create_namespace),
+    ("HEAD", f"{_N}/{{namespace}}", _namespace_exists),
+    ("GET", f"{_N}/{{namespace}}", _load_namespace),
+    ("DELETE", f"{_N}/{{namespace}}", _drop_namespace),
+    ("POST", f"{_N}/{{namespace}}/properties", _update_namespace),
+    ("GET", _T, _list_tables),
+    ("POST", _T, _create_table),
+    ("HEAD", f"{_T}/{{table}}", _table_exists),
+    ("GET", f"{_T}/{{table}}", _load_table),
+    ("POST", f"{_T}/{{table}}", _commit_table),
+    ("DELETE", f"{_T}/{{table}}", _drop_table),
+    ("POST", f"{_N}/{{namespace}}/register", _register_table),
+    ("POST", "/v1/{prefix}/tables/rename", _rename_table),
+    ("POST", "/v1/{prefix}/transactions/commit", _commit_transaction),
+    ("POST", f"{_T}/{{table}}/metrics", _report_metrics),
+    ("GET", f"{_T}/{{table}}/credentials", _credentials),
+    ("GET", _V, _list_views),
+    ("POST", _V, _create_view),
+    ("HEAD", f"{_V}/{{view}}", _view_exists),
+    ("GET", f"{_V}/{{view}}", _load_view),
+    ("POST", f"{_V}/{{view}}", _replace_view),
+    ("DELETE", f"{_V}/{{view}}", _drop_view),
+    ("POST", f"{_N}/{{namespace}}/register-view", _register_view),
+    ("POST", "/v1/{prefix}/views/rename", _rename_view),
+)
+"""Method, path as the specification writes it, and who answers. HEAD stands before GET, which would answer it too."""
+
+
+def listed() -> list[str]:
+    """What `config` says of the endpoints."""
+    return [f"{method} {path}" for method, path, _ in ENDPOINTS]
+
+
+def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
+    """The routes below `BASE`. `warehouse`: what reads and writes metadata files."""
+    files = MetadataFiles(warehouse)
+
+    def route(method: str, path: str, handler: Handler, *, config: bool = False) -> Route:
+        def answer(request: Request) -> Response:
+            try:
+                return _answer(port, files, warehouse, handler, request, config=config)
+            except RestError as error:
+                response = _json(error.body(), error.status)
+                for name, value in error.headers:
+                    response.headers.append(name, value)
+                return response
+
+        own = path.replace("{table}", "{name}").replace("{view}", "{name}")
+        return Route(BASE + own, answer, methods=[method], name=f"{method} {path}")
+
+    return [route("GET", "/v1/config", _config, config=True), *(route(*each) for each in ENDPOINTS)]
+
+
+def _answer(
+    port: Port, files: MetadataFiles, warehouse: Warehouse, handler: Handler, request: Request, *, config: bool
+) -> Response:
+    try:
+        caller = port.caller(request)
+        content = port.body(request, MAX_BODY) if request.method == "POST" else b""
+    except port.refused as refused:
+        raise of_status(refused.status, str(refused), refused.headers) from None  # type: ignore[attr-defined]
+    if config:
+        name = request.query_params.get("warehouse") or DEFAULT_CATALOG
+    else:
+        name = request.path_params["prefix"]
+    if any(each in name for each in "@#\0"):
+        raise RestError(404, "NotFoundException", f"Warehouse does not exist: {name[:100]}")
+    try:
+        client = port.connect(caller)
+    except WORKER_ERRORS as error:
+        raise unavailable(f"no worker answers: {error}") from error
+    with client as connected:
+        return handler(_Call(request, Catalog(connected, name.lower(), files, warehouse), files, content))
