@@ -18,7 +18,9 @@ from starlette.routing import Route
 from lake.protocol.connection.thrift_client import ThriftClient
 from metastore.iceberg.catalog import DEFAULT_CATALOG, TABLE, VIEW, Catalog, Change, Found, Kind, Name
 from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, of_status, unavailable
+from metastore.iceberg.exposed import LakeTables, Memory
 from metastore.iceberg.files import MetadataFiles
+from metastore.iceberg.footers import RowCounts
 from metastore.iceberg.metadata import Json, well_formed, with_refs_only
 from metastore.iceberg.paging import page
 from metastore.warehouse import Warehouse
@@ -176,7 +178,7 @@ def _load_table(call: _Call) -> Response:
     snapshots = call.query.get("snapshots", "all").lower()
     if snapshots not in ("all", "refs"):
         raise bad_request(f"snapshots is all or refs, not {snapshots[:40]!r}")
-    found = call.catalog.find(call.name, TABLE)
+    found = call.catalog.show(call.catalog.find(call.name, TABLE))
     tag = _tag(found.location, snapshots)
     if tag in [each.strip() for each in call.request.headers.get("if-none-match", "").split(",")]:
         return Response(status_code=304, headers={"ETag": tag})
@@ -382,11 +384,12 @@ def listed() -> list[str]:
 def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
     """The routes below `BASE`. `warehouse`: what reads and writes metadata files."""
     files = MetadataFiles(warehouse)
+    memory = Memory(RowCounts(warehouse))
 
     def route(method: str, path: str, handler: Handler, *, config: bool = False) -> Route:
         def answer(request: Request) -> Response:
             try:
-                return _answer(port, files, warehouse, handler, request, config=config)
+                return _answer(port, files, warehouse, memory, handler, request, config=config)
             except RestError as error:
                 response = _json(error.body(), error.status)
                 for name, value in error.headers:
@@ -400,7 +403,14 @@ def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
 
 
 def _answer(
-    port: Port, files: MetadataFiles, warehouse: Warehouse, handler: Handler, request: Request, *, config: bool
+    port: Port,
+    files: MetadataFiles,
+    warehouse: Warehouse,
+    memory: Memory,
+    handler: Handler,
+    request: Request,
+    *,
+    config: bool,
 ) -> Response:
     try:
         caller = port.caller(request)
@@ -418,4 +428,10 @@ def _answer(
     except WORKER_ERRORS as error:
         raise unavailable(f"no worker answers: {error}") from error
     with client as connected:
-        return handler(_Call(request, Catalog(connected, name.lower(), files, warehouse), files, content))
+        lake = LakeTables(connected, warehouse, memory, _reader(caller))
+        return handler(_Call(request, Catalog(connected, name.lower(), files, warehouse, lake), files, content))
+
+
+def _reader(caller: Any) -> str:
+    """A name of a caller's for its leases."""
+    return hashlib.sha256(repr(caller.identity).encode()).hexdigest()[:16]
