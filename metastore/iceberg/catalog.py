@@ -230,7 +230,7 @@ class Catalog:
         if of_database.get(exposed.EXPOSE, "").lower() == "true":
             names = self._read("get_all_tables", where)
         else:
-            text = f'{_PARAMETER}{exposed.EXPOSE} LIKE "(?i)true"'
+            text = f'`{_PARAMETER}{exposed.EXPOSE}` LIKE "(?i)true"'
             names = self._read("get_table_names_by_filter", where, text, -1)
         found: set[str] = set()
         for start in range(0, len(names), _TABLES_AT_ONCE):

@@ -32,7 +32,7 @@ from lake.protocol.lake import (
     TableReference,
 )
 from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, is_denied, no_table, unavailable
-from metastore.iceberg.footers import RowCounts
+from metastore.iceberg.footers import Footers
 from metastore.iceberg.lake_columns import LakeColumns, lake_columns
 from metastore.iceberg.lake_files import Exact, NeedsMerging, exact_positions, read, shown
 from metastore.iceberg.manifests import Entry, ManifestFile, chunks, manifest, manifest_list
@@ -100,7 +100,7 @@ class _Name(NamedTuple):
 class Memory:
     """What a process keeps of tables that it has shown. Thread-safe."""
 
-    rows: RowCounts
+    footers: Footers
     _leases: TTLCache[tuple[int, str], bool] = field(default_factory=lambda: TTLCache(10_000, LEASE_SECONDS / 3))
     _shown: LRUCache[tuple[int, int], int] = field(default_factory=lambda: LRUCache(10_000))
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -378,9 +378,13 @@ class _Showing:
         yield from entries()
 
     def _rows(self, file: DataFile) -> int:
-        if file.rows is not None:
+        if file.rows is not None and not self._columns.ambiguous:
             return file.rows
-        return self._memory.rows.of(f"{self._base}/{file.path}", file.size or 0)
+        path = f"{self._base}/{file.path}"
+        footer = self._memory.footers.of(path, file.size or 0)
+        if not footer.has_ids:
+            self._columns.check_names(path, footer.columns)
+        return footer.rows
 
     def _write(self, name: str, content: bytes) -> None:
         if name in self._there:
@@ -448,6 +452,7 @@ class _Showing:
             "sequence-number": name.position,
             "timestamp-ms": name.milliseconds,
             "manifest-list": self._path(str(name)),
+            "schema-id": self._columns.schema["schema-id"],  # earlier rows have today's columns, as for our own readers
             "summary": {"operation": "overwrite", "lake.position": str(name.position)},
         }
 

@@ -57,7 +57,8 @@ class LakeColumns:
     """`schema`, `spec`: as in the metadata of a table. `mapping`: the property `schema.name-mapping.default`.
 
     `keys`: names and Iceberg's types of the columns that partition the table. `ambiguous`: names that several columns
-    have or had, so that a file without field ids doesn't say which of them it has.
+    have or had, so that a file without field ids doesn't say which of them it has. `names`: of the data columns, as
+    `mapping` has them.
     """
 
     schema: Json
@@ -66,6 +67,20 @@ class LakeColumns:
     keys: tuple[tuple[str, str], ...]
     ambiguous: frozenset[str]
     last_column_id: int
+    names: frozenset[str]
+
+    def check_names(self, path: str, names: Sequence[str]) -> None:
+        """Raises RestError (400) for a file without field ids whose columns readers would not find, or mistake."""
+        for each in names:
+            if each.lower() in self.ambiguous:
+                raise bad_request(
+                    f"{path} has no field ids, and several columns had the name {each}: write the file's rows again"
+                )
+            if each not in self.names and each.lower() in self.names:
+                raise bad_request(
+                    f"{path} has the column {each}, which Iceberg's readers would not find by the table's name"
+                    f" {each.lower()}: write the file's rows again, with that name"
+                )
 
     def partition_values(self, name: str) -> tuple[PartitionValue, ...]:
         """The values of a partition, by its name. Raises RestError for a value that isn't of its column's type."""
@@ -103,7 +118,7 @@ def lake_columns(table: Table) -> LakeColumns:
         numbers = _Nested(number, taken)
         field = {"id": number, "name": lower, "required": False, "type": numbers.type_of(kind, lower, "", 0)}
         fields.append(field | ({"doc": comments[lower]} if comments.get(lower) else {}))
-        mapped.append(_mapping(field, [*names.pop(number), name]))
+        mapped.append(_mapping(field, [*names.pop(number), name, *_upper(name, now)]))
     mapped += [{"field-id": number, "names": some} for number, some in names.items() if some]  # of dropped columns
     mapped.append({"field-id": INSTANT_ID, "names": [INSTANT]})
     held: dict[str, set[int]] = {}
@@ -132,7 +147,13 @@ def lake_columns(table: Table) -> LakeColumns:
     schema = {"type": "struct", "schema-id": ids.version, "fields": fields}
     last = max([*(each["id"] for each in fields), *taken, *holder.values()], default=0)
     text = json.dumps(mapped, separators=(",", ":"))
-    return LakeColumns(schema, spec, text, tuple(partitioned), ambiguous, last)
+    known = frozenset(name for each in mapped for name in each["names"])
+    return LakeColumns(schema, spec, text, tuple(partitioned), ambiguous, last, known)
+
+
+def _upper(name: str, names: Mapping[str, int]) -> list[str]:
+    """A column's name in upper case, as some engines write it."""
+    return [] if name.upper() in names else [name.upper()]
 
 
 def _data_columns(
@@ -233,11 +254,6 @@ def _parts(kind: Any) -> list[Json]:
             element = {"id": kind["element-id"], "type": kind["element"]}
             return [_mapping(element, ["element"])]
     return [_mapping({"id": kind[f"{part}-id"], "type": kind[part]}, [part]) for part in ("key", "value")]
-
-
-def is_nested(columns: LakeColumns) -> bool:
-    """Whether a column has a nested type."""
-    return any(isinstance(each["type"], dict) for each in columns.schema["fields"])
 
 
 def _value(text: str, kind: str, name: str) -> PartitionValue:

@@ -20,7 +20,7 @@ from metastore.iceberg.catalog import DEFAULT_CATALOG, TABLE, VIEW, Catalog, Cha
 from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, of_status, unavailable
 from metastore.iceberg.exposed import LakeTables, Memory
 from metastore.iceberg.files import MetadataFiles
-from metastore.iceberg.footers import RowCounts
+from metastore.iceberg.footers import Footers
 from metastore.iceberg.metadata import Json, well_formed, with_refs_only
 from metastore.iceberg.paging import page
 from metastore.warehouse import Warehouse
@@ -384,7 +384,7 @@ def listed() -> list[str]:
 def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
     """The routes below `BASE`. `warehouse`: what reads and writes metadata files."""
     files = MetadataFiles(warehouse)
-    memory = Memory(RowCounts(warehouse))
+    memory = Memory(Footers(warehouse))
 
     def route(method: str, path: str, handler: Handler, *, config: bool = False) -> Route:
         def answer(request: Request) -> Response:

@@ -58,8 +58,7 @@ class Duck:
 
     def rows(self, lake: LakeTable, moment: str = "") -> Rows:
         found = self.connection.execute(f"SELECT * FROM lake.{lake.name} {moment}")
-        names = [each[0] for each in found.description]
-        return in_order([dict(zip(names, row, strict=True)) for row in found.fetchall()])
+        return in_order(found.to_arrow_table().to_pylist())
 
 
 @pytest.fixture
@@ -137,7 +136,7 @@ def test_time_travel(lake: LakeClient, ours: RestCatalog, duck: Duck) -> None:
         ours.load_table(table.name)  # a position is shown from the first time on that somebody looks
     assert len(own(table)) == 4
     shown = ours.load_table(table.name)
-    assert [each.snapshot_id for each in shown.snapshots()] == [1, 2, 3]
+    assert [each.snapshot_id for each in shown.snapshots() if each.snapshot_id < 1 << 62] == [1, 2, 3]
     for position in (1, 2, 3):
         expected = own(table, position)
         assert of_pyiceberg(ours, table, position) == expected
@@ -178,11 +177,11 @@ def test_a_clean_expires_snapshots_and_spares_readers(lake: LakeClient, ours: Re
     clean(table, keep_commits=1)
     # The reader that was told of the first snapshot still finds its files.
     assert in_order(before.scan().to_arrow().to_pylist()) == rows_of(batch(1, 2))
-    [lease] = lake.call(lambda client: client.lake_list_leases(table.reference))
-    lake.call(lambda client: client.lake_release_lease(table.reference, lease.id))
+    for lease in lake.call(lambda client: client.lake_list_leases(table.reference)):
+        lake.call(lambda client, lease=lease: client.lake_release_lease(table.reference, lease.id))
     clean(table, keep_commits=1)
     assert table.position().oldest_readable > 1
-    assert [each.snapshot_id for each in ours.load_table(table.name).snapshots()] == [table.position().position]
+    assert [entry.snapshot_id for entry in ours.load_table(table.name).history()] == [table.position().position]
     assert of_pyiceberg(ours, table) == duck.rows(table) == own(table)
 
 
@@ -215,13 +214,11 @@ def compact(table: LakeTable) -> None:
     run_compaction(table, planned.instant.timestamp)
 
 
-def test_merge_on_read_shows_what_is_compacted(rest: Catalog, lake: LakeClient, ours: RestCatalog, duck: Duck) -> None:
+def test_merge_on_read_shows_what_is_compacted(lake: LakeClient, ours: RestCatalog, duck: Duck) -> None:
     table = keyed(lake, COLUMNS, table_type="merge-on-read")
     table.upsert(batch(1, 2))
     table.upsert(batch(2, 3, value="y"))
-    path = f"hive/namespaces/{table.name.replace('.', '/tables/')}"
-    if any(each.kind == "log" for each in table.snapshot()):
-        assert "compact" in rest.refused("GET", path)[2]
+    assert of_pyiceberg(ours, table) == duck.rows(table) == own(table, 1)
     compact(table)
     last = table.position().position
     assert of_pyiceberg(ours, table) == duck.rows(table) == own(table)
@@ -455,7 +452,8 @@ def test_a_table_that_is_made_again_is_another(lake: LakeClient, ours: RestCatal
     database, _, name = table.name.partition(".")
     made = table.describe()
     lake.call(lambda client: client.drop_table(database, name, True))
-    lake.call(lambda client: client.create_table(made.replace(parameters={**made.parameters, "column-ids": None})))
+    kept = {key: value for key, value in made.parameters.items() if "." in key or "-" in key}
+    lake.call(lambda client: client.create_table(made.replace(parameters=kept)))
     again = lake.table(table.name)
     assert of_pyiceberg(ours, again) == []
     again.upsert(batch(7))
