@@ -7,8 +7,8 @@ between calls of the worker, so that no database connection waits for a storage.
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import (
@@ -80,13 +80,18 @@ VIEW = Kind(hive_parameters.VIEW, "View", "view-uuid", no_view, hive_parameters.
 
 @dataclass(frozen=True)
 class Name:
-    """The name of a table or view in a catalog."""
+    """The name of a table or view in a catalog, in lower case. `shown`: as the client gave it, for texts."""
 
     namespace: str
     name: str
+    shown: str = field(compare=False)
+
+    @classmethod
+    def of(cls, namespace: str, name: str) -> Self:
+        return cls(namespace.lower(), name.lower(), f"{namespace}.{name}")
 
     def __str__(self) -> str:
-        return f"{self.namespace}.{self.name}"
+        return self.shown
 
 
 @dataclass(frozen=True)
@@ -290,7 +295,7 @@ class Catalog:
     def create_table(self, namespace: str, request: Json) -> tuple[Json, str | None]:
         """Returns the metadata of the new table and its location; None for a table that is only staged."""
         with well_formed("the table"):
-            name = Name(namespace, str(request["name"]))
+            name = Name.of(namespace, str(request["name"]))
             self._check_free(name, TABLE)
             location = self._new_location(name, request.get("location"))
             new = metadata.new_table(
@@ -315,7 +320,7 @@ class Catalog:
     def register(self, namespace: str, request: Json, kind: Kind) -> tuple[Json, str]:
         """Adds a table or view, or with `overwrite` replaces one, by a metadata file that exists."""
         with well_formed("the registration"):
-            name, location = Name(namespace, str(request["name"])), str(request["metadata-location"])
+            name, location = Name.of(namespace, str(request["name"])), str(request["metadata-location"])
         before = None
         if request.get("overwrite"):
             table = self._table(name)
@@ -330,7 +335,7 @@ class Catalog:
             self._ask_all([_as_commit(probe, before)], places=[location], check_only=True)
             new = self._files.read(location, kind.uuid_key).parsed()
             with well_formed("the metadata"):
-                stored = kind.as_stored(before and before.table, self._full(name), new, location, set())
+                stored = kind.as_stored(_table_of(before), self._full(name), new, location, set())
             self._ask_all([_as_commit(stored, before)])
         except TablesNotCommitted as refused:
             raise self._refusal(refused, [change]) from None
@@ -414,7 +419,7 @@ class Catalog:
     def create_view(self, namespace: str, request: Json) -> tuple[Json, str]:
         """Returns the metadata of the new view and its location."""
         with well_formed("the view"):
-            name = Name(namespace, str(request["name"]))
+            name = Name.of(namespace, str(request["name"]))
             self._check_free(name, VIEW)
             location = self._new_location(name, request.get("location"))
             properties = request.get("properties") or {}
@@ -465,7 +470,7 @@ class Catalog:
         try:
             for each in changes:
                 assert each.new is not None
-                self._files.write(each.location, each.new)
+                self._files.write(each.location, each.new, each.kind.uuid_key)
         except RestError:
             self._files.remove(written)
             raise
@@ -483,10 +488,11 @@ class Catalog:
         commits = []
         for each in changes:
             assert each.new is not None
-            before = each.before and each.before.table
             gone = set((each.base or {}).get("properties") or ()) - set(each.new["properties"])
             with well_formed("the metadata"):
-                stored = each.kind.as_stored(before, self._full(each.name), each.new, each.location, gone)
+                stored = each.kind.as_stored(
+                    _table_of(each.before), self._full(each.name), each.new, each.location, gone
+                )
             commits.append(_as_commit(stored, each.before))
         self._ask_all(commits, check_only=check_only)
 
@@ -587,6 +593,10 @@ class Catalog:
 
     def _full(self, name: Name) -> tuple[str, str, str]:
         return self._name, name.namespace, name.name
+
+
+def _table_of(found: Found | None) -> Table | None:
+    return None if found is None else found.table
 
 
 def _as_commit(stored: Table, before: Found | None) -> TableCommit:

@@ -76,19 +76,22 @@ class MetadataFiles:
             with self._lock:
                 self._kept[location, form] = content
 
-    def write(self, location: str, metadata: dict[str, Any]) -> None:
-        """Writes a new file. Raises RestError: 400 for a location or a size that can't be used, 503 for the storage."""
+    def write(self, location: str, metadata: dict[str, Any], key: str) -> None:
+        """Writes a new file, and keeps it: it is read next. `key`: as in `read`.
+
+        Raises RestError: 400 for a size that can't be used, 503 for the storage.
+        """
         content = json.dumps(metadata, separators=(",", ":")).encode()
         if len(content) > MAX_BYTES:
             raise bad_request(
                 f"the metadata would have {len(content):,} bytes, more than {MAX_BYTES:,}: expire snapshots"
             )
-        if location.endswith((".gz.metadata.json", ".metadata.json.gz")):
-            content = gzip.compress(content)
+        packed = location.endswith((".gz.metadata.json", ".metadata.json.gz"))
         try:
-            self._warehouse.write_file(location, content)
+            self._warehouse.write_file(location, gzip.compress(content) if packed else content)
         except WarehouseError as error:
             raise unavailable(f"the metadata file can't be written: {error}") from None
+        self.keep(location, key, content)
 
     def remove(self, locations: Sequence[str]) -> None:
         """Removes files. One that can't be removed stays: nothing refers to it."""

@@ -22,6 +22,7 @@ _DEFAULT_VERSION = 2
 _FIRST_PARTITION_ID = 999
 _LAST_ADDED = -1
 _UNSORTED = 0
+_MOST = (1 << 63) - 1
 _PREVIOUS_FILES = "write.metadata.previous-versions-max"
 _DEFAULT_PREVIOUS_FILES = 100
 _MOST_COUNTED = 100_000
@@ -198,6 +199,7 @@ class Builder:
             self._value["refs"][MAIN] = {"snapshot-id": current, "type": "branch"}
         self._before = {key: copy.copy(each) for key, each in self._value.items()}
         self._added: dict[str, int] = {}  # the last ids by kind
+        self._snapshots = {each["snapshot-id"] for each in self._value["snapshots"]}
         self._new_snapshots: set[int] = set()
         self._passed: set[int] = set()  # snapshots that the main branch had for a while
         self._updated_at: int | None = None
@@ -328,10 +330,14 @@ class Builder:
     def _add_snapshot(self, update: Json) -> None:
         snapshot, value = update["snapshot"], self._value
         number, sequence = snapshot["snapshot-id"], snapshot.get("sequence-number")
+        if not all(
+            isinstance(each, int) and -_MOST - 1 <= each <= _MOST for each in (number, snapshot["timestamp-ms"])
+        ):
+            raise bad_request("a snapshot needs whole numbers of 64 bits as snapshot-id and timestamp-ms")
         for key, what in (("schemas", "schema"), ("partition-specs", "partition spec"), ("sort-orders", "sort order")):
             if not value[key]:
                 raise bad_request(f"Attempting to add a snapshot before a {what} is added")
-        if any(each["snapshot-id"] == number for each in value["snapshots"]):
+        if number in self._snapshots:
             raise bad_request(f"Snapshot already exists for id: {number}")
         if value["format-version"] > 1:
             last = value["last-sequence-number"]
@@ -352,6 +358,7 @@ class Builder:
                 )
             value["next-row-id"] += rows
         value["snapshots"].append(snapshot)
+        self._snapshots.add(number)
         self._new_snapshots.add(number)
         self._updated_at = int(snapshot["timestamp-ms"])
 
@@ -383,6 +390,7 @@ class Builder:
         gone = set(update["snapshot-ids"])
         value = self._value
         value["snapshots"] = [each for each in value["snapshots"] if each["snapshot-id"] not in gone]
+        self._snapshots -= gone
         for key in ("statistics", "partition-statistics"):
             value[key] = [each for each in value[key] if each["snapshot-id"] not in gone]
         for name in [name for name, ref in value["refs"].items() if ref["snapshot-id"] in gone]:
@@ -447,7 +455,9 @@ class Builder:
     def _field_ids(self) -> set[int]:
         number = self._value.get("current-schema-id")
         if number is None:
-            raise bad_request("set a current schema before partition specs and sort orders")
+            number = self._added.get("schema")  # some clients choose the current schema only later
+        if number is None:
+            raise bad_request("add a schema before partition specs and sort orders")
         return set(_ids(_find(self._value["schemas"], "schema-id", number)))
 
     def _forget_intermediate(self) -> None:

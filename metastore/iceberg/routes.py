@@ -62,16 +62,16 @@ class _Call:
 
     @property
     def namespace(self) -> str:
-        return self.request.path_params["namespace"].lower()
+        return str(self.request.path_params["namespace"]).lower()
 
     @property
     def name(self) -> Name:
-        return Name(self.namespace, self.request.path_params["name"].lower())
+        return Name.of(self.request.path_params["namespace"], self.request.path_params["name"])
 
     def body(self) -> Json:
         """The body's object. Raises RestError (400)."""
         try:
-            found = json.loads(self.content or b"{}")
+            found = json.loads(self.content or b"{}", parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
             raise bad_request(f"the body is no JSON: {str(error)[:200]}") from None
         if not isinstance(found, dict):
@@ -80,6 +80,11 @@ class _Call:
 
 
 Handler = Callable[[_Call], Response]
+
+
+def _no_number(text: str) -> None:
+    """JSON has no such number, and Python would write it as it came."""
+    raise ValueError(f"{text} is no number")
 
 
 def _json(value: Any, status: int = 200) -> Response:
@@ -162,16 +167,15 @@ def _list(call: _Call, kind: Kind) -> Response:
 
 
 def _create_table(call: _Call) -> Response:
-    body = call.body() | {"name": _name_of(call.body())}
+    body = call.body()
+    _check_name(body)
     metadata, location = call.catalog.create_table(call.namespace, body)
-    return _loaded(location, metadata)
+    return _loaded(call, TABLE, location, metadata)
 
 
-def _name_of(body: Json) -> str:
+def _check_name(body: Json) -> None:
     if not isinstance(body.get("name"), str):
         raise bad_request("the name is missing")
-    name: str = body["name"].lower()
-    return name
 
 
 def _load_table(call: _Call) -> Response:
@@ -205,10 +209,12 @@ def _stored(location: str, content: bytes, tag: str | None = None) -> Response:
     return Response(body, headers={"ETag": tag} if tag else None, media_type="application/json")
 
 
-def _loaded(location: str | None, metadata: Json) -> Response:
+def _loaded(call: _Call, kind: Kind, location: str | None, metadata: Json) -> Response:
+    """What was just written: its bytes are mostly still kept."""
     if location is None:
         return _json({"metadata": metadata, "config": {}})
-    return _stored(location, json.dumps(metadata, separators=(",", ":")).encode(), _tag(location))
+    content = call.files.kept(location, kind.uuid_key) or json.dumps(metadata, separators=(",", ":")).encode()
+    return _stored(location, content, _tag(location))
 
 
 def _table_exists(call: _Call) -> Response:
@@ -219,7 +225,7 @@ def _table_exists(call: _Call) -> Response:
 def _commit_table(call: _Call) -> Response:
     body = call.body()
     [change] = call.catalog.commit([(call.name, _objects(body, "requirements"), _objects(body, "updates"))])
-    return _loaded(change.location, _now(change))
+    return _loaded(call, TABLE, change.location, _now(change))
 
 
 def _now(change: Change) -> Json:
@@ -245,9 +251,10 @@ def _register_table(call: _Call) -> Response:
 
 
 def _register(call: _Call, kind: Kind) -> Response:
-    body = call.body() | {"name": _name_of(call.body())}
+    body = call.body()
+    _check_name(body)
     metadata, location = call.catalog.register(call.namespace, body, kind)
-    return _loaded(location, metadata)
+    return _loaded(call, kind, location, metadata)
 
 
 def _rename_table(call: _Call) -> Response:
@@ -263,7 +270,7 @@ def _rename(call: _Call, kind: Kind) -> Response:
 def _identifier(value: Any) -> Name:
     with well_formed("an identifier"):
         [namespace], name = value["namespace"], value["name"]
-        return Name(namespace.lower(), name.lower())
+        return Name.of(namespace, name)
 
 
 def _commit_transaction(call: _Call) -> Response:
@@ -306,9 +313,10 @@ def _list_views(call: _Call) -> Response:
 
 
 def _create_view(call: _Call) -> Response:
-    body = call.body() | {"name": _name_of(call.body())}
+    body = call.body()
+    _check_name(body)
     metadata, location = call.catalog.create_view(call.namespace, body)
-    return _loaded(location, metadata)
+    return _loaded(call, VIEW, location, metadata)
 
 
 def _load_view(call: _Call) -> Response:
@@ -324,7 +332,7 @@ def _view_exists(call: _Call) -> Response:
 def _replace_view(call: _Call) -> Response:
     body = call.body()
     change = call.catalog.replace_view(call.name, _objects(body, "requirements"), _objects(body, "updates"))
-    return _loaded(change.location, _now(change))
+    return _loaded(call, VIEW, change.location, _now(change))
 
 
 def _drop_view(call: _Call) -> Response:
@@ -427,9 +435,12 @@ def _answer(
         client = port.connect(caller)
     except WORKER_ERRORS as error:
         raise unavailable(f"no worker answers: {error}") from error
-    with client as connected:
-        lake = LakeTables(connected, warehouse, memory, _reader(caller))
-        return handler(_Call(request, Catalog(connected, name.lower(), files, warehouse, lake), files, content))
+    try:
+        with client as connected:
+            lake = LakeTables(connected, warehouse, memory, _reader(caller))
+            return handler(_Call(request, Catalog(connected, name.lower(), files, warehouse, lake), files, content))
+    except UnicodeEncodeError:  # the first call of a worker that names it, before anything is written
+        raise bad_request("a text has half of a surrogate pair, which is no character") from None
 
 
 def _reader(caller: Any) -> str:

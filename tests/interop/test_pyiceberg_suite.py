@@ -1,7 +1,7 @@
-"""PyIceberg's own tests of its catalogs, as far as they are of Hive's, against our server.
+"""PyIceberg's own tests of its catalogs, as far as they are of Hive's and of REST's, against our server.
 
-They come out of the source package of the version that is installed. One thing in them is changed: the address of the
-server. With `--target hive4` they meet Hive 4's server, as a control: older ones don't take their names.
+They come out of the source package of the version that is installed. One thing in them is changed: the address of
+Hive's server. With `--target hive4` they meet Hive 4's server, as a control: older ones don't take their names.
 """
 
 import importlib.metadata
@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from metastore.iceberg.routes import BASE
 from tests.interop import java, maven, suites
+from tests.support.exposition import http_address
 from tests.support.server import MetastoreServer
 
 NAME = "tests.integration.test_catalog"
@@ -23,6 +25,14 @@ FILE = "tests/integration/test_catalog.py"
 ADDRESS = "thrift://localhost:9083"
 #: How many tests it has of Hive's catalog.
 TESTS = 40
+#: And of a catalog of REST that is given from outside.
+REST_TESTS = 40
+#: What the tests are told of it: namespaces have one level.
+SUPPORTED = {
+    "SUPPORTS_NESTED_NAMESPACES": "false",
+    "SUPPORTS_DOT_IN_IDENTIFIER": "false",
+    "SUPPORTS_SLASH_IN_IDENTIFIER": "false",
+}
 #: What the tests import beside what is installed for ours.
 NEEDS = "pytest-lazy-fixtures==1.4.1"
 FETCH_SECONDS = 300
@@ -70,7 +80,17 @@ def test_hive_catalog(fetched: Path, uri: str, tmp_path: Path, request: pytest.F
     file = directory / FILE
     assert ADDRESS in file.read_text(), f"{FILE} names another address of Hive's server"
     file.write_text(file.read_text().replace(ADDRESS, uri))
-    suites.judge(request, NAME, _run(fetched / "lib", directory), TESTS)
+    suites.judge(request, NAME, _run(fetched / "lib", directory, "hive_catalog"), TESTS)
+
+
+def test_rest_catalog(fetched: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    directory = tmp_path / "suite"
+    _unpack(fetched, directory)
+    with MetastoreServer(tmp_path / "data", "--http-port", "0") as server:
+        place = {"TYPE": "rest", "URI": f"{http_address(server)}{BASE}", **SUPPORTED}
+        settings = [f"PYICEBERG_CATALOG__OURS__{key}={value}" for key, value in place.items()]
+        outcomes = _run(fetched / "lib", directory, "rest_test_catalog", "PYICEBERG_TEST_CATALOG=ours", *settings)
+    suites.judge(request, f"{NAME}.rest", outcomes, REST_TESTS)
 
 
 def _unpack(fetched: Path, target: Path) -> None:
@@ -86,10 +106,10 @@ def _unpack(fetched: Path, target: Path) -> None:
     (target / "tests/__init__.py").touch()
 
 
-def _run(library: Path, directory: Path) -> list[suites.Outcome]:
-    arguments = ["-q", "-p", "no:cacheprovider", "-k", "hive_catalog", "--junitxml=reports.xml", FILE]
+def _run(library: Path, directory: Path, chosen: str, *settings: str) -> list[suites.Outcome]:
+    arguments = ["-q", "-p", "no:cacheprovider", "-k", chosen, "--junitxml=reports.xml", FILE]
     path = os.pathsep.join(map(str, (directory, library)))
-    command = ["env", f"PYTHONPATH={path}", sys.executable, "-m", "pytest", *arguments]
+    command = ["env", f"PYTHONPATH={path}", *settings, sys.executable, "-m", "pytest", *arguments]
     log = directory / "suite.log"
     java.run(command, directory, log, seconds=SECONDS)
     report = directory / "reports.xml"

@@ -75,6 +75,15 @@ def _named(table: TableReference | None) -> TableReference:
     return table or TableReference()
 
 
-@answers("lake_commit_tables", changes="committed_tables request", uncommitted="named", stores=True)
+@answers(
+    "lake_commit_tables",
+    changes=(
+        "committed_tables request.commits[].table.dbName request.commits[].table.tableName"
+        " cat=request.commits[].table.catName new=request.commits[].table"
+        " expected=request.commits[].expectedMetadataLocation places=request.places"
+    ),
+    uncommitted="named",
+    stores=True,
+)
 def lake_commit_tables(call: Call, request: CommitTablesRequest) -> None:
     call.metastore.tables.commit(request.commits or [], check_only=bool(request.checkOnly))

@@ -17,7 +17,7 @@ from lake.protocol.hive import (
     Table,
 )
 from metastore.api.rights.classification import Need
-from metastore.api.rights.naming import Requirement, Row, table_object
+from metastore.api.rights.naming import Requirement, Row, rows, table_object
 from metastore.api.rights.special import (
     SPECIAL,
     Asked,
@@ -77,29 +77,32 @@ def new_table(asked: Asked, value: Any, _: Any) -> Iterator[Requirement]:
     yield from asked.location(database(name.of_database), locations_of(descriptor), *usual)
     if isinstance(value, Table):
         bases = [descriptor.location] if descriptor.location else usual
-        yield from asked.location(database(name.of_database), metadata_outside(asked, value, bases))
+        yield from metadata_outside(asked, value, bases)
     yield from sources(getattr(value, "creationMetadata", None), name.catalog)
 
 
 def committed_tables(asked: Asked, need: Need, arguments: Any) -> Iterator[Requirement]:
-    """Each table of a commit needs what it would need alone. Callers get to own the new ones."""
-    commits = arguments.request.commits or ()
-    for each in commits:
-        table = each.table
-        object = table_object(table.dbName, table.tableName, table.catName)
-        home = database(object.of_database)
-        if each.expectedMetadataLocation is None:
-            yield Action.CREATE, home
-            yield from new_table(asked, table, arguments)
-            claim(asked, table)
+    """Each table of a commit needs what it would need alone. Callers get to own the new ones.
+
+    Further places that a caller names are files that the server reads for it.
+    """
+    for row in rows(need, arguments):
+        object = table_object(*row.values, row.get("cat"))
+        if row.get("expected") is None:
+            yield Action.CREATE, database(object.of_database)
+            yield from new_table(asked, row.get("new"), arguments)
+            claim(asked, row.get("new"))
         else:
-            yield from altered_table(asked, object, table)
-        yield from asked.location(home, arguments.request.places or ())
+            yield from altered_table(asked, object, row.get("new"))
+        home = _database(asked, object.database, object.catalog) or Database()
+        usual = asked.places.of_table([home.locationUri, home.managedLocationUri], object.database, object.table)
+        for place in row.get("places") or ():
+            if not any(asked.places.lies_within(place, each) for each in usual):
+                yield from asked.location(EVERYTHING, [place])
 
 
 def _committed(row: Row) -> Iterator[Securable]:
-    for each in row.values[0].commits or ():
-        yield table_object(each.table.dbName, each.table.tableName, each.table.catName)
+    yield table_object(*row.values, row.get("cat"))
 
 
 SPECIAL[committed_tables.__name__] = Special(committed_tables, _committed)

@@ -27,6 +27,7 @@ from metastore.services.access.rights import EVERYTHING, Action, Kind, Securable
 from metastore.services.access.rights import database as database_object
 from metastore.services.hudi.importer import chosen_table
 from metastore.services.instant_rules import states
+from metastore.services.model import hive_objects
 from metastore.services.model import view_sources as stored_sources
 from metastore.services.model.names import database_name
 from metastore.services.model.visibility import Scope
@@ -333,18 +334,20 @@ def altered_table(asked: Asked, object: Securable, new: Table | None) -> Iterato
         yield Action.GRANT, object._replace(granting="ALL")
     yield from asked.location(object, locations_of(new.sd), *locations_of(old.sd))
     before = [(old.parameters or {}).get(key) for key in ("metadata_location", "previous_metadata_location")]
-    yield from asked.location(object, metadata_outside(asked, new, [_location(new.sd)]), *before)
+    directories = [each.rpartition("/")[0] for each in before if each and "/" in each]
+    yield from metadata_outside(asked, new, [_location(new.sd), *directories])
     yield from sources(new.creationMetadata, object.catalog, old.creationMetadata)
 
 
-def metadata_outside(asked: Asked, table: Table, bases: Sequence[str | None]) -> Iterator[str]:
-    """The file that the server reads for Iceberg's clients because a parameter of the table names it.
+def metadata_outside(asked: Asked, table: Table, bases: Sequence[str | None]) -> Iterator[Requirement]:
+    """The right to the file that the server reads for Iceberg's clients because a parameter of the table names it.
 
-    A file below the table's own places `bases` needs no right of its own, so it is left out.
+    `bases`: the table's own places, where none is needed. Elsewhere an owner has no right of itself, other than to a
+    table's location: the server would show what the file of another table says.
     """
     place = (table.parameters or {}).get("metadata_location")
-    if place and not any(asked.places.lies_within(place, each) for each in bases):
-        yield place
+    if place and hive_objects.is_iceberg(table) and not any(asked.places.lies_within(place, each) for each in bases):
+        yield from asked.location(EVERYTHING, [place])
 
 
 @_special(_nothing)

@@ -82,6 +82,9 @@ class Port:
             if self._open.total() >= MOST_CONNECTIONS or self._open[place] >= MOST_OF_ADDRESS:
                 client.close()
                 continue
+            # A response's body follows its head in a second write, which would wait for an acknowledgement otherwise.
+            # asyncio sets this only for connections of listeners that it made itself.
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._open[place] += 1
             task = loop.create_task(self._connect(client, peer))
             self._tasks.add(task)

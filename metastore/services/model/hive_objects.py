@@ -23,6 +23,7 @@ from metastore.store.table.tables import TableRow, TableValues
 
 VIEW = "VIRTUAL_VIEW"
 MANAGED = "MANAGED_TABLE"
+ICEBERG_TYPES = ("ICEBERG", "ICEBERG-VIEW")
 EXTERNAL = "EXTERNAL_TABLE"
 
 #: The write id of a table that no transaction wrote: Hive 4 returns it, and doesn't leave the field out.
@@ -139,6 +140,11 @@ def partition(given: Partition, shared: SharedDescriptors) -> Partition:
     value.parameters = dict(given.parameters or {})
     value.privileges = value.colStats = None
     return value
+
+
+def is_iceberg(value: Table | TableRow) -> bool:
+    """Whether a table or view is one of Iceberg's, whose parameters name a file of metadata."""
+    return (value.parameters or {}).get("table_type", "").upper() in ICEBERG_TYPES
 
 
 def key_names(value: Table) -> list[str]:

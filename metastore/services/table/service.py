@@ -66,7 +66,6 @@ PURGE_EXTERNAL = "purge_external"
 """A key of a drop's context, by which the data of an external Iceberg table are deleted with it."""
 
 METADATA_LOCATION, PREVIOUS_METADATA_LOCATION = "metadata_location", "previous_metadata_location"
-ICEBERG_TYPES = ("ICEBERG", "ICEBERG-VIEW")
 
 
 # What a caller wants done in the transaction that creates a table, given the table's id.
@@ -472,14 +471,14 @@ class TableService:
         `check_only`: says what would be refused by what is stored now, and changes nothing. Raises TablesNotCommitted,
         and what `create` and `alter` raise.
         """
-        names = [given.table_name(each.table.dbName, each.table.tableName, each.table.catName) for each in commits]
+        names = [_name_of(each) for each in commits]
         if len(set(names)) < len(names):
             raise InvalidOperationException("a table is named twice: send all changes of a table as one commit")
         new: dict[int, _New] = {}
         for index, each in enumerate(commits):
             if each.expectedMetadataLocation is None:
                 try:
-                    new[index] = self._new(each.table)
+                    new[index] = self._new(_definition(each))
                 except AlreadyExistsException as error:
                     raise TablesNotCommitted(error.message, "exists", index) from None
         in_order = sorted(range(len(commits)), key=names.__getitem__)  # so that two commits don't wait for each other
@@ -493,7 +492,7 @@ class TableService:
         with ExitStack() as directories:
             made: dict[int, set[str]] = {}
             for index, each_new in new.items():
-                taken = TablesNotCommitted(_exists(commits[index].table), "exists", index)
+                taken = TablesNotCommitted(_exists(_definition(commits[index])), "exists", index)
                 made[index] = directories.enter_context(new_directories(self._warehouse, taken))
                 self._make(each_new, context, made[index])
             with self._database.write() as tx:
@@ -507,11 +506,11 @@ class TableService:
                     _check_commit(tx, index, commits[index], None if found is None else found.row)
                     assert found is not None
                     last = len(commits) == 1
-                    self._alter_found(tx, found, commits[index].table, names[index], None, context, last=last)
+                    self._alter_found(tx, found, _definition(commits[index]), names[index], None, context, last=last)
 
     def _add_or_refuse(self, tx: Transaction, index: int, commit: TableCommit, new: "_New", made: set[str]) -> None:
         if tables.find(tx, new.name) is not None:
-            raise TablesNotCommitted(_exists(commit.table), "exists", index)
+            raise TablesNotCommitted(_exists(_definition(commit)), "exists", index)
         self._add(tx, new, made)
 
     def _check_altered(
@@ -524,7 +523,7 @@ class TableService:
         assert value.parameters is not None
         hive_objects.check_identity(row, context)
         _check_expected(row, value, context)
-        _check_previous(row, value)
+        _check_pointer(row, value)
         transactional_property.settle_changed(
             row.parameters, value.parameters, external=new.tableType == hive_objects.EXTERNAL
         )
@@ -670,7 +669,7 @@ class TableService:
             view_sources.check_unused(tx, row.name.catalog, [row.name], hidden)
             indexes = table_indexes.of_table(tx, row.id)
             gone = [(each, True) for each in self._made_for(tx, indexes)]
-            purged = {row.id} if purge and row.parameters.get("table_type", "").upper() in ICEBERG_TYPES else set()
+            purged = {row.id} if purge and hive_objects.is_iceberg(row) else set()
             deletions = self._remove_all(tx, [*gone, (row, delete_data)], purged)
         self._mover.carry_out(deletions)
 
@@ -796,6 +795,17 @@ class _New(NamedTuple):
     privileges: PrincipalPrivilegeSet | None
 
 
+def _definition(commit: TableCommit) -> Table:
+    if commit.table is None:
+        raise MetaException("a commit needs a table's definition")
+    return commit.table
+
+
+def _name_of(commit: TableCommit) -> TableName:
+    table = _definition(commit)
+    return given.table_name(table.dbName, table.tableName, table.catName)
+
+
 def _exists(table: Table) -> str:
     return f"Table {table.tableName} already exists"
 
@@ -803,8 +813,7 @@ def _exists(table: Table) -> str:
 def _check_commit(tx: Transaction, index: int, commit: TableCommit, row: TableRow | None) -> None:
     """Raises TablesNotCommitted unless a table is as the commit expects, and nobody has it exclusively."""
     if row is None:
-        name = f"{given.plain(commit.table.dbName)}.{commit.table.tableName}"
-        raise TablesNotCommitted(f"{name} table not found", "missing", index)
+        raise TablesNotCommitted(f"{_name_of(commit)} table not found", "missing", index)
     actual = row.parameters.get(METADATA_LOCATION)
     if actual != commit.expectedMetadataLocation:
         expected = commit.expectedMetadataLocation or ""
@@ -944,21 +953,26 @@ def _check_expected(row: TableRow, new: Table, context: Mapping[str, str]) -> No
         raise MetaException(_modified(key, actual, expected))
 
 
-def _check_previous(row: TableRow, new: Table) -> None:
-    """An Iceberg table's new metadata names the metadata that it was made of, which must still be the table's.
+def _check_pointer(row: TableRow, new: Table) -> None:
+    """An Iceberg table's new metadata must be made of the metadata that the table has.
 
     HiveCatalog with locks sends no expectation. Without this check it would overwrite the commit of a writer that takes
-    no locks, and so would an engine that sends back the parameters that it read before such a commit.
+    no locks, and so would an engine that sends back the parameters that it read before such a commit. The new
+    `previous_metadata_location` says what a client began with. One that sends it as it is stored hasn't set it: then
+    the table's last change tells whether it has read the latest state. So each new pointer gets a later time.
+
+    Raises MetaException.
     """
-    wanted = new.parameters or {}
+    wanted = new.parameters
+    assert wanted is not None
     actual, previous = row.parameters.get(METADATA_LOCATION), wanted.get(PREVIOUS_METADATA_LOCATION)
-    if (
-        row.parameters.get("table_type", "").upper() in ICEBERG_TYPES
-        and wanted.get(METADATA_LOCATION) != actual
-        and previous is not None
-        and previous != actual
-    ):
-        raise MetaException(_modified(METADATA_LOCATION, actual, previous))
+    if not hive_objects.is_iceberg(row) or wanted.get(METADATA_LOCATION) == actual:
+        return
+    unset = previous == row.parameters.get(PREVIOUS_METADATA_LOCATION)
+    if previous not in (None, actual) and not (unset and wanted.get(DDL_TIME) == row.parameters.get(DDL_TIME)):
+        raise MetaException(_modified(METADATA_LOCATION, actual, previous or ""))
+    last = row.parameters.get(DDL_TIME, "")
+    wanted[DDL_TIME] = str(max(now_seconds(), int(last) + 1 if last.isdecimal() else 0))
 
 
 def _check_keys(old: Table, new: Table) -> None:

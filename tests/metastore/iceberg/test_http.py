@@ -152,7 +152,9 @@ def test_bad_tables(rest: Catalog, body: Any) -> None:
 
 def test_bad_bodies(rest: Catalog) -> None:
     namespace = rest.namespace()
-    for content in (b"", b"{", b"[" * 100_000, b"\xff\xfe", json.dumps("x").encode()):
+    half = json.dumps({"name": "t", "schema": SCHEMA, "properties": {"p": "\ud800"}}).encode()
+    not_a_number = b'{"name": "t", "schema": {"fields": []}, "properties": {}, "more": NaN}'
+    for content in (b"", b"{", b"[" * 100_000, b"\xff\xfe", json.dumps("x").encode(), half, not_a_number):
         response = rest.session.post(f"{rest.uri}/v1/hive/namespaces/{namespace}/tables", data=content, timeout=60)
         assert response.status_code == 400, response.text
         assert response.json()["error"]["type"] == "BadRequestException"
@@ -173,6 +175,7 @@ def test_bad_bodies(rest: Catalog) -> None:
         {"action": "assign-uuid", "uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1"},
         {"action": "set-properties", "updates": {"a": None}},
         {"action": "add-snapshot", "snapshot": {"snapshot-id": 1}},
+        {"action": "add-snapshot", "snapshot": {"snapshot-id": 1 << 70, "sequence-number": 1, "timestamp-ms": 1}},
         {"action": "remove-schemas", "schema-ids": [0]},
     ],
     ids=str,

@@ -91,7 +91,8 @@ class Served:
         self._started.wait()
 
     def stop(self) -> None:
-        self.loop.call_soon_threadsafe(self.accepting.cancel)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: a test has stopped the server
+            self.loop.call_soon_threadsafe(self.accepting.cancel)
         self._thread.join(20)
         self.listener.close()
 

@@ -130,19 +130,29 @@ def test_a_locked_table(client: ThriftClient, db: str, check_only: bool) -> None
 def test_a_commit_from_older_metadata_is_refused(client: ThriftClient, db: str) -> None:
     """As HiveCatalog with locks commits: without an expectation, and with the metadata that it began with."""
     client.create_table(iceberg(db, "t", "m0"))
-    client.alter_table(db, "t", changed(client, db, "t", "m1", previous_metadata_location="m0"))
+    old = client.get_table(db, "t")
+    commit(client, TableCommit(changed(client, db, "t", "m1", previous_metadata_location="m0"), "m0"))
     for stale in ("m0", "other"):
+        at = {"metadata_location": "m2", "previous_metadata_location": stale}
         with pytest.raises(MetaException, match=MODIFIED):
-            client.alter_table(db, "t", changed(client, db, "t", "m2", previous_metadata_location=stale))
+            client.alter_table(db, "t", old.replace(parameters={**old.parameters, **at}))
     assert location(client, db, "t") == "m1"
     client.alter_table(db, "t", changed(client, db, "t", "m2", previous_metadata_location="m1"))
-    # What keeps the metadata, or names no other before it, is as before.
     client.alter_table(db, "t", changed(client, db, "t", "m2", mine="1"))
+    assert location(client, db, "t") == "m2"
+
+
+def test_a_pointer_set_by_hand(client: ThriftClient, db: str) -> None:
+    """From the latest state, with the metadata before as it is stored, or without."""
+    client.create_table(iceberg(db, "t", "m0"))
+    client.alter_table(db, "t", changed(client, db, "t", "m1", previous_metadata_location="m0"))
+    client.alter_table(db, "t", changed(client, db, "t", "m0"))
+    assert location(client, db, "t") == "m0"
     stored = client.get_table(db, "t")
     del stored.parameters["previous_metadata_location"]
-    stored.parameters["metadata_location"] = "m0"
+    stored.parameters["metadata_location"] = "m1"
     client.alter_table(db, "t", stored)
-    assert location(client, db, "t") == "m0"
+    assert location(client, db, "t") == "m1"
 
 
 def test_an_old_read_that_comes_back_is_refused(client: ThriftClient, db: str) -> None:
@@ -152,9 +162,8 @@ def test_an_old_read_that_comes_back_is_refused(client: ThriftClient, db: str) -
     old = client.get_table(db, "t")
     client.alter_table(db, "t", changed(client, db, "t", "m2", previous_metadata_location="m1"))
     old.parameters["mine"] = "1"
-    context = EnvironmentContext({})
     with pytest.raises(MetaException, match=MODIFIED):
-        client.alter_table_with_environment_context(db, "t", old, context)
+        client.alter_table_with_environment_context(db, "t", old, EnvironmentContext({}))
     client.create_table(builders.external_table(db, "h", parameters={"metadata_location": "a"}))
     client.alter_table(db, "h", changed(client, db, "h", "b", previous_metadata_location="x"))  # no table of Iceberg's
 

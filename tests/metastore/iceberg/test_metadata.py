@@ -1,0 +1,148 @@
+"""Updates of metadata: what the specification says, version by version."""
+
+from typing import Any
+
+import pytest
+
+from metastore.iceberg import metadata
+from metastore.iceberg.errors import RestError
+from metastore.iceberg.metadata import Json
+from metastore.iceberg.schemas import columns
+
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"id": 7, "name": "id", "type": "long", "required": True},
+        {
+            "id": 3,
+            "name": "tags",
+            "required": False,
+            "type": {"type": "list", "element-id": 9, "element": "string", "element-required": False},
+        },
+    ],
+    "identifier-field-ids": [7],
+}
+
+
+def table(version: int = 2, **properties: str) -> Json:
+    properties["format-version"] = str(version)
+    spec = {"fields": [{"source-id": 7, "name": "p", "transform": "bucket[4]"}]}
+    return metadata.new_table(SCHEMA, spec, None, "file:///t", properties)
+
+
+def apply(base: Json, *updates: Json, location: str = "file:///t/metadata/0.json") -> Json:
+    found = metadata.apply(base, updates, location)
+    assert found is not None
+    return found
+
+
+def snapshot(number: int, **named: Any) -> Json:
+    value = {
+        "snapshot-id": number,
+        "sequence-number": number,
+        "timestamp-ms": number,
+        "manifest-list": "m",
+        "summary": {},
+    }
+    return {"action": "add-snapshot", "snapshot": value | {key.replace("_", "-"): each for key, each in named.items()}}
+
+
+def head(number: int, name: str = "main", type: str = "branch") -> Json:
+    return {"action": "set-snapshot-ref", "ref-name": name, "type": type, "snapshot-id": number}
+
+
+def test_new_ids() -> None:
+    found = table()
+    assert [each["id"] for each in found["schemas"][0]["fields"]] == [1, 2]
+    assert found["schemas"][0]["fields"][1]["type"]["element-id"] == 3
+    assert found["schemas"][0]["identifier-field-ids"] == [1]
+    assert (found["last-column-id"], found["last-partition-id"]) == (3, 1000)
+    assert found["partition-specs"][0]["fields"] == [
+        {"source-id": 1, "name": "p", "transform": "bucket[4]", "field-id": 1000}
+    ]
+    assert found["sort-orders"] == [{"order-id": 0, "fields": []}]
+    assert "format-version" not in found["properties"]
+
+
+def test_version_1_becomes_2_and_3() -> None:
+    first = table(1)
+    assert "last-sequence-number" not in first
+    assert (first["schema"], first["partition-spec"]) == (first["schemas"][0], first["partition-specs"][0]["fields"])
+    second = apply(first, {"action": "upgrade-format-version", "format-version": 2})
+    assert (second["last-sequence-number"], "schema" in second) == (0, False)
+    third = apply(second, {"action": "upgrade-format-version", "format-version": 3})
+    assert third["next-row-id"] == 0
+
+
+def test_row_lineage() -> None:
+    base = table(3)
+    found = apply(base, snapshot(1, first_row_id=0, added_rows=10), head(1))
+    assert found["next-row-id"] == 10
+    for wrong, status in (({"first_row_id": 5, "added_rows": 1}, 409), ({}, 400), ({"first_row_id": 10}, 400)):
+        with pytest.raises(RestError) as error:
+            apply(found, snapshot(2, parent_snapshot_id=1, **wrong))
+        assert error.value.status == status
+
+
+def test_unknown_fields_pass_through() -> None:
+    base = {**table(3), "new-in-4": {"a": 1}}
+    found = apply(base, snapshot(1, first_row_id=0, added_rows=1, key_id="k", new={"x": 1}), head(1))
+    assert found["new-in-4"] == {"a": 1}
+    assert found["snapshots"][0]["new"] == {"x": 1}
+    key = {"key-id": "k", "encrypted-key-metadata": "x"}
+    found = apply(found, {"action": "add-encryption-key", "encryption-key": key})
+    assert found["encryption-keys"] == [key]
+    assert apply(found, {"action": "remove-encryption-key", "key-id": "k"})["encryption-keys"] == []
+
+
+def test_snapshots_that_go_take_what_refers_to_them() -> None:
+    found = apply(table(), snapshot(1), head(1), snapshot(2, parent_snapshot_id=1), head(1, "old", "tag"))
+    found = apply(found, head(2), {"action": "set-statistics", "statistics": {"snapshot-id": 1}})
+    assert [each["snapshot-id"] for each in found["snapshot-log"]] == [1, 2]
+    found = apply(found, {"action": "remove-snapshots", "snapshot-ids": [1]})
+    assert list(found["refs"]) == ["main"]
+    assert found["statistics"] == []
+    assert [each["snapshot-id"] for each in found["snapshot-log"]] == [2]
+    found = apply(found, {"action": "remove-snapshots", "snapshot-ids": [2]})
+    assert (found["refs"], found["current-snapshot-id"], found["snapshot-log"]) == ({}, -1, [])
+
+
+def test_the_log_of_files_is_bounded() -> None:
+    found = table(**{"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": "true"})
+    for number in range(4):
+        before = found
+        found = apply(found, {"action": "set-properties", "updates": {"n": str(number)}}, location=f"m{number}")
+    assert [each["metadata-file"] for each in found["metadata-log"]] == ["m2", "m3"]
+    assert metadata.removed_files(before, found) == ["m1"]
+
+
+def test_the_same_schema_and_spec_keep_their_ids() -> None:
+    base = table()
+    other = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": True}]}
+    chosen = {"action": "set-current-schema", "schema-id": -1}
+    second = apply(base, {"action": "add-schema", "schema": other}, chosen)
+    assert (second["current-schema-id"], second["last-column-id"]) == (1, 3)
+    third = apply(second, {"action": "add-schema", "schema": base["schemas"][0]}, chosen)
+    assert (third["current-schema-id"], len(third["schemas"])) == (0, 2)
+    spec = {"spec-id": 9, "fields": [{"source-id": 1, "name": "p", "transform": "bucket[4]"}]}
+    assert metadata.apply(third, [{"action": "add-spec", "spec": spec}], None) is None
+    assert base["schemas"] == table()["schemas"], "what an update begins with doesn't change"
+
+
+def test_hive_types() -> None:
+    types = {
+        "long": "bigint",
+        "decimal(9, 2)": "decimal(9,2)",
+        "fixed[16]": "binary",
+        "timestamptz_ns": "timestamp with local time zone",
+        "variant": "binary",
+        "geometry(srid:4326)": "binary",
+    }
+    fields = [{"id": number, "name": f"c{number}", "type": each} for number, each in enumerate(types)]
+    assert [each.type for each in columns({"fields": fields})] == list(types.values())
+    deep: Any = "long"
+    for _ in range(200):
+        deep = {"type": "list", "element": deep}
+    for wrong in ("decimal", "varchar(3)", {"type": "union"}, 5, deep):
+        with pytest.raises(RestError):
+            columns({"fields": [{"id": 1, "name": "c", "type": wrong}]})

@@ -1,0 +1,132 @@
+"""The REST catalog under an authorizer: what a second user sees, and which places may be named."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lake.protocol.connection.login import Login
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import MetaException
+from metastore.server.credentials import password_file
+from tests.metastore.iceberg.conftest import Catalog
+from tests.rights.world import grant
+from tests.support import builders
+from tests.support.server import MetastoreServer
+
+SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
+USERS = {"root": "rootpass", "ann": "annspass", "bob": "bobspass"}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Catalog]]:
+    """The catalog by user. ann may create in the database `shop`; bob may not see it."""
+    directory = tmp_path_factory.mktemp("guarded")
+    users = directory / "users"
+    for name, password in USERS.items():
+        password_file.add(users, name, password, (), allow_weak=True)
+    options = (
+        *("--authentication", "plain", "--password-file", str(users), "--credentials-without-tls"),
+        *("--authorization", "sql-standard", "--admins", "root", "--http-port", "0", "--workers", "1"),
+    )
+    with MetastoreServer(directory / "data", *options) as server:
+        found = {name: Catalog(server, (name, password)) for name, password in USERS.items()}
+        found["root"].ask("POST", "hive/namespaces", {"namespace": ["shop"]})
+        with as_user(server, "root") as root:
+            grant(root, "ann", "CREATE", "shop")
+        yield found
+        assert "internal error" not in server.log.read_text()
+
+
+def as_user(server: MetastoreServer, name: str) -> ThriftClient:
+    return ThriftClient(server.host, server.port, login=Login(user=name, password=USERS[name]))
+
+
+def create(rest: Catalog, name: str, **named: Any) -> Any:
+    return rest.ask("POST", "hive/namespaces/shop/tables", {"name": name, "schema": SCHEMA, **named})
+
+
+def test_logins(guarded: dict[str, Catalog]) -> None:
+    unknown = Catalog(guarded["root"].server)
+    assert unknown.refused("GET", "config")[:2] == (401, "NotAuthorizedException")
+    wrong = Catalog(guarded["root"].server, ("ann", "wrong"))
+    assert wrong.refused("GET", "hive/namespaces")[0] == 401
+
+
+def test_a_hidden_table_looks_like_a_missing_one(guarded: dict[str, Catalog]) -> None:
+    ann, bob = guarded["ann"], guarded["bob"]
+    create(ann, "secret")
+    with as_user(ann.server, "root") as root:
+        assert root.get_table("shop", "secret").owner == "ann"
+    change = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "1"}}]}
+    for method, path, body in (
+        ("GET", "tables/{}", None),
+        ("POST", "tables/{}", change),
+        ("DELETE", "tables/{}", None),
+        ("GET", "tables/{}/credentials", None),
+        ("POST", "tables/{}/metrics", {}),
+        ("POST", "register", {"name": "NAME", "metadata-location": "file:/etc/NAME"}),
+    ):
+        answers = set()
+        for name in ("secret", "absent"):
+            sent = json.loads(json.dumps(body).replace("NAME", name))
+            status, kind, text = bob.refused(method, f"hive/namespaces/shop/{path}".replace("{}", name), sent)
+            answers.add((status, kind, text.replace(name, "x")))
+        assert len(answers) == 1, answers
+        assert answers.pop()[0] == 404
+    assert bob.refused("GET", "hive/namespaces/shop/tables")[0] == 404
+    assert ["shop"] not in bob.ask("GET", "hive/namespaces")["namespaces"]
+
+
+def test_a_reader_may_not_write(guarded: dict[str, Catalog]) -> None:
+    ann, bob = guarded["ann"], guarded["bob"]
+    created = create(ann, "read")
+    with as_user(ann.server, "root") as root:
+        grant(root, "bob", "SELECT", "shop", "read")
+    path = "hive/namespaces/shop/tables/read"
+    assert bob.ask("GET", path) == created
+    change = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "1"}}]}
+    assert bob.refused("POST", path, change)[:2] == (403, "ForbiddenException")
+    identifier = {"identifier": {"namespace": ["shop"], "name": "read"}}
+    assert bob.refused("POST", "hive/transactions/commit", {"table-changes": [identifier | change]})[0] == 403
+    assert bob.refused("DELETE", path)[0] == 403
+    assert bob.refused("DELETE", f"{path}?purgeRequested=true")[0] == 403
+    assert bob.refused("POST", "hive/namespaces/shop/tables", {"name": "own", "schema": SCHEMA})[0] == 403
+    files = sorted(each.name for each in (ann.server.data_dir / "warehouse/shop.db/read/metadata").iterdir())
+    assert files == [created["metadata-location"].rpartition("/")[2]], "nothing was written for bob"
+    ann.ask("POST", path, change)
+
+
+def test_places_of_others(guarded: dict[str, Catalog], tmp_path: Path) -> None:
+    """Neither a location nor a metadata file outside of the usual places, by whatever way it is named."""
+    ann = guarded["ann"]
+    elsewhere = f"file:{tmp_path}/elsewhere"
+    body = {"name": "far", "schema": SCHEMA, "location": elsewhere}
+    assert ann.refused("POST", "hive/namespaces/shop/tables", body)[0] == 403
+    assert ann.refused("POST", "hive/namespaces/shop/tables", {**body, "stage-create": True})[0] == 403
+    assert not (tmp_path / "elsewhere").exists()
+    metadata = tmp_path / "m.metadata.json"
+    metadata.write_text(json.dumps({"format-version": 2, "table-uuid": "u", "location": elsewhere, "secret": "s3cr3t"}))
+    for place in (f"file:{metadata}", f"file:{tmp_path}/missing"):
+        status, _, text = ann.refused(
+            "POST", "hive/namespaces/shop/register", {"name": "far", "metadata-location": place}
+        )
+        assert status == 403
+        assert "s3cr3t" not in text
+    near = builders.external_table("shop", "near", parameters={"table_type": "ICEBERG"})
+    with as_user(ann.server, "ann") as client:
+        pointed = near.replace(parameters={**near.parameters, "metadata_location": f"file:{metadata}"})
+        with pytest.raises(MetaException, match="Permission denied"):
+            client.create_table(pointed)
+        create(ann, "mine")
+        stored = client.get_table("shop", "mine")
+        stored.parameters["metadata_location"] = f"file:{metadata}"
+        stored.parameters.pop("previous_metadata_location", None)
+        with pytest.raises(MetaException):
+            client.alter_table("shop", "mine", stored)
+    path = "hive/namespaces/shop/tables/mine"
+    update = {"action": "set-properties", "updates": {"write.metadata.path": elsewhere}}
+    assert ann.refused("POST", path, {"requirements": [], "updates": [update]})[0] == 403
+    assert not (tmp_path / "elsewhere").exists()
