@@ -3,8 +3,10 @@
 import datetime
 import decimal
 import itertools
+import random
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +18,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import ForbiddenError, TableAlreadyExistsError
+from pyiceberg.exceptions import BadRequestError, ForbiddenError, TableAlreadyExistsError
 from pyiceberg.expressions import AlwaysTrue, NotNull
 
 from lake.client.lake_types import Completion, DataFile, Instant
 from lake.protocol.formats.partition_names import DEFAULT_PARTITION, make_name
-from lake.protocol.lake import ReopenPartitionsRequest
+from lake.protocol.lake import CommitPartitionsRequest, ReopenPartitionsRequest
 from lake.tables.compaction import plan_compaction, run_compaction
 from lake.tables.keyed_writes import Applied
 from lake.tables.lake import LakeClient, LakeTable
-from tests.lake.client.test_column_ids import alter
+from tests.lake.client.test_column_ids import Columns, alter
+from tests.lake.tables.keyed.histories import COLUMNS as HISTORY_COLUMNS
+from tests.lake.tables.keyed.histories import TABLES, History, make_table
 from tests.metastore.iceberg.conftest import Catalog
 from tests.support import builders
+from tests.support.long_runs import share_of
 from tests.support.target import local_path
 
 NUMBERS = itertools.count(1)
@@ -492,3 +497,76 @@ def test_nothing_is_written_twice(lake: LakeClient, ours: RestCatalog) -> None:
             each.unlink()
     ours.load_table(table.name)
     assert {each.name for each in folder.iterdir()} == after
+
+
+# -- random histories ----------------------------------------------------------------------------------------------
+
+
+def check_snapshots(table: LakeTable, ours: RestCatalog, duck: Duck, choose: random.Random) -> None:
+    """All snapshots that are shown have the rows that our own client reads at their positions."""
+    shown = ours.load_table(table.name)
+    numbers = [each.snapshot_id for each in shown.history()]
+    for number in numbers:
+        assert of_pyiceberg(ours, table, number) == own(table, number), f"at {number}"
+    for number in choose.sample(numbers, min(2, len(numbers))):
+        assert duck.rows(table, f"AT (VERSION => {number})") == own(table, number), f"at {number}"
+    if numbers:
+        assert duck.rows(table) == own(table, numbers[-1])
+    if (branch := shown.snapshot_by_name("uncommitted")) is not None:
+        every = own(table, numbers[-1], include_uncommitted=True)
+        assert of_pyiceberg(ours, table, branch.snapshot_id) == every
+
+
+class Looked(History):
+    """A history at which a reader of Iceberg's looks after each step, and in which readiness changes."""
+
+    def look(self, ours: RestCatalog) -> None:
+        for _ in range(10):
+            self.step()
+            if self.random.random() < 0.3 and (names := self.lake.partitions()):
+                name = self.random.choice(names)
+                if self.random.random() < 0.5:
+                    reopen = ReopenPartitionsRequest(self.lake.reference, names=[name])
+                    self.lake.client.call(lambda client, asked=reopen: client.lake_reopen_partitions(asked))
+                else:
+                    commit = CommitPartitionsRequest(self.lake.reference, names=[name])
+                    self.lake.client.call(lambda client, asked=commit: client.lake_commit_partitions(asked))
+            with suppress(BadRequestError):  # nothing is compacted yet
+                ours.load_table(self.lake.name)
+
+
+def run_history(lake: LakeClient, ours: RestCatalog, duck: Duck, kind: str, engine: str, key: str, seed: int) -> None:
+    properties = {"primary-key": key, "bucket": "2", "table-type": kind, "iceberg.expose": "true", **TABLES[engine]}
+    history = Looked(make_table(lake, properties, HISTORY_COLUMNS), seed)
+    history.look(ours)
+    try:
+        check_snapshots(history.lake, ours, duck, history.random)
+    except BadRequestError as error:
+        assert "compact" in str(error)
+
+
+@pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
+def test_random_histories(lake: LakeClient, ours: RestCatalog, duck: Duck, kind: str) -> None:
+    for seed, (engine, key) in enumerate((("latest", "id,part"), ("sequence", "id"))):
+        run_history(lake, ours, duck, kind, engine, key, seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("engine", TABLES)
+def test_many_random_histories(lake: LakeClient, ours: RestCatalog, duck: Duck, engine: str, kind: str) -> None:
+    for seed in range(share_of(20)):
+        run_history(lake, ours, duck, kind, engine, "id,part", 100 + seed)
+
+
+@pytest.mark.parametrize("kind", ["copy-on-write", "merge-on-read"])
+def test_random_histories_of_columns(lake: LakeClient, ours: RestCatalog, duck: Duck, kind: str) -> None:
+    columns = {"id": "bigint", "a": "int", "b": "string"}
+    for seed in range(2):
+        table = keyed(lake, columns, keys=(), table_type=kind)
+        history = Columns(table, seed)
+        for _ in range(8):
+            history.step()
+            with suppress(BadRequestError):
+                ours.load_table(table.name)
+        check_snapshots(table, ours, duck, history.random)
