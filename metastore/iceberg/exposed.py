@@ -1,9 +1,10 @@
 """Lake tables and keyed tables, shown to Iceberg's readers.
 
-A snapshot of Iceberg's is a position of the table's timeline, and has its number for its id. The files that describe it
-lie in the directory `.iceberg` below the table. They are written before a reader is told of them and never change; the
-same position makes the same files, so several processes may write them. They are made from the timeline and may all be
-deleted while nobody reads.
+A snapshot of Iceberg's is a position of the table's timeline, and has its number for its id. The files that describe
+it lie in the directory `.iceberg` below the table, in one directory for each day. They are written before a reader is
+told of them and never change; the same position makes the same files, so several processes may write them. A manifest
+is used again on the day on which it was made. So the files of a day don't refer to those of another, and a day's
+directory is deleted once no snapshot in it can be read any more.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+import structlog
 from cachetools import LRUCache, TTLCache
 
 from lake.protocol.connection.thrift_client import ThriftClient
@@ -52,6 +54,9 @@ LEASE_SECONDS = 900
 MAKING_SECONDS = 30.0
 """How long a request may make files; then it is answered by 503. The next one goes on with what is there."""
 
+MAX_SNAPSHOTS = 1_000
+"""Earlier snapshots that a table shows: the latest."""
+
 MAX_SAVEPOINTS = 100
 """Tags of a table: the latest savepoints."""
 
@@ -59,8 +64,11 @@ _UUIDS = uuid.UUID("5f0c1a58-2b6a-4c0e-9a35-0d5a4e0c7a11")
 _OF_UNCOMMITTED = 1 << 62  # added to the position in a snapshot's id
 _ROWS_AT_ONCE = 16
 _TRIES = 3
+_DAYS_KEPT = 2  # longer than a request may make files, whatever the clocks of servers say
 _PARQUET = "parquet"
 _READY, _COMPACTED, _ALL = "r", "c", "u"
+
+log = structlog.get_logger(__name__)
 
 Json = dict[str, Any]
 
@@ -74,22 +82,24 @@ class Shown:
 
 
 class _Name(NamedTuple):
-    """The name of a manifest list says what it is of."""
+    """The path of a manifest list, below FOLDER, says what it is of."""
 
+    day: str
     position: int
     milliseconds: int
     kind: str
     place: str
 
     def __str__(self) -> str:
-        return f"snap-{self.position}-{self.milliseconds}-{self.kind}-{self.place}.avro"
+        return f"{self.day}/snap-{self.position}-{self.milliseconds}-{self.kind}-{self.place}.avro"
 
     @classmethod
     def of(cls, text: str) -> "_Name | None":
-        parts = text.removesuffix(".avro").split("-")
+        day, _, name = text.rpartition("/")
+        parts = name.removesuffix(".avro").split("-")
         if len(parts) != 5 or parts[0] != "snap" or not (parts[1] + parts[2]).isdecimal():
             return None
-        return cls(int(parts[1]), int(parts[2]), parts[3], parts[4])
+        return cls(day, int(parts[1]), int(parts[2]), parts[3], parts[4])
 
     @property
     def snapshot(self) -> int:
@@ -222,9 +232,11 @@ class _Showing:
         self._place = hashlib.sha256(f"{self._id} {self._base}".encode()).hexdigest()[:16]
         self._oldest = self._client.lake_timeline_position(self._reference).oldestReadable or 0
         try:
-            self._there = self._warehouse.names(self._path(""))
+            self._there = {*self._warehouse.sizes(self._path(""))}
         except WarehouseError as error:
             raise unavailable(f"{FOLDER} can't be listed: {error}") from None
+        self._lists = [each for each in map(_Name.of, self._there) if each is not None and each.place == self._place]
+        self._day = time.strftime("%Y%m%d", time.gmtime())
         if not self._head:
             return self._metadata(None, [], {})
         current = self._current()
@@ -243,7 +255,9 @@ class _Showing:
                 refs[f"savepoint-{timestamp}"] = _ref(current, "tag")
         named += self._kept(current.position, {*saved.values()})
         unique = {each.snapshot: each for each in reversed(named)}
-        return self._metadata(current, sorted(unique.values(), key=lambda each: each.position), refs)
+        found = self._metadata(current, sorted(unique.values(), key=lambda each: each.position), refs)
+        self._delete_expired({each.day for each in named}, {*saved.values()})
+        return found
 
     # -- the positions that are shown -------------------------------------------------------------------------
 
@@ -298,20 +312,30 @@ class _Showing:
 
     def _kept(self, before: int, saved: Iterable[int]) -> list[_Name]:
         """The earlier positions that were shown and can still be read."""
-        found = [name for name in map(_Name.of, self._there) if name is not None and name.place == self._place]
-        return [
+        found = [
             each
-            for each in found
+            for each in self._lists
             if each.position < before
             and each.kind in (_READY, _COMPACTED)
             and (each.position >= self._oldest or (each.kind == _READY and each.position in saved))
         ]
+        return sorted(found, key=lambda each: (each.position, each.day))[-MAX_SNAPSHOTS:]
+
+    def _delete_expired(self, used: set[str], saved: set[int]) -> None:
+        """Deletes the directories of days that have no snapshot which can be read, or is read."""
+        days = {path.partition("/")[0] for path in self._there if "/" in path}
+        unused = {day for day in days - used if day.isdecimal() and day < _days_ago(_DAYS_KEPT)}
+        if not unused:
+            return
+        leased = {each.position or 0 for each in self._client.lake_list_leases(self._reference)} | saved
+        unused -= {each.day for each in self._lists if each.position >= self._oldest or each.position in leased}
+        for failed in self._warehouse.delete_directories([self._path(day) for day in sorted(unused)]):
+            log.warning("files for Iceberg's readers stay", table=str(self._reference.table), reason=str(failed))
 
     def _find(self, position: int, *kinds: str) -> _Name | None:
         """The manifest list of a position, if there is one."""
-        found = [name for name in map(_Name.of, self._there) if name is not None]
-        some = [e for e in found if e.position == position and e.kind in kinds and e.place == self._place]
-        return max(some, key=lambda each: each.kind, default=None)
+        some = [each for each in self._lists if each.position == position and each.kind in kinds]
+        return max(some, key=lambda each: (each.kind, each.day), default=None)
 
     def _savepoints(self) -> dict[str, int]:
         """The positions that savepoints protect, by their timestamps."""
@@ -343,18 +367,19 @@ class _Showing:
 
     def _make(self, exact: Exact, kind: str) -> _Name:
         """Writes the manifests and the manifest list of a position. Raises NeedsMerging."""
-        name = _Name(exact.position, self._time_of(exact.position), kind, self._place)
+        name = _Name(self._day, exact.position, self._time_of(exact.position), kind, self._place)
         request = SnapshotRequest(self._reference, asOfPosition=exact.position, includeUncommitted=kind == _ALL)
         made: list[ManifestFile] = []
         with ThreadPoolExecutor(_ROWS_AT_ONCE) as pool:
             files = shown(read(self._client, request), exact)
             for piece in chunks(self._entries(files, exact.position, pool.map)):
                 one, content = manifest(self._columns, piece)
-                self._write(one.name, content)
+                self._write(f"{self._day}/{one.name}", content)
                 made.append(one)
                 if time.monotonic() > self._until:
                     raise unavailable("the table has many files, whose description is being made: try again")
-        content = manifest_list(self._columns, made, self._path, name.snapshot, exact.position)
+        path = self._path(self._day)
+        content = manifest_list(self._columns, made, lambda file: f"{path}/{file}", name.snapshot, exact.position)
         self._write(str(name), content)
         return name
 
@@ -442,7 +467,7 @@ class _Showing:
             "partition-statistics": [],
         }
         content = json.dumps(metadata, separators=(",", ":")).encode()
-        name = f"{self._head:05d}-{uuid.uuid5(self._id, content.decode())}.metadata.json"
+        name = f"{self._day}/{self._head:05d}-{uuid.uuid5(self._id, content.decode())}.metadata.json"
         self._write(name, content)
         return Shown(self._path(name), content)
 
@@ -455,6 +480,10 @@ class _Showing:
             "schema-id": self._columns.schema["schema-id"],  # earlier rows have today's columns, as for our own readers
             "summary": {"operation": "overwrite", "lake.position": str(name.position)},
         }
+
+
+def _days_ago(days: int) -> str:
+    return time.strftime("%Y%m%d", time.gmtime(time.time() - days * 86_400))
 
 
 def _ref(name: _Name, kind: str) -> Json:

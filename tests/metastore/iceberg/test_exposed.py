@@ -182,9 +182,7 @@ def test_a_clean_expires_snapshots_and_spares_readers(lake: LakeClient, ours: Re
     clean(table, keep_commits=1)
     # The reader that was told of the first snapshot still finds its files.
     assert in_order(before.scan().to_arrow().to_pylist()) == rows_of(batch(1, 2))
-    for lease in lake.call(lambda client: client.lake_list_leases(table.reference)):
-        lake.call(lambda client, lease=lease: client.lake_release_lease(table.reference, lease.id))
-    clean(table, keep_commits=1)
+    clean_all(lake, table)
     assert table.position().oldest_readable > 1
     assert [entry.snapshot_id for entry in ours.load_table(table.name).history()] == [table.position().position]
     assert of_pyiceberg(ours, table) == duck.rows(table) == own(table)
@@ -486,17 +484,49 @@ def test_nothing_is_written_twice(lake: LakeClient, ours: RestCatalog) -> None:
     first = ours.load_table(table.name)
     assert ours.load_table(table.name).metadata_location == first.metadata_location
     folder = Path(local_path(table.location())) / ".iceberg"
-    before = {each.name for each in folder.iterdir()}
+    before = names_in(folder)
     for part in "bcdefgh":
         table.upsert(batch(3, part=part))
     ours.load_table(table.name)
-    after = {each.name for each in folder.iterdir()}
+    after = names_in(folder)
     assert before < after
-    for each in folder.iterdir():  # another process without memory makes the same
-        if each.name not in before:
-            each.unlink()
+    for each in after - before:  # another process without memory makes the same
+        (folder / each).unlink()
     ours.load_table(table.name)
-    assert {each.name for each in folder.iterdir()} == after
+    assert names_in(folder) == after
+
+
+def names_in(folder: Path) -> set[str]:
+    return {str(each.relative_to(folder)) for each in folder.rglob("*.*")}
+
+
+def test_files_of_days_that_nobody_can_read_are_deleted(lake: LakeClient, ours: RestCatalog) -> None:
+    table = keyed(lake, COLUMNS)
+    table.upsert(batch(1, 2))
+    ours.load_table(table.name)
+    folder = Path(local_path(table.location())) / ".iceberg"
+    [today] = folder.iterdir()
+    for day in ("20250101", "20250102"):
+        (folder / day).mkdir()
+    [first] = today.glob("snap-1-*-r-*")
+    first.rename(folder / "20250101" / first.name)  # as if it had been made then
+    (folder / "20250102" / "0-m.avro").touch()
+    table.upsert(batch(3, 4))
+    for _ in range(2):
+        assert {entry.snapshot_id for entry in ours.load_table(table.name).history()} == {1, 2}
+        assert of_pyiceberg(ours, table, 1) == own(table, 1)
+    assert sorted(each.name for each in folder.iterdir()) == ["20250101", today.name]
+    clean_all(lake, table)
+    ours.load_table(table.name)
+    assert [each.name for each in folder.iterdir()] == [today.name]
+
+
+def clean_all(lake: LakeClient, table: LakeTable) -> None:
+    """Cleans what is superseded, and ends the leases of readers."""
+    table.upsert(batch(1, 2, 3, 4, value="z"))
+    for lease in lake.call(lambda client: client.lake_list_leases(table.reference)):
+        lake.call(lambda client, lease=lease: client.lake_release_lease(table.reference, lease.id))
+    clean(table, keep_commits=1)
 
 
 # -- random histories ----------------------------------------------------------------------------------------------
