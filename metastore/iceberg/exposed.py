@@ -12,10 +12,11 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
 import structlog
@@ -62,7 +63,7 @@ MAX_SAVEPOINTS = 100
 
 _UUIDS = uuid.UUID("5f0c1a58-2b6a-4c0e-9a35-0d5a4e0c7a11")
 _OF_UNCOMMITTED = 1 << 62  # added to the position in a snapshot's id
-_ROWS_AT_ONCE = 16
+_FOOTERS_AT_ONCE = 16
 _TRIES = 3
 _DAYS_KEPT = 2  # longer than a request may make files, whatever the clocks of servers say
 _PARQUET = "parquet"
@@ -370,50 +371,41 @@ class _Showing:
         name = _Name(self._day, exact.position, self._time_of(exact.position), kind, self._place)
         request = SnapshotRequest(self._reference, asOfPosition=exact.position, includeUncommitted=kind == _ALL)
         made: list[ManifestFile] = []
-        with ThreadPoolExecutor(_ROWS_AT_ONCE) as pool:
-            files = shown(read(self._client, request), exact)
-            for piece in chunks(self._entries(files, exact.position, pool.map)):
-                one, content = manifest(self._columns, piece)
-                self._write(f"{self._day}/{one.name}", content)
-                made.append(one)
-                if time.monotonic() > self._until:
-                    raise unavailable("the table has many files, whose description is being made: try again")
+        files = shown(read(self._client, request), exact)
+        for piece in chunks(self._entries(files, exact.position)):
+            one, content = manifest(self._columns, piece)
+            made.append(one)
+            # What is there already doesn't count: each request brings the description further.
+            if self._write(f"{self._day}/{one.name}", content) and time.monotonic() > self._until:
+                raise unavailable("the table has many files, whose description is being made: try again")
         path = self._path(self._day)
         content = manifest_list(self._columns, made, lambda file: f"{path}/{file}", name.snapshot, exact.position)
         self._write(str(name), content)
         return name
 
-    def _entries(
-        self, files: Iterator[DataFile], position: int, each_of: Callable[..., Iterator[int]]
-    ) -> Iterator[Entry]:
-        batch: list[DataFile] = []
-
-        def entries() -> Iterator[Entry]:
-            counts = each_of(self._rows, batch)
-            for file, rows in zip(batch, counts, strict=True):
-                path = f"{self._base}/{file.path}"
+    def _entries(self, files: Iterator[DataFile], position: int) -> Iterator[Entry]:
+        while batch := list(islice(files, 1_000)):
+            unknown = [each for each in batch if each.rows is None or self._columns.ambiguous]
+            if unknown:
+                with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+                    for file, rows in zip(unknown, pool.map(self._rows, unknown), strict=True):
+                        file.rows = rows
+            for file in batch:
                 added = min(file.addedAt or 0, position)
-                yield Entry(file.partition or "", path, file.size or 0, rows, added)
-
-        for each in files:
-            batch.append(each)
-            if len(batch) == 1_000:
-                yield from entries()
-                batch = []
-        yield from entries()
+                yield Entry(file.partition or "", f"{self._base}/{file.path}", file.size or 0, file.rows or 0, added)
 
     def _rows(self, file: DataFile) -> int:
-        if file.rows is not None and not self._columns.ambiguous:
-            return file.rows
+        """How many rows a file has by its footer. Raises RestError for columns that readers would mistake."""
         path = f"{self._base}/{file.path}"
         footer = self._memory.footers.of(path, file.size or 0)
         if not footer.has_ids:
             self._columns.check_names(path, footer.columns)
         return footer.rows
 
-    def _write(self, name: str, content: bytes) -> None:
+    def _write(self, name: str, content: bytes) -> bool:
+        """Writes a file, unless it is there. Returns whether it wasn't."""
         if name in self._there:
-            return
+            return False
         try:
             self._warehouse.write_file(self._path(name), content)
         except WarehouseError as error:
@@ -423,6 +415,7 @@ class _Showing:
             except WarehouseError:
                 raise unavailable(f"the table can't be described: {error}") from None
         self._there.add(name)
+        return True
 
     def _path(self, name: str) -> str:
         return f"{self._base}/{FOLDER}/{name}" if name else f"{self._base}/{FOLDER}"

@@ -15,7 +15,7 @@ from metastore.iceberg.errors import bad_request
 PAGE = 20_000
 """Files in one answer of a worker."""
 
-MAX_FILES = 1_000_000
+MAX_FILES = 500_000
 """Files of a table that is shown."""
 
 _NEVER = 1 << 62
