@@ -24,7 +24,7 @@ from cachetools import LRUCache, TTLCache
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.formats.spark_schema import PROVIDER
-from lake.protocol.hive import InvalidOperationException, Table
+from lake.protocol.hive import InvalidOperationException, NoSuchObjectException, Table
 from lake.protocol.lake import (
     DataFile,
     Instant,
@@ -33,6 +33,7 @@ from lake.protocol.lake import (
     SnapshotGone,
     SnapshotRequest,
     TableReference,
+    TableReplaced,
 )
 from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, is_denied, no_table, unavailable
 from metastore.iceberg.footers import Footers
@@ -168,13 +169,20 @@ class LakeTables:
         self._reader = reader
 
     def has_timeline(self, table: Table) -> bool:
-        """Whether a table has a primary key, or files in a timeline. Other tables can't be shown."""
+        """Whether a table has a primary key, or files in a timeline. Other tables can't be shown.
+
+        False, too, for a table that was dropped meanwhile, and for one of which the caller may not know it.
+        """
         if (table.parameters or {}).get("primary-key", "").strip():
             return True
         try:
             return bool(self._client.lake_timeline_position(_reference(table)).position)
-        except InvalidOperationException:
+        except (InvalidOperationException, NoSuchObjectException, TableReplaced):
             return False
+        except WORKER_ERRORS as error:
+            if is_denied(error):
+                return False
+            raise
 
     def show(self, table: Table) -> Shown:
         """The metadata of a table as it is now. All files that it refers to have been written."""

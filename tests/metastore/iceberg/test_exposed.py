@@ -376,9 +376,9 @@ def lake_table(lake: LakeClient, kind: str = "string", **further: Any) -> LakeTa
     return lake.table(f"{database}.t")
 
 
-def add_file(table: LakeTable, partition: str, ids: Sequence[int]) -> None:
+def add_file(table: LakeTable, partition: str, ids: Sequence[int], name: str = "id") -> None:
     """Adds a file as foreign writers do: no field ids, names in another case, and nobody says how many rows it has."""
-    rows = pa.table({"id": pa.array(ids, pa.int64()), "B": [f"row {each}" for each in ids]})
+    rows = pa.table({name: pa.array(ids, pa.int64()), "B": [f"row {each}" for each in ids]})
     with table.writing() as writing:
         name = f"{uuid.uuid4().hex}.parquet"
         directory = Path(local_path(writing.directory)) / partition
@@ -440,11 +440,53 @@ def test_changes_are_refused(rest: Catalog, lake: LakeClient, ours: RestCatalog,
     assert of_pyiceberg(ours, table) == own(table) == rows_of(batch(1))
 
 
+def refused(rest: Catalog, table: LakeTable) -> tuple[int, str]:
+    namespace, _, name = table.name.partition(".")
+    status, _, text = rest.refused("GET", f"hive/namespaces/{namespace}/tables/{name}")
+    return status, text
+
+
+def test_what_cannot_be_shown_says_why(rest: Catalog, lake: LakeClient, ours: RestCatalog) -> None:
+    by_time = lake_table(lake, "timestamp")
+    add_file(by_time, "part=2026-01-01 00%3A00%3A00", [1])
+    status, text = refused(rest, by_time)
+    assert (status, "timestamp" in text) == (400, True)
+    no_number = lake_table(lake, "int")
+    add_file(no_number, "part=seven", [1])
+    status, text = refused(rest, no_number)
+    assert (status, "seven" in text) == (400, True)
+    other_case = lake_table(lake)
+    add_file(other_case, "part=a", [1], name="Id")
+    status, text = refused(rest, other_case)
+    assert (status, "the column Id" in text) == (400, True)
+    odd = keyed(lake, {**COLUMNS, "u": "uniontype<int,string>"})
+    assert refused(rest, odd)[0] == 400
+
+
+@pytest.mark.parametrize("damage", ["gone", "torn", "no folder"])
+def test_a_storage_that_fails(rest: Catalog, lake: LakeClient, ours: RestCatalog, damage: str) -> None:
+    table = lake_table(lake)
+    add_file(table, "part=a", [1, 2])
+    place = Path(local_path(table.location()))
+    [file] = place.rglob("*.parquet")
+    content = file.read_bytes()
+    if damage == "gone":
+        file.unlink()
+    elif damage == "torn":
+        file.write_bytes(b"x" * len(content))
+    else:
+        (place / ".iceberg").touch()
+    assert refused(rest, table)[0] == (400 if damage == "torn" else 503)
+    file.write_bytes(content)
+    if damage == "no folder":
+        (place / ".iceberg").unlink()
+    assert [row["id"] for row in of_pyiceberg(ours, table)] == [1, 2]
+
+
 def test_column_families_are_refused(rest: Catalog, lake: LakeClient) -> None:
     table = keyed(lake, {**COLUMNS, "c": "int"}, column_families="f:c")
     table.upsert(batch(1).append_column("c", pa.array([1], pa.int32())))
-    namespace, _, name = table.name.partition(".")
-    status, _, text = rest.refused("GET", f"hive/namespaces/{namespace}/tables/{name}")
+    status, text = refused(rest, table)
     assert (status, "column-families" in text) == (400, True)
 
 
