@@ -264,9 +264,9 @@ class _Showing:
                 refs[f"savepoint-{timestamp}"] = _ref(current, "tag")
         named += self._kept(current.position, {*saved.values()})
         unique = {each.snapshot: each for each in reversed(named)}
-        found = self._metadata(current, sorted(unique.values(), key=lambda each: each.position), refs)
+        shown = self._metadata(current, sorted(unique.values(), key=lambda each: each.position), refs)
         self._delete_expired({each.day for each in named}, {*saved.values()})
-        return found
+        return shown
 
     # -- the positions that are shown -------------------------------------------------------------------------
 

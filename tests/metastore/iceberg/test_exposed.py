@@ -254,6 +254,22 @@ def test_what_a_compaction_merged_is_shown_though_logs_came_since(
     assert of_pyiceberg(ours, table) == own(table, planned_at)
 
 
+def test_a_position_is_one_of_all_buckets(lake: LakeClient, ours: RestCatalog, duck: Duck) -> None:
+    """Two compactions of two plans: what they merged has one position in common."""
+    table = keyed(lake, COLUMNS, bucket="1", table_type="merge-on-read")
+    for part in "aba":
+        table.upsert(batch(1, 2, part=part, value=f"{part}:"))
+    planned = [plan_compaction(table, partitions=["part=a"])]
+    for number, part in enumerate("bab", 4):  # `a` has a new slice, `b` hasn't
+        table.upsert(batch(2, number, part=part, value=f"{number}:"))
+    planned.append(plan_compaction(table, partitions=["part=b"]))
+    for each in planned:
+        assert each.instant is not None
+        run_compaction(table, each.instant.timestamp)
+    assert ours.load_table(table.name).properties["lake.position"] == "3"
+    assert of_pyiceberg(ours, table) == duck.rows(table) == own(table, 3)
+
+
 # -- columns -------------------------------------------------------------------------------------------------------
 
 
