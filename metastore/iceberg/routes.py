@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from lake.protocol.connection.thrift_client import ThriftClient
+from metastore.iceberg import tokens
 from metastore.iceberg.catalog import DEFAULT_CATALOG, TABLE, VIEW, Catalog, Change, Found, Kind, Name
 from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, of_status, unavailable
 from metastore.iceberg.exposed import LakeTables, Memory
@@ -23,6 +24,7 @@ from metastore.iceberg.files import MetadataFiles
 from metastore.iceberg.footers import Footers
 from metastore.iceberg.metadata import Json, well_formed, with_refs_only
 from metastore.iceberg.paging import page
+from metastore.iceberg.tokens import NoToken
 from metastore.warehouse import Warehouse
 
 BASE = "/iceberg"
@@ -38,7 +40,7 @@ class Port:
     """What the HTTP port gives to the catalog.
 
     `caller`: who sends a request; raises `refused`. `connect`: a connection to a worker on behalf of a caller.
-    `body`: at most so many bytes of a request; raises `refused`. `refused`: has `status` and `headers`.
+    `body`: a request's body of at most a number of bytes; raises `refused`. `refused`: has `status` and `headers`.
     """
 
     caller: Callable[[Request], Any]
@@ -289,15 +291,17 @@ def _report_metrics(call: _Call) -> Response:
     call.catalog.find(call.name, TABLE)
     kind, metrics = str(body.get("report-type"))[:40], body.get("metrics")
     figures = {
-        key: each["value"]
+        key[:_LONGEST_FIGURE]: each["value"]
         for key, each in list(metrics.items() if isinstance(metrics, dict) else ())[:_MOST_FIGURES]
         if isinstance(each, dict) and isinstance(each.get("value"), int)
     }
-    log.info("iceberg report", table=str(call.name), kind=kind, snapshot=str(body.get("snapshot-id"))[:40], **figures)
+    log.info(
+        "iceberg report", table=str(call.name), kind=kind, snapshot=str(body.get("snapshot-id"))[:40], figures=figures
+    )
     return _nothing()
 
 
-_MOST_FIGURES = 40
+_MOST_FIGURES, _LONGEST_FIGURE = 40, 60
 
 
 def _credentials(call: _Call) -> Response:
@@ -407,7 +411,30 @@ def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
         own = path.replace("{table}", "{name}").replace("{view}", "{name}")
         return Route(BASE + own, answer, methods=[method], name=f"{method} {path}")
 
-    return [route("GET", "/v1/config", _config, config=True), *(route(*each) for each in ENDPOINTS)]
+    return [
+        route("GET", "/v1/config", _config, config=True),
+        *(route(*each) for each in ENDPOINTS),
+        Route(BASE + "/v1/oauth/tokens", lambda request: _token_for(port, request), methods=["POST"]),
+        Route(BASE + "/{rest:path}", _no_endpoint, methods=["GET", "HEAD", "POST", "PUT", "DELETE"]),
+    ]
+
+
+def _token_for(port: Port, request: Request) -> Response:
+    try:
+        known, user = tokens.with_credentials(request, port.body(request, tokens.MAX_FORM))
+        with port.connect(port.caller(known)) as client:
+            return tokens.issue(client, user)
+    except port.refused as refused:
+        return tokens.failure(tokens.of_status(refused.status, str(refused)))  # type: ignore[attr-defined]
+    except NoToken as error:
+        return tokens.failure(error)
+    except WORKER_ERRORS as error:
+        return tokens.failure(tokens.of_status(503, str(error)))
+
+
+def _no_endpoint(request: Request) -> Response:
+    text = f"there is no endpoint {request.method} {request.url.path[:200]}: GET {BASE}/v1/config lists them"
+    return _json(RestError(404, "NotFoundException", text).body(), 404)
 
 
 def _answer(

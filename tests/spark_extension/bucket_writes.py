@@ -41,7 +41,8 @@ class Extension:
         raise AssertionError(f"no {method}")
 
     def new(self, type_name: str, *values: Any) -> Any:
-        (made,) = (each for each in self.type(type_name).getDeclaredConstructors() if each.getParameterCount() == 4)
+        constructors = self.type(type_name).getDeclaredConstructors()
+        (made,) = (each for each in constructors if each.getParameterCount() == len(values))
         made.setAccessible(True)
         return made.newInstance(self.array(values))
 
@@ -95,7 +96,8 @@ def write_by_java(spark: Any, table: str, batch: Any, event_time: str | None = N
         target = extension.new(
             "BucketWriter$Target", writing.instant.timestamp, writing.directory, writing.path, event_time
         )
-        writer = extension.call("BucketWriter", "of", None, session, loaded, columns, snapshot, target, replaces)
+        wanted = extension.new("BucketWriter$Wanted", replaces, False, False, "replace")
+        writer = extension.call("BucketWriter", "of", None, session, loaded, columns, snapshot, target, wanted)
         writer = extension.sent(writer)
         places, rows = given_rows(
             extension, batch.selectExpr(*data, f"{CHANGE_TYPE} = 'delete'", *keyed.partition_columns)

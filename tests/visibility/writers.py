@@ -175,13 +175,6 @@ def _fresh(db: str, name: str) -> Table:
     return table(db, _free(name), keys=("ds",))
 
 
-def _commit(client: ThriftClient, db: str, name: str) -> None:
-    """Alters a new table by a commit."""
-    client.create_table(table(db, "fresh", parameters={"metadata_location": "m0"}))
-    changed = table(db, _free(name), parameters={"metadata_location": "m1"}, sd=client.get_table(db, "fresh").sd)
-    client.lake_commit_tables(CommitTablesRequest([TableCommit(changed, "m0")]))
-
-
 def _free(name: str) -> str:
     """A name that no table has, decorated if `name` is."""
     return "fresh" + name.removeprefix("t")
@@ -213,7 +206,6 @@ WRITERS = [
     ),
     _request("create_table_req", lambda db, name: CreateTableRequest(_fresh(db, name))),
     _request("lake_commit_tables", lambda db, name: CommitTablesRequest([TableCommit(_fresh(db, name))])),
-    Writer("lake_commit_tables", _commit, how="alter"),
     _with("alter_table", _changed_table),
     Writer(
         "alter_table",

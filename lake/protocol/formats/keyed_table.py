@@ -20,6 +20,7 @@ bucket is a file group. Words are Paimon's where it has one (https://paimon.apac
     changelog.time-retained     how long changelogs are kept, by default as long as snapshots
     snapshot.time-retained      how long cleans keep earlier snapshots
     ignore-delete      deletes are ignored
+    insert.duplicate-key        what an INSERT of SQL does with a key that exists: replace (the default), ignore or fail
     partial-update.remove-record-on-delete    a delete removes the row of a partial-update table
     allow-external-writes       of any table: engines may write rows past its timeline, which its readers never see
     column-families    groups of columns that are kept in files of their own, and can be rewritten without the others:
@@ -44,6 +45,7 @@ TOMBSTONE_TIME = "tombstone.time-retained"
 PUBLISH = "publish"
 IGNORE_DELETE = "ignore-delete"
 REMOVE_ON_DELETE = "partial-update.remove-record-on-delete"
+DUPLICATE_KEY = "insert.duplicate-key"
 CHANGELOG_PRODUCER = "changelog-producer"
 CHANGELOG_TIME = "changelog.time-retained"
 SNAPSHOT_TIME = "snapshot.time-retained"
@@ -124,6 +126,14 @@ class ChangelogProducer(StrEnum):
     LOOKUP = "lookup"  # the writer looks what was there
 
 
+class DuplicateKey(StrEnum):
+    """What an INSERT of SQL does with a row whose key exists. Writers of feeds always upsert."""
+
+    REPLACE = "replace"  # merge it into the row by the merge engine
+    IGNORE = "ignore"  # keep the row that is there
+    FAIL = "fail"  # write nothing
+
+
 class Aggregate(StrEnum):
     """How the values of a column become one. Nulls are left out, except by `last_value` and `first_value`."""
 
@@ -152,7 +162,8 @@ class KeyedTable:
     may change. `is_table_wide`: the key is unique over all partitions, so that a row may move to another.
     `tombstone_millis`: how long deletes are remembered, None for good. `changelog_millis`: how long changelogs are
     kept, None for as long as snapshots. `snapshot_millis`: how long cleans keep snapshots, None for what a clean says.
-    `families`: by name, the columns that have files of their own; all others are in the main file.
+    `families`: by name, the columns that have files of their own; all others are in the main file. `duplicate_key`:
+    what an INSERT of SQL does with a key that exists.
     """
 
     key: tuple[str, ...]
@@ -174,6 +185,7 @@ class KeyedTable:
     snapshot_millis: int | None = None
     families: tuple[tuple[str, tuple[str, ...]], ...] = ()
     column_ids: ColumnIds = _NO_COLUMNS
+    duplicate_key: DuplicateKey = DuplicateKey.REPLACE
 
     @classmethod
     def of(
@@ -219,6 +231,7 @@ class KeyedTable:
             snapshot_millis=_duration(properties, SNAPSHOT_TIME),
             families=_families(properties, types, key),
             column_ids=_column_ids(properties, types),
+            duplicate_key=_choice(properties, DUPLICATE_KEY, DuplicateKey, DuplicateKey.REPLACE),
         )
         found._check()
         if found.families and properties.get(PUBLISH_COMMITS, "").strip():

@@ -87,7 +87,7 @@ def committed_tables(asked: Asked, need: Need, arguments: Any) -> Iterator[Requi
     Further places that a caller names are files that the server reads for it.
     """
     for row in rows(need, arguments):
-        object = table_object(*row.values, row.get("cat"))
+        object = table_object(row.values[0], row.values[1], row.get("cat"))
         if row.get("expected") is None:
             yield Action.CREATE, database(object.of_database)
             yield from new_table(asked, row.get("new"), arguments)
@@ -102,7 +102,7 @@ def committed_tables(asked: Asked, need: Need, arguments: Any) -> Iterator[Requi
 
 
 def _committed(row: Row) -> Iterator[Securable]:
-    yield table_object(*row.values, row.get("cat"))
+    yield table_object(row.values[0], row.values[1], row.get("cat"))
 
 
 SPECIAL[committed_tables.__name__] = Special(committed_tables, _committed)

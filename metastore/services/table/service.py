@@ -818,11 +818,10 @@ def _check_commit(tx: Transaction, index: int, commit: TableCommit, row: TableRo
     if actual != commit.expectedMetadataLocation:
         expected = commit.expectedMetadataLocation or ""
         raise TablesNotCommitted(_modified(METADATA_LOCATION, actual, expected), "changed", index)
-    for table in (row.name.table, locks.WHOLE):
-        for held in locks.find(tx, database=row.name.of_database, table=table):
-            if held.acquired_at is not None and held.component.type == LockType.EXCLUSIVE:
-                text = f"{row.name} is locked exclusively by {held.user}@{held.host} (lock {held.lock_id}): try again"
-                raise TablesNotCommitted(text, "locked", index)
+    held = locks.find_acquired(tx, row.name, LockType.EXCLUSIVE)
+    if held is not None:
+        text = f"{row.name} is locked exclusively by {held.user}@{held.host} (lock {held.lock_id}): try again"
+        raise TablesNotCommitted(text, "locked", index)
 
 
 def _modified(key: str, actual: str | None, expected: str) -> str:

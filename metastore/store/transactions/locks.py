@@ -19,6 +19,7 @@ from sqlalchemy import (
     Integer,
     Row,
     Select,
+    Text,
     and_,
     any_,
     bindparam,
@@ -330,6 +331,28 @@ def find(
         if value is not None:
             query = query.where(column == value)
     return [_component_row(row) for row in tx.execute(query)]
+
+
+def find_acquired(tx: Connection, name: TableName, type: int) -> ComponentRow | None:
+    """The first acquired lock of a type on a whole table, or on its database; None if there is none."""
+    row = _ACQUIRED.first(tx, {**name._asdict(), "type": type})
+    return None if row is None else _component_row(row)
+
+
+_ACQUIRED = Prepared(
+    select(lock_components, *_LOCK_COLUMNS)
+    .join(locks, locks.c.id == lock_components.c.lock_id)
+    .where(
+        lock_components.c.catalog == bindparam("catalog"),
+        lock_components.c.database_name == bindparam("database"),
+        lock_components.c.table_name == any_(array([WHOLE, bindparam("table", type_=Text)])),
+        lock_components.c.partition_name == WHOLE,
+        lock_components.c.type == bindparam("type", type_=Integer),
+        locks.c.acquired_at.is_not(None),
+    )
+    .order_by(lock_components.c.lock_id)
+    .limit(1)
+)
 
 
 def _component_row(row: Row[Any]) -> ComponentRow:

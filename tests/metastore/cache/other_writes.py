@@ -96,6 +96,7 @@ from lake.protocol.hive import (
     WMTrigger,
 )
 from lake.protocol.lake import (
+    CommitTablesRequest,
     FinishJobRequest,
     JobRequest,
     LeaseRequest,
@@ -104,10 +105,11 @@ from lake.protocol.lake import (
     RoutePartitionsRequest,
     ServiceDecision,
     ShardPosition,
+    TableCommit,
     TableReference,
     TakeJobRequest,
 )
-from tests.support.builders import columns, database
+from tests.support.builders import columns, database, view
 
 Client = Any
 
@@ -360,6 +362,8 @@ LAKE = [
     _step("lake_acknowledge_events", "cache_group", 0, True),
 ]
 TABLE_SERVICES = [
+    _of("lake_commit_tables", lambda db: (_commit(db, "m0"),)),
+    _of("lake_commit_tables", lambda db: (_commit(db, "m1", "m0"),)),
     _of("lake_lease_snapshot", lambda db: (LeaseRequest(_table(db), "me", seconds=60),)),
     _of("lake_release_lease", lambda db: (_table(db), "me")),
     _of(
@@ -448,6 +452,11 @@ def _compaction(db: str, name: str, part: str | None = None) -> CompactionReques
 
 def _instant(memory: dict[str, Any], state: int) -> hudi.THoodieInstant:
     return hudi.THoodieInstant(memory["instant"], hudi.TAction.COMMIT, state)
+
+
+def _commit(db: str, location: str, before: str | None = None) -> CommitTablesRequest:
+    parameters = {"table_type": "ICEBERG-VIEW", "metadata_location": location}
+    return CommitTablesRequest([TableCommit(view(db, "i", parameters=parameters), before)])
 
 
 def _table(db: str) -> TableReference:

@@ -1,6 +1,7 @@
 """The REST catalog as bytes: answers, errors, pages, tags."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from lake.protocol.hive import LockComponent, LockLevel, LockRequest, LockType, 
 from metastore.iceberg import routes
 from tests.metastore.iceberg.conftest import Catalog
 from tests.support import builders
+from tests.support.waiting import wait_until
 
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
 
@@ -30,6 +32,12 @@ def test_config_lists_every_route(rest: Catalog) -> None:
     assert rest.refused("GET", "config?warehouse=nothing")[:2] == (404, "NotFoundException")
     for warehouse in ("nothing", "@x", "hive%23a"):
         assert rest.refused("GET", f"{warehouse}/namespaces")[0] == 404
+
+
+def test_other_endpoints(rest: Catalog) -> None:
+    status, _, text = rest.refused("POST", "hive/namespaces/n/tables/t/plan", {})
+    assert (status, "config" in text) == (404, True)
+    assert rest.refused("PUT", "hive/namespaces", {})[0] == 404
 
 
 def test_another_catalog_is_another_warehouse(rest: Catalog, client: ThriftClient) -> None:
@@ -97,7 +105,11 @@ def test_a_loaded_table_has_a_tag(rest: Catalog) -> None:
     assert rest.send("GET", path, headers={"If-None-Match": tag}).headers["ETag"] == changed.headers["ETag"] != tag
     assert rest.send("HEAD", path).status_code == 204
     assert rest.ask("GET", f"{path}/credentials") == {"storage-credentials": []}
-    assert rest.send("POST", f"{path}/metrics", {"report-type": "scan-report", "metrics": {}}).status_code == 204
+    figures = {each: {"unit": "count", "value": 1} for each in ("result-data-files", "table", "event", "x" * 1000)}
+    for metrics in (figures, {}, None, {"a": 1}):
+        assert (
+            rest.send("POST", f"{path}/metrics", {"report-type": "scan-report", "metrics": metrics}).status_code == 204
+        )
 
 
 def test_tables_of_hive_are_hidden_and_keep_their_names(rest: Catalog, client: ThriftClient) -> None:
@@ -318,3 +330,27 @@ def test_views(rest: Catalog, client: ThriftClient) -> None:
     assert rest.refused("POST", "hive/views/rename", rename)[:2] == (404, "NoSuchViewException")
     rest.ask("DELETE", f"{path}/w")
     assert rest.send("HEAD", f"{path}/w").status_code == 404
+
+
+def test_purge_deletes_what_is_the_tables_own(rest: Catalog, client: ThriftClient, tmp_path: Path) -> None:
+    namespace = rest.namespace()
+
+    def place(name: str, **named: Any) -> Path:
+        location = create(rest, namespace, name, **named)["metadata-location"]
+        return Path(location.removeprefix("file:").replace("//", "")).parent.parent
+
+    kept, gone, around = place("kept"), place("gone"), place("around")
+    elsewhere = place("far", location=f"file://{tmp_path}/far")
+    client.create_table(builders.external_table(namespace, "inner", sd=builders.storage(location=f"{around}/inner")))
+    rest.ask("DELETE", f"hive/namespaces/{namespace}/tables/kept")
+    for name in ("gone", "around", "far"):
+        rest.ask("DELETE", f"hive/namespaces/{namespace}/tables/{name}?purgeRequested=true")
+    wait_until(lambda: not gone.exists())
+    assert list(kept.rglob("*.metadata.json"))
+    assert (around / "inner").exists()
+    assert list(elsewhere.rglob("*.metadata.json")), "the server may not delete outside of its warehouse"
+    client.create_table(builders.external_table(namespace, "h"))
+    place_of_h = Path(client.get_table(namespace, "h").sd.location.removeprefix("file:"))
+    context = hive.EnvironmentContext({"purge_external": "true"})
+    client.drop_table_with_environment_context(namespace, "h", True, context)
+    assert place_of_h.exists(), "no table of Iceberg's"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.rest import RestCatalog
 
 from lake.protocol.connection.login import Login
 from lake.protocol.connection.thrift_client import ThriftClient
@@ -30,7 +31,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cata
     for name, password in USERS.items():
         password_file.add(users, name, password, (), allow_weak=True)
     options = (
-        *("--authentication", "plain", "--password-file", str(users), "--credentials-without-tls"),
+        *("--authentication", "plain,token", "--password-file", str(users), "--credentials-without-tls"),
         *("--authorization", "sql-standard", "--admins", "root", "--http-port", "0", "--workers", "1"),
     )
     with MetastoreServer(directory / "data", *options) as server:
@@ -55,6 +56,35 @@ def test_logins(guarded: dict[str, Catalog]) -> None:
     assert unknown.refused("GET", "config")[:2] == (401, "NotAuthorizedException")
     wrong = Catalog(guarded["root"].server, ("ann", "wrong"))
     assert wrong.refused("GET", "hive/namespaces")[0] == 401
+
+
+def test_a_password_for_a_token(guarded: dict[str, Catalog]) -> None:
+    """As OAuth2's client credentials, which PyIceberg exchanges by itself."""
+    rest = guarded["ann"]
+    create(rest, "by_token")
+    place = {"uri": rest.uri, "oauth2-server-uri": f"{rest.uri}/v1/oauth/tokens"}
+    catalog = RestCatalog("ours", credential=f"ann:{USERS['ann']}", **place)
+    assert catalog.load_table(("shop", "by_token")).name() == ("shop", "by_token")
+    unknown = Catalog(rest.server)
+    form = {"grant_type": "client_credentials", "client_id": "ann", "client_secret": USERS["ann"]}
+    for wrong, status, error in (
+        ({**form, "client_secret": "wrong"}, 401, "invalid_client"),
+        ({**form, "client_secret": ""}, 401, "invalid_client"),
+        ({**form, "grant_type": "password"}, 400, "unsupported_grant_type"),
+        ({}, 400, "unsupported_grant_type"),
+    ):
+        answer = unknown.session.post(f"{rest.uri}/v1/oauth/tokens", data=wrong, timeout=60)
+        assert (answer.status_code, answer.json()["error"]) == (status, error), answer.text
+    answer = unknown.session.post(f"{rest.uri}/v1/oauth/tokens", data=form, timeout=60)
+    bearer = {"Authorization": f"Bearer {answer.json()['access_token']}"}
+    assert unknown.ask("GET", "hive/namespaces/shop/tables/by_token", headers=bearer)
+    hidden = guarded["bob"].session.post(
+        f"{rest.uri}/v1/oauth/tokens",
+        data={"grant_type": "client_credentials", "client_id": "bob", "client_secret": USERS["bob"]},
+        timeout=60,
+    )
+    bearer = {"Authorization": f"Bearer {hidden.json()['access_token']}"}
+    assert unknown.refused("GET", "hive/namespaces/shop/tables/by_token", headers=bearer)[0] == 404
 
 
 def test_a_hidden_table_looks_like_a_missing_one(guarded: dict[str, Catalog]) -> None:

@@ -159,6 +159,15 @@ def test_a_file_is_read_from_its_beginning(storage: Storage) -> None:
     assert storage.warehouse.read_file(place, 4) is None
 
 
+def test_a_written_file_is_whole_and_never_replaced(storage: Storage) -> None:
+    place = f"{storage.root}/written/below/file"
+    storage.warehouse.write_file(place, b"first")
+    with pytest.raises(WarehouseError, match="cannot write"):
+        storage.warehouse.write_file(place, b"second")
+    assert storage.warehouse.read_file(place, 100) == b"first"
+    assert storage.warehouse.names(f"{storage.root}/written/below") == {"file"}
+
+
 def test_hidden_files_and_directories_make_it_full(storage: Storage) -> None:
     warehouse = storage.warehouse
     storage.write(f"{storage.root}/a", "_SUCCESS")

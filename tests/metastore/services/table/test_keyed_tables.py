@@ -65,6 +65,10 @@ def alter(metastore: Metastore, db: str, name: str = "t", **parameters: str | No
             {"parameters": {"changelog-producer": "full-compaction"}},
             "changelog-producer=full-compaction: expected none",
         ),
+        (
+            {"parameters": {"insert.duplicate-key": "update"}},
+            "insert.duplicate-key=update: expected replace, ignore, fail",
+        ),
         ({"parameters": {"changelog.time-retained": "1 d"}}, "changelog.time-retained needs changelog-producer=input"),
         ({"parameters": {"snapshot.time-retained": "long"}}, "snapshot.time-retained=long: expected a duration"),
         (

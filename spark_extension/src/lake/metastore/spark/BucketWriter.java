@@ -21,12 +21,14 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.UUID;
 import java.util.stream.IntStream;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetOutputWriter;
+import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -35,6 +37,7 @@ import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
+import scala.reflect.ClassTag$;
 
 /**
  * Writes the files of an instant, bucket by bucket, in a task, by the rules of lake/tables/buckets.py. Sent to executors.
@@ -71,8 +74,60 @@ final class BucketWriter implements Serializable {
         }
     }
 
+    /** What a write wants of the buckets that it changes. */
+    static final class Wanted implements Serializable {
+        private static final long serialVersionUID = 1;
+
+        /** Nothing that is in the buckets stays, so nothing is read, and no changelog is written. */
+        final boolean replaces;
+        /** The rows of each bucket are kept in a file, to be merged again with what another writer has completed. */
+        final boolean keepsRows;
+        /** A row that the table's sequence would not let win is refused: an UPDATE does what it says, or nothing. */
+        final boolean refusesOlder;
+        /** What becomes of rows whose key exists: as {@link KeyedTable#duplicateKey}. */
+        private final String duplicates;
+
+        Wanted(boolean replaces, boolean keepsRows, boolean refusesOlder, String duplicates) {
+            this.replaces = replaces;
+            this.keepsRows = keepsRows;
+            this.refusesOlder = refusesOlder;
+            this.duplicates = duplicates;
+        }
+
+        /** Whether rows are ignored or refused because of what is there. */
+        boolean dependsOnKeys() {
+            return !duplicates.equals("replace");
+        }
+
+        private boolean refusesDuplicates() {
+            return duplicates.equals("fail");
+        }
+
+        /**
+         * Whether a record is merged into its bucket. {@code newest}: the last version of its key, null for none; {@code
+         * isLive}: that is a row. Throws UnfitRows.
+         */
+        boolean takes(MergeEngine engine, InternalRow record, InternalRow newest, boolean isLive) {
+            if (newest == null || engine.isDeleted(record)) {
+                return true;
+            }
+            if (isLive && refusesDuplicates()) {
+                throw Errors.unfitRows(LogRecords.key(engine, record) + " exists, and insert.duplicate-key=fail");
+            }
+            if (refusesOlder && engine.compare(record, newest) < 0) {
+                throw Errors.unfitRows(
+                        LogRecords.key(engine, record) + (isLive ? " has" : " was deleted with") + " a later "
+                                + String.join(", ", engine.table.sequence)
+                                + " (sequence.field) than the row that is written, which would have no effect: give"
+                                + " it a later one");
+            }
+            return !isLive || !duplicates.equals("ignore");
+        }
+    }
+
     private final KeyedTable table;
     private final Target target;
+    private final Wanted wanted;
     /** The columns of rows that are given, of base files, and of log files. */
     private final StructType batch;
     private final StructType rows;
@@ -80,24 +135,37 @@ final class BucketWriter implements Serializable {
     private final BucketReaders readers;
     /** Of the columns of key and sequence alone. */
     private final BucketReaders orderings;
+    /** Of rows that were kept. */
+    private final FileReaders keptReaders;
     private final ParquetFiles files;
     /** By file group and partition, the files that a batch is merged with. */
-    private final Map<String, TreeMap<String, BucketPartition>> existing = new HashMap<>();
+    private final Broadcast<HashMap<String, TreeMap<String, BucketPartition>>> existing;
     private final boolean writesChangelog;
     private transient MergeEngine engine;
 
-    /** {@code namings}: the names of columns in the files that are read. */
     private BucketWriter(
             SparkSession session,
             LakeTable table,
             StructType dataColumns,
+            LakeTable.Snapshot snapshot,
             Target target,
-            boolean writesChangelog,
-            Set<Map<String, String>> namings) {
+            Wanted wanted) {
         this.table = table.keyed;
         this.target = target;
-        this.writesChangelog = writesChangelog;
-        Map<String, Integer> ids = new HashMap<>(table.columnNames().ids(dataColumns));
+        this.wanted = wanted;
+        writesChangelog = table.keyed.changelogProducer.equals("lookup") && !wanted.replaces;
+        ColumnNames names = table.columnNames();
+        Set<Map<String, String>> namings = new HashSet<>();
+        HashMap<String, TreeMap<String, BucketPartition>> found = new HashMap<>();
+        List<SnapshotFile> read = wanted.replaces ? Collections.emptyList() : snapshot.files;
+        read.forEach(file -> namings.add(names.inFile(file.completedAt)));
+        for (List<SnapshotFile> bucket : SnapshotFile.byBucket(read)) {
+            SnapshotFile first = bucket.get(0);
+            found.computeIfAbsent(first.fileGroup, key -> new TreeMap<>())
+                    .put(first.partition, BucketPartition.of(table, snapshot.location, names, bucket, null));
+        }
+        existing = session.sparkContext().broadcast(found, ClassTag$.MODULE$.apply(HashMap.class));
+        Map<String, Integer> ids = new HashMap<>(names.ids(dataColumns));
         if (Arrays.stream(dataColumns.fields()).anyMatch(each -> isNested(each.dataType()))) {
             // Readers that find field ids go by these alone, and parts of nested columns have none.
             ids.clear();
@@ -113,6 +181,7 @@ final class BucketWriter implements Serializable {
         List<String> ordering = new ArrayList<>(table.keyed.key);
         ordering.addAll(table.keyed.sequence);
         orderings = new BucketReaders(session, table.keyed, versions, ordering, namings);
+        keptReaders = LakeReaders.files(session, batch, batch, new Filter[0], Collections.singleton(KeptRows.NAMES));
         files = ParquetFiles.of(session);
     }
 
@@ -121,7 +190,6 @@ final class BucketWriter implements Serializable {
      *
      * @param dataColumns as {@link LakeTable#dataSchema()}
      * @param snapshot what the rows are merged with; it has the uncommitted partitions, too
-     * @param replaces nothing that is in the buckets stays, so nothing is read, and no changelog is written
      */
     static BucketWriter of(
             SparkSession session,
@@ -129,7 +197,7 @@ final class BucketWriter implements Serializable {
             StructType dataColumns,
             LakeTable.Snapshot snapshot,
             Target target,
-            boolean replaces) {
+            Wanted wanted) {
         if (table.keyed.changelogProducer.equals("input")) {
             throw Errors.unfitRows(
                     "changelog-producer=input takes merges alone, not SQL: rows with _change_type, and each update with"
@@ -138,19 +206,7 @@ final class BucketWriter implements Serializable {
         if (target.eventTime != null) {
             EventTimes.check(table.name(), dataColumns, target.eventTime);
         }
-        boolean writesChangelog = table.keyed.changelogProducer.equals("lookup") && !replaces;
-        List<SnapshotFile> read = replaces ? Collections.emptyList() : snapshot.files;
-        ColumnNames names = table.columnNames();
-        Set<Map<String, String>> namings = new HashSet<>();
-        read.forEach(file -> namings.add(names.inFile(file.completedAt)));
-        BucketWriter writer = new BucketWriter(session, table, dataColumns, target, writesChangelog, namings);
-        for (List<SnapshotFile> bucket : SnapshotFile.byBucket(read)) {
-            SnapshotFile first = bucket.get(0);
-            writer.existing
-                    .computeIfAbsent(first.fileGroup, key -> new TreeMap<>())
-                    .put(first.partition, BucketPartition.of(table, snapshot.location, names, bucket, null));
-        }
-        return writer;
+        return new BucketWriter(session, table, dataColumns, snapshot, target, wanted);
     }
 
     private static boolean isNested(DataType type) {
@@ -170,6 +226,11 @@ final class BucketWriter implements Serializable {
         return found;
     }
 
+    /** The column that has event times; null for none. */
+    String eventTime() {
+        return target.eventTime;
+    }
+
     /** The columns of rows that are given to write: the data columns, then KeyedTable.DELETED. */
     StructType batchSchema() {
         return batch;
@@ -181,7 +242,11 @@ final class BucketWriter implements Serializable {
      * @param partition the name of the partition, empty for a table without partitions
      */
     List<WrittenFile> write(String partition, int bucket, List<InternalRow> rows) throws IOException {
-        return new Bucket(partition, KeyedTable.fileGroup(bucket)).write(versionsOf(rows));
+        Bucket made = new Bucket(partition, KeyedTable.fileGroup(bucket));
+        if (wanted.keepsRows && made.hasOtherRows()) {
+            made.put(WrittenFile.KEPT, batch, rows, null);
+        }
+        return made.write(versionsOf(rows));
     }
 
     /**
@@ -192,20 +257,48 @@ final class BucketWriter implements Serializable {
      */
     List<WrittenFile> writeAnywhere(int bucket, List<String> partitions, List<InternalRow> rows) throws IOException {
         String fileGroup = KeyedTable.fileGroup(bucket);
-        Placing placing = new Placing(engine());
+        Map<String, BucketPartition> places = existing.value().getOrDefault(fileGroup, new TreeMap<>());
+        Placing placing = new Placing(engine(), wanted);
         List<InternalRow> given = versionsOf(rows);
         for (int i = 0; i < given.size(); i++) {
             placing.add(partitions.get(i), given.get(i));
         }
-        for (Map.Entry<String, BucketPartition> each :
-                existing.getOrDefault(fileGroup, new TreeMap<>()).entrySet()) {
+        for (Map.Entry<String, BucketPartition> each : places.entrySet()) {
             placing.include(each.getKey(), states(orderings, each.getValue(), placing.keys()));
         }
         List<WrittenFile> found = new ArrayList<>();
         for (Map.Entry<String, List<InternalRow>> each : placing.placed().entrySet()) {
             found.addAll(new Bucket(each.getKey(), fileGroup).write(each.getValue()));
         }
+        if (wanted.keepsRows && !places.isEmpty()) {
+            Map<String, List<InternalRow>> kept = new TreeMap<>();
+            for (int i = 0; i < rows.size(); i++) {
+                kept.computeIfAbsent(partitions.get(i), key -> new ArrayList<>()).add(rows.get(i));
+            }
+            for (Map.Entry<String, List<InternalRow>> each : kept.entrySet()) {
+                Bucket made = new Bucket(each.getKey(), fileGroup);
+                made.put(WrittenFile.KEPT, batch, each.getValue(), null);
+                found.addAll(made.written);
+            }
+        }
         return found;
+    }
+
+    /** Writes rows that an earlier attempt has kept. Throws UnfitRows. */
+    List<WrittenFile> writeAgain(KeptRows kept) throws IOException {
+        List<InternalRow> rows = new ArrayList<>();
+        List<String> partitions = new ArrayList<>();
+        for (Map.Entry<String, FileReaders.Source> each : kept.files.entrySet()) {
+            try (PartitionReader<InternalRow> reader = keptReaders.read(each.getValue())) {
+                while (reader.next()) {
+                    rows.add(reader.get().copy());
+                    partitions.add(each.getKey());
+                }
+            }
+        }
+        return table.isTableWide
+                ? writeAnywhere(kept.bucket(), partitions, rows)
+                : write(kept.files.keySet().iterator().next(), kept.bucket(), rows);
     }
 
     /** The rows of a batch as versions. Throws UnfitRows for a key with nulls, also in a delete that is ignored. */
@@ -216,6 +309,7 @@ final class BucketWriter implements Serializable {
                 throw Errors.unfitRows("the column " + name + " belongs to the key and is null in some rows");
             }
         }
+        Set<UnsafeRow> keys = new HashSet<>();
         List<InternalRow> found = new ArrayList<>(rows.size());
         UTF8String instant = UTF8String.fromString(target.instant);
         int columns = batch.size() - 1;
@@ -226,7 +320,12 @@ final class BucketWriter implements Serializable {
             }
             values[columns] = instant;
             values[columns + 1] = !row.isNullAt(columns) && row.getBoolean(columns);
-            found.add(new GenericInternalRow(values));
+            InternalRow version = new GenericInternalRow(values);
+            if (wanted.refusesDuplicates() && !keys.add(engine().keys.of(version).copy())) {
+                throw Errors.unfitRows(
+                        LogRecords.key(engine(), version) + " is there twice, and insert.duplicate-key=fail");
+            }
+            found.add(version);
         }
         return found;
     }
@@ -292,13 +391,13 @@ final class BucketWriter implements Serializable {
         Bucket(String partition, String fileGroup) {
             this.partition = partition;
             this.fileGroup = fileGroup;
-            TreeMap<String, BucketPartition> places = BucketWriter.this.existing.get(fileGroup);
+            TreeMap<String, BucketPartition> places = BucketWriter.this.existing.value().get(fileGroup);
             this.existing = places == null ? null : places.get(partition);
         }
 
         /** Writes a batch's versions. */
         List<WrittenFile> write(List<InternalRow> given) throws IOException {
-            List<InternalRow> records = LogRecords.of(engine(), withSequences(given));
+            List<InternalRow> records = taken(LogRecords.of(engine(), withSequences(given)));
             if (records.isEmpty()) {
                 return written;
             }
@@ -319,6 +418,34 @@ final class BucketWriter implements Serializable {
                 put(WrittenFile.CHANGELOG, Changes.columns(rows), changes.inOrder(), null);
             }
             return written;
+        }
+
+        /** Whether neither a log file nor the first base file of the bucket has exactly the rows that were given. */
+        private boolean hasOtherRows() {
+            return existing == null ? !table.families.isEmpty() : !table.isMergeOnRead || wanted.dependsOnKeys();
+        }
+
+        /** The records that are merged. Throws UnfitRows. */
+        private List<InternalRow> taken(List<InternalRow> records) throws IOException {
+            boolean looks = wanted.dependsOnKeys() || (wanted.refusesOlder && !table.sequence.isEmpty());
+            if (existing == null || !looks || table.isTableWide) { // Placing has looked
+                return records;
+            }
+            Map<UnsafeRow, MergeEngine.Key> states = states(orderings, existing, byKey(records).keySet());
+            List<InternalRow> found = new ArrayList<>(records.size());
+            for (InternalRow record : records) {
+                MergeEngine.Key state = states.get(engine().keys.of(record));
+                if (wanted.takes(engine(), record, state.newest, state.isLive())) {
+                    found.add(record);
+                }
+            }
+            return found;
+        }
+
+        private Map<UnsafeRow, InternalRow> byKey(List<InternalRow> records) {
+            Map<UnsafeRow, InternalRow> found = new HashMap<>();
+            records.forEach(each -> found.put(engine().keys.of(each).copy(), each));
+            return found;
         }
 
         /** Gives deletes by key alone the sequence of the row that they delete; without a row, there is nothing to do. */
@@ -366,8 +493,7 @@ final class BucketWriter implements Serializable {
 
         /** Finds what records change, beside what is there. */
         private void compare(List<InternalRow> records) throws IOException {
-            Map<UnsafeRow, InternalRow> byKey = new HashMap<>();
-            records.forEach(each -> byKey.put(engine().keys.of(each).copy(), each));
+            Map<UnsafeRow, InternalRow> byKey = byKey(records);
             for (Map.Entry<UnsafeRow, MergeEngine.Key> each : states(readers, existing, byKey.keySet()).entrySet()) {
                 MergeEngine.Key state = each.getValue();
                 InternalRow before = state.isLive() ? state.row() : null;
@@ -454,7 +580,7 @@ final class BucketWriter implements Serializable {
 
         private void put(String kind, StructType columns, List<InternalRow> rows, String statistics)
                 throws IOException {
-            try (Output output = new Output(kind, columns, kind.equals(WrittenFile.CHANGELOG) ? columns : versions)) {
+            try (Output output = new Output(kind, columns, kind.equals(WrittenFile.LOG) ? versions : columns)) {
                 for (InternalRow each : rows) {
                     output.add(each);
                 }
@@ -522,7 +648,8 @@ final class BucketWriter implements Serializable {
                 String distinct = UUID.randomUUID().toString().replace("-", "").substring(0, 12);
                 String ending = kind.equals(WrittenFile.BASE) ? "" : "." + kind;
                 String name = fileGroup + "_" + target.instant + "_" + distinct + ending + ".parquet";
-                path = partition.isEmpty() ? name : partition + "/" + name;
+                String place = kind.equals(WrittenFile.KEPT) ? KeptRows.DIRECTORY : "";
+                path = place + (partition.isEmpty() ? name : partition + "/" + name);
                 writer = files.create(target.directory + "/" + path, columns);
             }
 

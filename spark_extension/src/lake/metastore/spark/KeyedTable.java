@@ -77,6 +77,8 @@ final class KeyedTable implements Serializable {
     final boolean removesOnDelete;
     /** {@code none}, {@code input} or {@code lookup}. */
     final String changelogProducer;
+    /** What an INSERT does with a key that exists: {@code replace}, {@code ignore} or {@code fail}. */
+    final String duplicateKey;
     /** How long deletes are remembered, in milliseconds; null for good. */
     final Long tombstoneMillis;
 
@@ -88,6 +90,7 @@ final class KeyedTable implements Serializable {
         ignoresDeletes = choice(properties, "ignore-delete", "false").equals("true");
         removesOnDelete = choice(properties, "partial-update.remove-record-on-delete", "false").equals("true");
         changelogProducer = choice(properties, "changelog-producer", "none");
+        duplicateKey = choice(properties, "insert.duplicate-key", "replace");
         tombstoneMillis = duration(properties.get("tombstone.time-retained"));
         buckets = Integer.parseInt(properties.getOrDefault(BUCKETS, "1").trim());
         engine = choice(properties, "merge-engine", "deduplicate");
@@ -141,6 +144,11 @@ final class KeyedTable implements Serializable {
     /** The file group of a bucket, the same in every partition. */
     static String fileGroup(int bucket) {
         return String.format(Locale.ROOT, "bucket-%05d", bucket);
+    }
+
+    /** The bucket of a file group. */
+    static int bucket(String fileGroup) {
+        return Integer.parseInt(fileGroup.substring(fileGroup.indexOf('-') + 1));
     }
 
     boolean writesChangelog() {

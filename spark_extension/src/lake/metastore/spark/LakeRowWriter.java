@@ -39,6 +39,14 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
         long rows;
         /** Milliseconds since 1970; null without event times. */
         Long leastEventTime;
+
+        void add(Written other) {
+            files.addAll(other.files);
+            rows += other.rows;
+            if (leastEventTime == null || (other.leastEventTime != null && other.leastEventTime < leastEventTime)) {
+                leastEventTime = other.leastEventTime;
+            }
+        }
     }
 
     /** What the columns of a row are, and how they become those of a bucket's files. */
@@ -116,24 +124,20 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
     private long lastPlace;
     private boolean isBegun;
 
-    /**
-     * @param idColumns of the rows by which rows are deleted
-     * @param eventTime the column that has event times, null for none
-     */
+    /** {@code idColumns}: of the rows by which rows are deleted. */
     LakeRowWriter(
             KeyedTable table,
             List<String> partitionColumns,
             BucketWriter writer,
             Columns rowColumns,
-            Columns idColumns,
-            String eventTime) {
+            Columns idColumns) {
         this.table = table;
         this.partitionColumns = partitionColumns;
         this.writer = writer;
         this.rowColumns = rowColumns;
         this.idColumns = idColumns;
         StructType batch = writer.batchSchema();
-        eventTimes = new EventTimes(batch, eventTime);
+        eventTimes = new EventTimes(batch, writer.eventTime());
         rowKeys = new RowKeys(table, batch);
         deleted = batch.size() - 1;
         keys = rowKeys.columns;

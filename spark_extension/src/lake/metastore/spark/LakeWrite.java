@@ -1,15 +1,21 @@
 package lake.metastore.spark;
 
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.ConcurrentModificationException;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Predicate;
+import java.util.stream.Collectors;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.api.java.function.Function;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.distributions.Distribution;
@@ -43,6 +49,9 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
     /** An option of writes: as of which source event times come. */
     static final String SOURCE = "source";
+
+    /** How often the rows of a statement are merged, as others complete changes of the same buckets. */
+    private static final int MOST_ATTEMPTS = 20;
 
     /** What Spark asks for when it plans a write. */
     static final class Builder implements DeltaWriteBuilder, SupportsOverwrite, SupportsDynamicOverwrite {
@@ -110,12 +119,15 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
     private final KeyedTable keyed;
     private final LogicalWriteInfo info;
     private final String operation;
+    /** Otherwise it changes rows that are there, such as an UPDATE. */
+    private final boolean isInsert;
     private final Predicate<String> replaced;
     private final boolean replacesWritten;
 
     private LakeWrite(Builder builder) {
         table = builder.table;
         keyed = table.keyed;
+        isInsert = builder.operation.equals("upsert");
         info = builder.info;
         replaced = builder.replaced;
         replacesWritten = builder.replacesWritten;
@@ -172,21 +184,45 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         return new InstantWrite();
     }
 
+    /** Whether its rows were given, and may be merged again with what others have written meanwhile. */
+    private boolean canMergeAgain() {
+        return isInsert && !replaces() && !table.isReadByItsWriter();
+    }
+
     private final class InstantWrite implements DeltaBatchWrite {
         private final SparkSession session = SparkSession.active();
         private PendingInstant instant;
+        /** A later one, which writes the same rows after a conflict. */
+        private PendingInstant again;
         private LakeTable.Snapshot snapshot;
 
-        private TaskWriters writers() {
+        private PendingInstant begin() {
+            return table.begin(replaces() ? "replacecommit" : keyed.isMergeOnRead ? "deltacommit" : "commit");
+        }
+
+        private BucketWriter.Wanted wanted(boolean keepsRows) {
+            String duplicates = isInsert ? keyed.duplicateKey : "replace";
+            boolean refusesOlder = !isInsert || duplicates.equals("fail");
+            return new BucketWriter.Wanted(replaces(), keepsRows, refusesOlder, duplicates);
+        }
+
+        private BucketWriter writer(PendingInstant target, boolean keepsRows) {
             String eventTime = info.options().get(EVENT_TIME);
-            BucketWriter.Target target =
+            return BucketWriter.of(
+                    session,
+                    table,
+                    table.dataSchema(),
+                    snapshot,
                     new BucketWriter.Target(
-                            instant.timestamp,
-                            instant.directory,
-                            instant.path,
-                            eventTime == null ? null : eventTime.toLowerCase(Locale.ROOT));
-            StructType data = table.dataSchema();
-            BucketWriter writer = BucketWriter.of(session, table, data, snapshot, target, replaces());
+                            target.timestamp,
+                            target.directory,
+                            target.path,
+                            eventTime == null ? null : eventTime.toLowerCase(Locale.ROOT)),
+                    wanted(keepsRows));
+        }
+
+        private TaskWriters writers() {
+            BucketWriter writer = writer(instant, canMergeAgain());
             StructType definition = table.definition.v1Table().schema();
             StructType batch = writer.batchSchema();
             LakeRowWriter.Columns rows =
@@ -194,13 +230,13 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
             LakeRowWriter.Columns ids =
                     new LakeRowWriter.Columns(
                             info.rowIdSchema().orElse(info.schema()), batch, table.partitionColumns(), definition);
-            return new TaskWriters(keyed, table.partitionColumns(), writer, rows, ids, target.eventTime);
+            return new TaskWriters(keyed, table.partitionColumns(), writer, rows, ids);
         }
 
         @Override
         public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo physical) {
             // Spark has run the query's own stages by now: if they fail, nobody tells this object.
-            instant = table.begin(replaces() ? "replacecommit" : keyed.isMergeOnRead ? "deltacommit" : "commit");
+            instant = begin();
             try {
                 snapshot = table.snapshotToChange(instant.readPosition);
                 return writers();
@@ -212,9 +248,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
         @Override
         public void commit(WriterCommitMessage[] messages) {
-            List<WrittenFile> files = new ArrayList<>();
-            long rows = 0;
-            Long leastEventTime = null;
+            LakeRowWriter.Written written = new LakeRowWriter.Written();
             Set<List<String>> bases = new HashSet<>();
             for (WriterCommitMessage message : messages) {
                 LakeRowWriter.Written each = (LakeRowWriter.Written) message;
@@ -227,17 +261,58 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                         throw new IllegalStateException("two tasks wrote the bucket " + bucket + ": nothing is written");
                     }
                 }
-                files.addAll(each.files);
-                rows += each.rows;
-                if (each.leastEventTime != null) {
-                    leastEventTime =
-                            leastEventTime == null ? each.leastEventTime : Math.min(leastEventTime, each.leastEventTime);
+                written.add(each);
+            }
+            try {
+                complete(instant, written, written.files);
+                if (written.files.stream().anyMatch(file -> file.kind.equals(WrittenFile.KEPT))) {
+                    instant.remove(hadoop(), KeptRows.DIRECTORY);
+                }
+                return;
+            } catch (ConcurrentModificationException conflict) {
+                if (!canMergeAgain()) {
+                    throw conflict;
                 }
             }
-            Set<String> paths = new HashSet<>();
-            files.forEach(file -> paths.add(file.path));
-            instant.removeOthers(Catalogs.state(session).newHadoopConf(), paths);
-            instant.complete(completion(files, rows, leastEventTime));
+            mergeAgain(written);
+        }
+
+        /**
+         * Merges the rows again with what others have completed, until nobody is quicker. Each attempt is an instant of its
+         * own, whose files are later than those of the others. All buckets are written again: what the attempt before has
+         * written names its instant, which is aborted.
+         */
+        private void mergeAgain(LakeRowWriter.Written written) {
+            List<KeptRows> kept = KeptRows.of(keyed, snapshot.location, written.files);
+            for (int attempt = 2; ; attempt++) {
+                again = begin();
+                snapshot = table.snapshotToChange(again.readPosition);
+                List<WrittenFile> files = new ArrayList<>();
+                JavaSparkContext.fromSparkContext(session.sparkContext())
+                        .parallelize(kept, Math.max(kept.size(), 1))
+                        .map(new WriteAgain(writer(again, false)))
+                        .collect()
+                        .forEach(files::addAll);
+                try {
+                    complete(again, written, files);
+                    instant.abort(); // and with it what it kept
+                    return;
+                } catch (ConcurrentModificationException conflict) {
+                    if (attempt == MOST_ATTEMPTS) {
+                        throw conflict;
+                    }
+                }
+                again.abort();
+            }
+        }
+
+        private void complete(PendingInstant target, LakeRowWriter.Written written, List<WrittenFile> files) {
+            target.removeOthers(hadoop(), files.stream().map(file -> file.path).collect(Collectors.toSet()));
+            target.complete(completion(files, written.rows, written.leastEventTime));
+        }
+
+        private Configuration hadoop() {
+            return Catalogs.state(session).newHadoopConf();
         }
 
         private Metastore.Struct completion(List<WrittenFile> files, long rows, Long leastEventTime) {
@@ -245,8 +320,10 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
             List<Metastore.Struct> changelog = new ArrayList<>();
             Set<String> partitions = new TreeSet<>();
             for (WrittenFile file : files) {
-                (file.kind.equals("changelog") ? changelog : added).add(file.struct());
-                partitions.add(file.partition);
+                if (!file.kind.equals(WrittenFile.KEPT)) {
+                    (file.kind.equals(WrittenFile.CHANGELOG) ? changelog : added).add(file.struct());
+                    partitions.add(file.partition);
+                }
             }
             Set<String> gone = replaces() ? replacedPartitions(partitions) : Collections.emptySet();
             String source = info.options().getOrDefault(SOURCE, "spark");
@@ -255,7 +332,7 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                     .with(6, added.isEmpty() ? null : added)
                     .with(9, gone.isEmpty() ? null : new ArrayList<>(gone))
                     .with(14, leastEventTime == null ? null : Collections.singletonMap(source, leastEventTime))
-                    .with(19, table.isReadByItsWriter() ? (Object) true : null)
+                    .with(19, table.isReadByItsWriter() || wanted(false).dependsOnKeys() ? (Object) true : null)
                     .with(24, keyed.writesChangelog() && !replaces() ? changelog : null)
                     .with(25, table.layout());
         }
@@ -283,9 +360,27 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
         @Override
         public void abort(WriterCommitMessage[] messages) {
-            if (instant != null) {
-                instant.abort();
+            for (PendingInstant each : new PendingInstant[] {again, instant}) {
+                if (each != null) {
+                    each.abort(); // unless it is complete
+                }
             }
+        }
+    }
+
+    /** Writes the rows of a bucket that an earlier attempt has kept. */
+    private static final class WriteAgain implements Function<KeptRows, List<WrittenFile>> {
+        private static final long serialVersionUID = 1;
+
+        private final BucketWriter writer;
+
+        private WriteAgain(BucketWriter writer) {
+            this.writer = writer;
+        }
+
+        @Override
+        public List<WrittenFile> call(KeptRows kept) throws IOException {
+            return writer.writeAgain(kept);
         }
     }
 
@@ -298,26 +393,23 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         private final BucketWriter writer;
         private final LakeRowWriter.Columns rows;
         private final LakeRowWriter.Columns ids;
-        private final String eventTime;
 
         private TaskWriters(
                 KeyedTable table,
                 List<String> partitionColumns,
                 BucketWriter writer,
                 LakeRowWriter.Columns rows,
-                LakeRowWriter.Columns ids,
-                String eventTime) {
+                LakeRowWriter.Columns ids) {
             this.table = table;
             this.partitionColumns = partitionColumns;
             this.writer = writer;
             this.rows = rows;
             this.ids = ids;
-            this.eventTime = eventTime;
         }
 
         @Override
         public DeltaWriter<InternalRow> createWriter(int partition, long task) {
-            return new LakeRowWriter(table, partitionColumns, writer, rows, ids, eventTime);
+            return new LakeRowWriter(table, partitionColumns, writer, rows, ids);
         }
     }
 }

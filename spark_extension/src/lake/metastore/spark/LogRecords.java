@@ -80,13 +80,10 @@ final class LogRecords {
     /** A message: only the order of the rows of a key would decide between them. */
     static String unclear(MergeEngine engine, InternalRow version) {
         KeyedTable table = engine.table;
-        String key =
-                table.key.stream()
-                        .map(name -> name + "=" + text(engine.schema, version, engine.schema.fieldIndex(name)))
-                        .collect(Collectors.joining(", "));
+        String key = key(engine, version);
         List<String> versions = table.sequence.isEmpty() ? new ArrayList<>(table.groups.keySet()) : table.sequence;
         if (!versions.isEmpty()) {
-            return "the key " + key + " has rows of one " + String.join(", ", versions)
+            return key + " has rows of one " + String.join(", ", versions)
                     + " with different values: make them differ in it";
         }
         String advice = "write";
@@ -95,8 +92,15 @@ final class LogRecords {
         } else if (table.engine.equals("partial-update")) {
             advice = "set fields.<f>.sequence-group, or write";
         }
-        return "the key " + key + " has several rows with different values, and nothing orders them: " + advice
+        return key + " has several rows with different values, and nothing orders them: " + advice
                 + " one of them";
+    }
+
+    /** The key of a version, for messages. */
+    static String key(MergeEngine engine, InternalRow version) {
+        return engine.table.key.stream()
+                .map(name -> name + "=" + text(engine.schema, version, engine.schema.fieldIndex(name)))
+                .collect(Collectors.joining(", ", "the key ", ""));
     }
 
     private static String text(StructType schema, InternalRow version, int column) {

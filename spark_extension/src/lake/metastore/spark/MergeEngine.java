@@ -157,43 +157,66 @@ abstract class MergeEngine {
         return TypeUtils.getInterpretedOrdering(Values.plain(type));
     }
 
-    /** A key of engines for which one version is the row. */
-    private abstract class WholeRow extends Key {
-        /** Whether a version takes the place of the newest one. */
-        abstract boolean wins(InternalRow version);
+    /** Engines for which one version is the row. */
+    private abstract static class WholeRow extends MergeEngine {
+        private WholeRow(KeyedTable table, StructType schema) {
+            super(table, schema);
+        }
 
-        /** Whether only the order decides between a version and the newest one. */
-        abstract boolean isTie(InternalRow version);
+        /** Whether a version takes the place of one before it. */
+        abstract boolean wins(InternalRow version, InternalRow before);
 
-        @Override
-        final void merge(InternalRow version) {
-            if (newest == null || wins(version)) {
-                newest = version;
-            }
+        /** Whether only the order decides between two versions. */
+        private boolean isTie(InternalRow one, InternalRow other) {
+            return compare(one, other) == 0;
         }
 
         @Override
-        final boolean isLive() {
-            return newest != null && !isDeleted(newest);
+        final Object add(Object state, InternalRow version) {
+            return state == null || wins(version, (InternalRow) state) ? version : state;
         }
 
         @Override
-        final InternalRow row() {
-            return newest;
+        final InternalRow result(InternalRow base, Object state) {
+            InternalRow row = (InternalRow) (base == null ? state : add(base, (InternalRow) state));
+            return isDeleted(row) ? null : row;
         }
 
         @Override
-        final boolean isAmbiguous(InternalRow version) {
-            return isTie(version) && !isSameAsNewest(version);
-        }
+        final Key key() {
+            return new Key() {
+                @Override
+                void merge(InternalRow version) {
+                    // A version with the same content changes nothing.
+                    if (newest == null || (wins(version, newest) && !(isTie(version, newest) && isSame(version)))) {
+                        newest = version;
+                    }
+                }
 
-        final boolean isSameAsNewest(InternalRow version) {
-            return isDeleted(version) == isDeleted(newest) && haveSameValues(version, newest);
+                @Override
+                boolean isLive() {
+                    return newest != null && !isDeleted(newest);
+                }
+
+                @Override
+                InternalRow row() {
+                    return newest;
+                }
+
+                @Override
+                boolean isAmbiguous(InternalRow version) {
+                    return isTie(version, newest) && !isSame(version);
+                }
+
+                private boolean isSame(InternalRow version) {
+                    return isDeleted(version) == isDeleted(newest) && haveSameValues(version, newest);
+                }
+            };
         }
     }
 
     /** The version with the greatest sequence, of equal ones the later. */
-    private static final class Deduplicate extends MergeEngine {
+    private static final class Deduplicate extends WholeRow {
         private final int[] columns;
         private final DataType[] types;
         private final List<Ordering<Object>> orders = new ArrayList<>();
@@ -210,31 +233,8 @@ abstract class MergeEngine {
         }
 
         @Override
-        Object add(Object state, InternalRow version) {
-            return state == null || compare(version, (InternalRow) state) >= 0 ? version : state;
-        }
-
-        @Override
-        InternalRow result(InternalRow base, Object state) {
-            InternalRow row = base == null ? (InternalRow) state : (InternalRow) add(base, (InternalRow) state);
-            return isDeleted(row) ? null : row;
-        }
-
-        @Override
-        Key key() {
-            return new WholeRow() {
-                @Override
-                boolean wins(InternalRow version) {
-                    int found = compare(version, newest);
-                    // A version with the same content changes nothing.
-                    return found > 0 || (found == 0 && !isSameAsNewest(version));
-                }
-
-                @Override
-                boolean isTie(InternalRow version) {
-                    return compare(version, newest) == 0;
-                }
-            };
+        boolean wins(InternalRow version, InternalRow before) {
+            return compare(version, before) >= 0;
         }
 
         /** By the sequence. A null is greater than all values. */
@@ -257,35 +257,14 @@ abstract class MergeEngine {
     }
 
     /** The first version. */
-    private static final class FirstRow extends MergeEngine {
+    private static final class FirstRow extends WholeRow {
         private FirstRow(KeyedTable table, StructType schema) {
             super(table, schema);
         }
 
         @Override
-        Key key() {
-            return new WholeRow() {
-                @Override
-                boolean wins(InternalRow version) {
-                    return false;
-                }
-
-                @Override
-                boolean isTie(InternalRow version) {
-                    return true;
-                }
-            };
-        }
-
-        @Override
-        Object add(Object state, InternalRow version) {
-            return state == null ? version : state;
-        }
-
-        @Override
-        InternalRow result(InternalRow base, Object state) {
-            InternalRow row = base == null ? (InternalRow) state : base;
-            return isDeleted(row) ? null : row;
+        boolean wins(InternalRow version, InternalRow before) {
+            return false;
         }
     }
 

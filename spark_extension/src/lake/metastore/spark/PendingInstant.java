@@ -196,4 +196,14 @@ final class PendingInstant {
             LOG.warn("can't clear up {}: {}", directory, error.getMessage()); // it takes room, and nobody reads it
         }
     }
+
+    /** Removes a directory in its own. If the driver dies before, these files are orphans. */
+    void remove(Configuration configuration, String name) {
+        try {
+            Path path = new Path(directory, name);
+            path.getFileSystem(configuration).delete(path, true);
+        } catch (IOException error) {
+            LOG.warn("can't clear up {}: {}", directory, error.getMessage());
+        }
+    }
 }

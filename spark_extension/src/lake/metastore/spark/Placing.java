@@ -40,12 +40,14 @@ final class Placing {
     }
 
     private final MergeEngine engine;
+    private final BucketWriter.Wanted wanted;
     private final Map<UnsafeRow, Entry> entries = new HashMap<>();
     /** The first partition that has files. */
     private String anywhere;
 
-    Placing(MergeEngine engine) {
+    Placing(MergeEngine engine, BucketWriter.Wanted wanted) {
         this.engine = engine;
+        this.wanted = wanted;
     }
 
     /** Adds a row of the batch. */
@@ -145,8 +147,10 @@ final class Placing {
         given.forEach(each -> versions.add(each.version));
         InternalRow record = LogRecords.of(engine, versions).get(0);
         Placed current = entry.current;
-        if (current != null && engine.compare(record, current.version) < 0) {
-            return; // it is older than what is there
+        if (current != null
+                && (!wanted.takes(engine, record, current.version, entry.isLive)
+                        || engine.compare(record, current.version) < 0)) {
+            return; // it is ignored, or older than what is there
         }
         boolean hasRow = current != null && entry.isLive;
         String own = placeOf(record, given);

@@ -10,6 +10,8 @@ final class WrittenFile implements Serializable {
     static final String BASE = "base";
     static final String LOG = "log";
     static final String CHANGELOG = "changelog";
+    /** The rows of a batch as they were given. No part of the table: see {@link KeptRows}. */
+    static final String KEPT = "kept";
 
     /** The name of its partition, empty for a table without partitions. */
     final String partition;
