@@ -42,8 +42,9 @@ from metastore.iceberg.errors import (
     no_view,
     of_worker,
 )
-from metastore.iceberg.exposed import LakeTables
+from metastore.iceberg.exposed import LakeTables, Memory
 from metastore.iceberg.files import MetadataFiles, next_location
+from metastore.iceberg.footers import Footers
 from metastore.iceberg.metadata import Json, well_formed
 from metastore.warehouse import Warehouse, WarehouseError
 
@@ -122,13 +123,19 @@ class Catalog:
     """One catalog, for one caller. Not thread-safe. Every method raises RestError."""
 
     def __init__(
-        self, client: ThriftClient, name: str, files: MetadataFiles, warehouse: Warehouse, lake: LakeTables
+        self,
+        client: ThriftClient,
+        name: str,
+        files: MetadataFiles,
+        warehouse: Warehouse,
+        lake: LakeTables | None = None,
     ) -> None:
+        """`lake`: shows lake tables; None for one that remembers nothing of other calls."""
         self._client = client
         self._name = name
         self._files = files
         self._warehouse = warehouse
-        self._lake = lake
+        self._lake = lake or LakeTables(client, warehouse, Memory(Footers(warehouse)), "")
 
     # -- catalogs and namespaces ------------------------------------------------------------------------------
 
