@@ -435,14 +435,14 @@ class _Showing:
         properties = {
             "schema.name-mapping.default": columns.mapping,
             "gc.enabled": "false",  # nothing of the table's is Iceberg's to delete
-            "lake.position": str(0 if current is None else current.position),
-            "lake.latest-position": str(self._head),
+            "timeline.position": str(0 if current is None else current.position),
+            "timeline.latest-position": str(self._head),
         }
         if comment := (self._table.parameters or {}).get("comment"):
             properties["comment"] = comment
         if current is not None and current.position != self._head:
             lag = self._time_of(self._head) - current.milliseconds
-            properties |= {"lake.lag-positions": str(self._head - current.position), "lake.lag-ms": str(lag)}
+            properties |= {"timeline.lag-positions": str(self._head - current.position), "timeline.lag-ms": str(lag)}
         log = [{"snapshot-id": each.snapshot, "timestamp-ms": each.milliseconds} for each in named if each.kind != _ALL]
         metadata = {
             "format-version": 2,
@@ -479,7 +479,7 @@ class _Showing:
             "timestamp-ms": name.milliseconds,
             "manifest-list": self._path(str(name)),
             "schema-id": self._columns.schema["schema-id"],  # earlier rows have today's columns, as for our own readers
-            "summary": {"operation": "overwrite", "lake.position": str(name.position)},
+            "summary": {"operation": "overwrite", "timeline.position": str(name.position)},
         }
 
 

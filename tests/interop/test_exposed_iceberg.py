@@ -133,7 +133,7 @@ def test_merge_on_read(spark: SparkSession, lake: LakeClient) -> None:
     table.upsert(rows(3, 4, value="z"))
     run_compaction(table, planned.instant.timestamp)
     check(spark, table, as_of=2)
-    assert spark.properties(f"ice.{table.name}")["lake.lag-positions"] == "2"
+    assert spark.properties(f"ice.{table.name}")["timeline.lag-positions"] == "2"
 
 
 def test_changes_are_refused(spark: SparkSession, lake: LakeClient) -> None:

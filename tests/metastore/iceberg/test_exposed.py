@@ -225,12 +225,12 @@ def test_merge_on_read_shows_what_is_compacted(lake: LakeClient, ours: RestCatal
     compact(table)
     last = table.position().position
     assert of_pyiceberg(ours, table) == duck.rows(table) == own(table)
-    assert "lake.lag-positions" not in ours.load_table(table.name).properties
+    assert "timeline.lag-positions" not in ours.load_table(table.name).properties
     table.upsert(batch(1, 4, value="z"))
     table.delete(batch(3).select(["id", "part"]))
     shown = ours.load_table(table.name)
-    assert shown.properties["lake.position"] == str(last)
-    assert shown.properties["lake.lag-positions"] == "2"
+    assert shown.properties["timeline.position"] == str(last)
+    assert shown.properties["timeline.lag-positions"] == "2"
     assert of_pyiceberg(ours, table) == duck.rows(table) == own(table, last)
 
 
@@ -248,7 +248,7 @@ def test_what_a_compaction_merged_is_shown_though_logs_came_since(
             continue
         run_compaction(table, planned.instant.timestamp)
         shown = ours.load_table(table.name)
-        assert shown.properties["lake.position"] == str(planned_at)
+        assert shown.properties["timeline.position"] == str(planned_at)
         assert of_pyiceberg(ours, table) == duck.rows(table) == own(table, planned_at)
     clean(table, keep_commits=1)
     assert of_pyiceberg(ours, table) == own(table, planned_at)
@@ -266,7 +266,7 @@ def test_a_position_is_one_of_all_buckets(lake: LakeClient, ours: RestCatalog, d
     for each in planned:
         assert each.instant is not None
         run_compaction(table, each.instant.timestamp)
-    assert ours.load_table(table.name).properties["lake.position"] == "3"
+    assert ours.load_table(table.name).properties["timeline.position"] == "3"
     assert of_pyiceberg(ours, table) == duck.rows(table) == own(table, 3)
 
 
