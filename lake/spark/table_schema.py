@@ -93,7 +93,7 @@ def stored_columns(schema: Schema, data: StructType) -> list[Expression]:
     None has an id if one is nested, whose parts have none: see `files.write_rows`.
     """
     if any(isinstance(each.dataType, ArrayType | MapType | StructType) for each in data):
-        return [sf.col(quoted(each.name)) for each in data]
+        return [sf.col(quoted(each.name)).alias(each.name) for each in data]
     known = schema.column_ids()
     ids = known.changed([*dict.fromkeys([*known.now(), *(each.name.lower() for each in data)])], {}, 0).now()
     return [sf.col(quoted(each.name)).alias(each.name, metadata={_FIELD_ID: ids[each.name.lower()]}) for each in data]
