@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import Column as Expression
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
 from lake.client.lake_types import Column, Schema
 from lake.protocol.errors import UserError
@@ -88,7 +88,12 @@ def widened(schema: Schema, fields: list[StructField]) -> tuple[list[Column], di
 
 
 def stored_columns(schema: Schema, data: StructType) -> list[Expression]:
-    """The data columns of rows, which Spark's Parquet writer gives their ids. New ones of the table come last."""
+    """The data columns of rows, which Spark's Parquet writer gives their ids. New ones of the table come last.
+
+    None has an id if one is nested, whose parts have none: see `files.write_rows`.
+    """
+    if any(isinstance(each.dataType, ArrayType | MapType | StructType) for each in data):
+        return [sf.col(quoted(each.name)).alias(each.name) for each in data]
     known = schema.column_ids()
     ids = known.changed([*dict.fromkeys([*known.now(), *(each.name.lower() for each in data)])], {}, 0).now()
     return [sf.col(quoted(each.name)).alias(each.name, metadata={_FIELD_ID: ids[each.name.lower()]}) for each in data]

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import (
@@ -22,13 +22,14 @@ from lake.protocol.hive import (
     GetCatalogRequest,
     GetDatabaseRequest,
     GetTableRequest,
+    GetTablesRequest,
     InvalidOperationException,
     NoSuchObjectException,
     PrincipalType,
     Table,
 )
 from lake.protocol.lake import CommitTablesRequest, TableCommit, TablesNotCommitted
-from metastore.iceberg import hive_parameters, metadata, views
+from metastore.iceberg import exposed, hive_parameters, metadata, views
 from metastore.iceberg.errors import (
     WORKER_ERRORS,
     RestError,
@@ -41,9 +42,13 @@ from metastore.iceberg.errors import (
     no_view,
     of_worker,
 )
+from metastore.iceberg.exposed import LakeTables, Memory
 from metastore.iceberg.files import MetadataFiles, next_location
+from metastore.iceberg.footers import Footers
 from metastore.iceberg.metadata import Json, well_formed
 from metastore.warehouse import Warehouse, WarehouseError
+
+T = TypeVar("T")
 
 DEFAULT_CATALOG = "hive"
 _TRIES = 4
@@ -51,6 +56,9 @@ _TRIES = 4
 
 _LOCK_WAITS = (0.1, 0.2, 0.4, 0.8, 1.5)
 """Seconds between looks at a table that somebody else has locked."""
+
+_PARAMETER = "hive_filter_field_params__"
+_TABLES_AT_ONCE = 500
 
 _COMMENT, _LOCATION = "comment", "location"
 _OWNER, _OWNER_TYPE = "hive.metastore.database.owner", "hive.metastore.database.owner-type"
@@ -89,10 +97,14 @@ class Name:
 
 @dataclass(frozen=True)
 class Found:
-    """A stored table or view of Iceberg's, and where its metadata is."""
+    """A stored table or view, and where its metadata is; "" for a lake table that is shown as Iceberg's."""
 
     table: Table
     location: str
+
+    @property
+    def is_shown(self) -> bool:
+        return not self.location
 
 
 @dataclass(frozen=True)
@@ -110,11 +122,20 @@ class Change:
 class Catalog:
     """One catalog, for one caller. Not thread-safe. Every method raises RestError."""
 
-    def __init__(self, client: ThriftClient, name: str, files: MetadataFiles, warehouse: Warehouse) -> None:
+    def __init__(
+        self,
+        client: ThriftClient,
+        name: str,
+        files: MetadataFiles,
+        warehouse: Warehouse,
+        lake: LakeTables | None = None,
+    ) -> None:
+        """`lake`: shows lake tables; None for one that remembers nothing of other calls."""
         self._client = client
         self._name = name
         self._files = files
         self._warehouse = warehouse
+        self._lake = lake or LakeTables(client, warehouse, Memory(Footers(warehouse)), "")
 
     # -- catalogs and namespaces ------------------------------------------------------------------------------
 
@@ -207,17 +228,71 @@ class Catalog:
 
     def names(self, namespace: str, kind: Kind) -> list[str]:
         """The names of a namespace's tables or views, in order."""
-        self._database(namespace)
-        text = f'hive_filter_field_params__table_type = "{kind.parameter}"'
-        text += f' or hive_filter_field_params__table_type = "{kind.parameter.lower()}"'
-        return sorted(self._read("get_table_names_by_filter", f"@{self._name}#{namespace}", text, -1))
+        database = self._database(namespace)
+        where = f"@{self._name}#{namespace}"
+        text = f'{_PARAMETER}table_type = "{kind.parameter}" or {_PARAMETER}table_type = "{kind.parameter.lower()}"'
+        names = set(self._read("get_table_names_by_filter", where, text, -1))
+        if kind is TABLE:
+            names |= self._shown_names(database, where)
+        return sorted(names)
+
+    def _shown_names(self, database: Database, where: str) -> set[str]:
+        """The names of the lake tables that are shown."""
+        of_database = database.parameters or {}
+        if of_database.get(exposed.EXPOSE, "").lower() == "true":
+            names = self._read("get_all_tables", where)
+        else:
+            text = f'`{_PARAMETER}{exposed.EXPOSE}` LIKE "(?i)true"'
+            names = self._read("get_table_names_by_filter", where, text, -1)
+        found: set[str] = set()
+        for start in range(0, len(names), _TABLES_AT_ONCE):
+            request = GetTablesRequest(database.name, names[start : start + _TABLES_AT_ONCE], catName=self._name)
+            tables = self._read("get_table_objects_by_name_req", request).tables or ()
+            found |= {
+                each.tableName
+                for each in tables
+                if self._is_shown(each, of_database) and self._read_lake(self._lake.has_timeline, each)
+            }
+        return found
 
     def find(self, name: Name, kind: Kind) -> Found:
         """A table or view. Raises RestError (404) for others, and for those that the caller doesn't see."""
         found = self._table(name)
-        if found is None or not hive_parameters.is_iceberg(found, kind.parameter):
-            raise kind.missing(str(name))
-        return Found(found, (found.parameters or {})[hive_parameters.METADATA])
+        if found is not None and hive_parameters.is_iceberg(found, kind.parameter):
+            return Found(found, (found.parameters or {})[hive_parameters.METADATA])
+        if found is not None and kind is TABLE:
+            of_database = self._database(name.namespace).parameters or {}
+            if self._is_shown(found, of_database):
+                return Found(found, "")
+        raise kind.missing(str(name))
+
+    def find_own(self, name: Name, kind: Kind) -> Found:
+        """A table or view that may be changed here. Raises RestError: 404, 403 for a table that is only shown."""
+        found = self.find(name, kind)
+        if found.is_shown:
+            raise exposed.refused(str(name))
+        return found
+
+    def show(self, found: Found) -> Found:
+        """A table with its metadata file, which for a lake table that is shown is made now."""
+        if not found.is_shown:
+            return found
+        made = self._read_lake(self._lake.show, found.table)
+        self._files.keep(made.location, TABLE.uuid_key, made.content)
+        return Found(found.table, made.location)
+
+    @staticmethod
+    def _is_shown(table: Table, of_database: Mapping[str, str]) -> bool:
+        return exposed.is_exposed(table, of_database) and _word(table) == TABLE.word and not _of_iceberg(table)
+
+    @staticmethod
+    def _read_lake(call: Callable[[Table], T], table: Table) -> T:
+        try:
+            return call(table)
+        except NoSuchObjectException:
+            raise no_table(f"{table.dbName}.{table.tableName}") from None
+        except WORKER_ERRORS as error:
+            raise of_worker(error, changes=False) from error
 
     def metadata(self, found: Found, kind: Kind) -> Json:
         return self._files.read(found.location, kind.uuid_key).parsed()
@@ -297,7 +372,7 @@ class Catalog:
             self._check_free(name, TABLE)
             before, base = None, None
         else:
-            before = self.find(name, TABLE)
+            before = self.find_own(name, TABLE)
             base = self.metadata(before, TABLE)
         with well_formed("a requirement"):
             metadata.check_requirements(base, requirements)
@@ -311,7 +386,7 @@ class Catalog:
 
     def drop(self, name: Name, kind: Kind, *, purge: bool = False) -> None:
         """Removes a table or view; with `purge` the directory of a table, too, as far as the server may delete it."""
-        self.find(name, kind)
+        self.find_own(name, kind)
         context = EnvironmentContext({"purge_external": "true"}) if purge else EnvironmentContext({})
         where = f"@{self._name}#{name.namespace}"
         try:
@@ -323,7 +398,7 @@ class Catalog:
 
     def rename(self, source: Name, target: Name, kind: Kind) -> None:
         """Gives a table or view another name; its files stay where they are."""
-        found = self.find(source, kind)
+        found = self.find_own(source, kind)
         self._database(target.namespace)
         if (taken := self._table(target)) is not None:
             raise exists(f"Cannot rename {source} to {target}. {_word(taken)} already exists")
@@ -543,6 +618,10 @@ def _is_plain(name: str) -> bool:
 def _check_namespace(name: str) -> None:
     if not _is_plain(name):
         raise bad_request(f"{name[:100]!r} can't be a namespace: there is one level, of letters, digits and _")
+
+
+def _of_iceberg(table: Table) -> bool:
+    return (table.parameters or {}).get(hive_parameters.TYPE, "").upper() in (TABLE.parameter, VIEW.parameter)
 
 
 def _word(found: Table) -> str:

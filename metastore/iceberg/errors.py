@@ -91,6 +91,11 @@ def of_status(status: int, text: str, headers: Headers) -> RestError:
     return RestError(status, kind, text, headers)
 
 
+def is_denied(error: BaseException) -> bool:
+    """Whether a worker refused because the caller has no right."""
+    return _text(error).startswith(PERMISSION_DENIED)
+
+
 def is_refusal(error: BaseException) -> bool:
     """Whether an exception of a worker says for certain that nothing was done."""
     return isinstance(

@@ -19,7 +19,9 @@ from lake.protocol.connection.thrift_client import ThriftClient
 from metastore.iceberg import tokens
 from metastore.iceberg.catalog import DEFAULT_CATALOG, TABLE, VIEW, Catalog, Change, Found, Kind, Name
 from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, of_status, unavailable
+from metastore.iceberg.exposed import LakeTables, Memory
 from metastore.iceberg.files import MetadataFiles
+from metastore.iceberg.footers import Footers
 from metastore.iceberg.metadata import Json, well_formed, with_refs_only
 from metastore.iceberg.paging import page
 from metastore.iceberg.tokens import NoToken
@@ -182,7 +184,7 @@ def _load_table(call: _Call) -> Response:
     snapshots = call.query.get("snapshots", "all").lower()
     if snapshots not in ("all", "refs"):
         raise bad_request(f"snapshots is all or refs, not {snapshots[:40]!r}")
-    found = call.catalog.find(call.name, TABLE)
+    found = call.catalog.show(call.catalog.find(call.name, TABLE))
     tag = _tag(found.location, snapshots)
     if tag in [each.strip() for each in call.request.headers.get("if-none-match", "").split(",")]:
         return Response(status_code=304, headers={"ETag": tag})
@@ -394,11 +396,12 @@ def listed() -> list[str]:
 def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
     """The routes below `BASE`. `warehouse`: what reads and writes metadata files."""
     files = MetadataFiles(warehouse)
+    memory = Memory(Footers(warehouse))
 
     def route(method: str, path: str, handler: Handler, *, config: bool = False) -> Route:
         def answer(request: Request) -> Response:
             try:
-                return _answer(port, files, warehouse, handler, request, config=config)
+                return _answer(port, files, warehouse, memory, handler, request, config=config)
             except RestError as error:
                 response = _json(error.body(), error.status)
                 for name, value in error.headers:
@@ -435,7 +438,14 @@ def _no_endpoint(request: Request) -> Response:
 
 
 def _answer(
-    port: Port, files: MetadataFiles, warehouse: Warehouse, handler: Handler, request: Request, *, config: bool
+    port: Port,
+    files: MetadataFiles,
+    warehouse: Warehouse,
+    memory: Memory,
+    handler: Handler,
+    request: Request,
+    *,
+    config: bool,
 ) -> Response:
     try:
         caller = port.caller(request)
@@ -454,6 +464,12 @@ def _answer(
         raise unavailable(f"no worker answers: {error}") from error
     try:
         with client as connected:
-            return handler(_Call(request, Catalog(connected, name.lower(), files, warehouse), files, content))
+            lake = LakeTables(connected, warehouse, memory, _reader(caller))
+            return handler(_Call(request, Catalog(connected, name.lower(), files, warehouse, lake), files, content))
     except UnicodeEncodeError:  # the first call of a worker that names it, before anything is written
         raise bad_request("a text has half of a surrogate pair, which is no character") from None
+
+
+def _reader(caller: Any) -> str:
+    """A name of a caller's for its leases."""
+    return hashlib.sha256(repr(caller.identity).encode()).hexdigest()[:16]

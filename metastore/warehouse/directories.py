@@ -87,6 +87,9 @@ class Directories(Protocol):
     def read_file(self, path: str, at_most: int) -> bytes | None:
         """The first bytes of a file; None where there is none."""
 
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """Some bytes of a file, fewer at its end."""
+
     def delete_file(self, path: str) -> None:
         """Removes a file. Nothing there is fine."""
 

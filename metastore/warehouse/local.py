@@ -249,6 +249,11 @@ class LocalDirectories:
         with Path(path).open("rb") as file:
             return file.read(at_most)
 
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        with Path(path).open("rb") as file:
+            file.seek(start)
+            return file.read(length)
+
     def delete_file(self, path: str) -> None:
         Path(path).unlink(missing_ok=True)
 

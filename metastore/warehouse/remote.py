@@ -187,6 +187,10 @@ class RemoteDirectories:
             found: bytes = file.read(at_most)
             return found
 
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        found: bytes = self._fs.cat_file(path, start=start, end=start + length)
+        return found
+
     def delete_file(self, path: str) -> None:
         if self.kind(path) == "file":
             self._fs.rm_file(path)

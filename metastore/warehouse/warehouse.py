@@ -441,6 +441,11 @@ class Warehouse:
         with self._at(location, "read") as (directories, path):
             return directories.read_file(path, at_most)
 
+    def read_range(self, location: str, start: int, length: int) -> bytes:
+        """At most `length` bytes of a file, from the byte `start` on."""
+        with self._at(location, "read") as (directories, path):
+            return directories.read_range(path, start, length)
+
     def delete_file(self, location: str) -> None:
         """Deletes a file. Nothing there is fine."""
         with self._at(location, "delete") as (directories, path):

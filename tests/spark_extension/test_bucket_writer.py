@@ -203,6 +203,28 @@ result = {{
     }
 
 
+def test_files_have_field_ids_in_all_columns_or_in_none(spark: SparkSession, database: str) -> None:
+    """Readers that go by field ids find nothing else, and parts of nested columns have no ids."""
+    spark.sql(f"CREATE TABLE {database}.flat (k INT, v INT) USING parquet TBLPROPERTIES ('primary-key' = 'k')")
+    spark.sql(f"CREATE TABLE {database}.deep (k INT, v ARRAY<INT>) USING parquet TBLPROPERTIES ('primary-key' = 'k')")
+    spark.sql(f"INSERT INTO {database}.flat VALUES (1, 2)")
+    spark.sql(f"INSERT INTO {database}.deep VALUES (1, array(2))")
+    code = f"""
+import pyarrow.parquet as pq
+from lake.spark.session_client import lake_table
+result = []
+for name in ("flat", "deep"):
+    snapshot = lake_table(spark, f"{database}.{{name}}", None).snapshot()
+    (file,) = snapshot
+    schema = pq.read_schema(f"{{snapshot.location}}/{{file.path}}".removeprefix("file:"))
+    result.append({{each.name: int((each.metadata or {{}}).get(b"PARQUET:field_id", b"-1")) for each in schema}})
+"""
+    assert spark.python(code) == [
+        {"k": 1, "v": 2, "_metastore_instant": 2_000_000_001},
+        {"k": -1, "v": -1, "_metastore_instant": -1},
+    ]
+
+
 def test_replaced_rows_are_not_merged(spark: SparkSession, database: str) -> None:
     table = f"{database}.t"
     made(spark, table, "'changelog-producer' = 'lookup'")

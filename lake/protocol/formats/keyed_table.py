@@ -59,6 +59,9 @@ MAX_BUCKETS = 10_000
 INSTANT = "_metastore_instant"
 """A column of every file of a keyed table: the timestamp of the instant that last changed the row."""
 
+INSTANT_ID = 2_000_000_001
+"""Its field id, which no column of a table has. Readers that go by field ids want one in each column of a file."""
+
 DELETED = "_metastore_deleted"
 """A column of log files: the row was deleted. Other columns than those of the key and the sequence are then null."""
 

@@ -10,6 +10,7 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lake.protocol.formats.keyed_table import INSTANT, INSTANT_ID
 from lake.tables.keyed import wide_types
 from lake.tables.keyed.wide_types import narrow_schema, pieces
 
@@ -55,7 +56,12 @@ def _read(file: pq.ParquetFile, columns: Sequence[str]) -> pa.Table:
 
 
 def write_rows(uri: str, rows: pa.Table, ids: Mapping[str, int]) -> int:
-    """Writes rows into a new file, in the usual types. Returns its size in bytes. `ids`: of columns, by their names."""
+    """Writes rows into a new file, in the usual types. Returns its size in bytes. `ids`: of columns, by their names.
+
+    A file has field ids in all columns or in none: readers that find some go by these alone, and would not find what is
+    in nested columns, whose parts have no ids.
+    """
+    ids = {} if any(pa.types.is_nested(each.type) for each in rows.schema) else {**ids, INSTANT: INSTANT_ID}
     fields = [
         each.with_metadata({_FIELD_ID: str(ids[each.name])}) if each.name in ids else each
         for each in narrow_schema(rows.schema)

@@ -5,15 +5,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 from lake.protocol.connection.login import Login
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import MetaException
+from lake.tables.lake import LakeClient
 from metastore.server.credentials import password_file
 from tests.metastore.iceberg.conftest import Catalog
-from tests.rights.world import grant
+from tests.rights.world import grant, revoke
 from tests.support import builders
 from tests.support.server import MetastoreServer
 
@@ -160,3 +162,29 @@ def test_places_of_others(guarded: dict[str, Catalog], tmp_path: Path) -> None:
     update = {"action": "set-properties", "updates": {"write.metadata.path": elsewhere}}
     assert ann.refused("POST", path, {"requirements": [], "updates": [update]})[0] == 403
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_lake_tables_are_shown_to_who_may_select(guarded: dict[str, Catalog]) -> None:
+    ann, bob = guarded["ann"], guarded["bob"]
+    path = "hive/namespaces/shop/tables/orders"
+    made = builders.table("shop", "orders", keys=("part",), sd=builders.parquet("id:bigint"), owner="ann")
+    made = made.replace(parameters={"primary-key": "id,part", "iceberg.expose": "true"})
+    rows = pa.table({"id": pa.array([1], pa.int64()), "part": ["a"]})
+    with as_user(ann.server, "root") as root:
+        root.create_table(made)
+        with LakeClient(ann.server.uri, login=Login(user="root", password=USERS["root"])) as lake:
+            lake.table("shop.orders").upsert(rows)
+        assert bob.refused("GET", path)[:2] == (404, "NoSuchTableException")
+        grant(root, "bob", "INSERT", "shop", "orders")
+        assert bob.refused("GET", path)[:2] == (403, "ForbiddenException")
+        revoke(root, "bob", "INSERT", "shop", "orders")
+        grant(root, "bob", "SELECT", "shop", "orders")
+    assert sorted(bob.ask("GET", path)["metadata"]["refs"]) == ["main"]
+    assert sorted(ann.ask("GET", path)["metadata"]["refs"]) == ["main", "uncommitted"]
+    change = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "1"}}]}
+    for each in (ann, bob):
+        assert each.refused("POST", path, change)[:2] == (403, "ForbiddenException")
+        assert each.refused("DELETE", path)[:2] == (403, "ForbiddenException")
+    with as_user(ann.server, "root") as root:
+        revoke(root, "bob", "SELECT", "shop", "orders")
+    assert bob.refused("GET", path)[0] == 404

@@ -151,6 +151,10 @@ def test_a_file_is_read_from_its_beginning(storage: Storage) -> None:
     place = storage.write(f"{storage.root}/read", "full", data=b"0123456789")
     assert storage.warehouse.read_file(f"{place}/full", 4) == b"0123"
     assert storage.warehouse.read_file(f"{place}/full", 100) == b"0123456789"
+    assert storage.warehouse.read_range(f"{place}/full", 3, 4) == b"3456"
+    assert storage.warehouse.read_range(f"{place}/full", 8, 4) == b"89"
+    with pytest.raises(WarehouseError):
+        storage.warehouse.read_range(f"{place}/none", 0, 4)
     assert storage.warehouse.read_file(f"{place}/none", 4) is None
     assert storage.warehouse.read_file(place, 4) is None
 

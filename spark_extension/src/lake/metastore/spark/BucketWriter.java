@@ -29,7 +29,10 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetOutputWriter;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -163,9 +166,17 @@ final class BucketWriter implements Serializable {
                     .put(first.partition, BucketPartition.of(table, snapshot.location, names, bucket, null));
         }
         existing = session.sparkContext().broadcast(found, ClassTag$.MODULE$.apply(HashMap.class));
-        StructType nullable = withIds(dataColumns.asNullable(), table.columnNames().ids(dataColumns));
+        Map<String, Integer> ids = new HashMap<>(names.ids(dataColumns));
+        if (Arrays.stream(dataColumns.fields()).anyMatch(each -> isNested(each.dataType()))) {
+            // Readers that find field ids go by these alone, and parts of nested columns have none.
+            ids.clear();
+        } else {
+            ids.put(KeyedTable.INSTANT, KeyedTable.INSTANT_ID);
+        }
+        StructType nullable = withIds(dataColumns.asNullable(), ids);
+        StructType instant = withIds(new StructType().add(KeyedTable.INSTANT, DataTypes.StringType, true), ids);
         batch = nullable.add(KeyedTable.DELETED, DataTypes.BooleanType, true);
-        rows = nullable.add(KeyedTable.INSTANT, DataTypes.StringType, true);
+        rows = nullable.add(instant.apply(0));
         versions = rows.add(KeyedTable.DELETED, DataTypes.BooleanType, true);
         readers = new BucketReaders(session, table.keyed, versions, Arrays.asList(nullable.fieldNames()), namings);
         List<String> ordering = new ArrayList<>(table.keyed.key);
@@ -205,6 +216,10 @@ final class BucketWriter implements Serializable {
             SparkSession session, LakeTable table, StructType dataColumns, LakeTable.Snapshot snapshot, Target target) {
         Wanted all = new Wanted(false, false, false, "replace");
         return new BucketWriter(session, table, dataColumns, snapshot, target, all, false);
+    }
+
+    private static boolean isNested(DataType type) {
+        return type instanceof ArrayType || type instanceof MapType || type instanceof StructType;
     }
 
     /** Columns with their ids, which go into files. */

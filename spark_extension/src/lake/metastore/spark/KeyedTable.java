@@ -27,6 +27,9 @@ final class KeyedTable implements Serializable {
     /** A column of every file: the instant that last changed the row. */
     static final String INSTANT = "_metastore_instant";
 
+    /** Its field id, which no column of a table has. */
+    static final int INSTANT_ID = 2_000_000_001;
+
     /** A column of log files: the row was deleted. */
     static final String DELETED = "_metastore_deleted";
 

@@ -1,0 +1,274 @@
+"""A lake table's columns as Iceberg's: its schema, how identity partitions are written, and names of older files.
+
+A column's id is its field id. Columns that partition the table, and what nested types are made of, have none in the
+metastore. They get ids here that never change: partition columns by their place, parts of nested types by their path.
+"""
+
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from lake.protocol.formats import spark_schema
+from lake.protocol.formats.column_ids import ColumnIds
+from lake.protocol.formats.hive_types import parts_of
+from lake.protocol.formats.keyed_table import INSTANT, INSTANT_ID
+from lake.protocol.formats.partition_names import DEFAULT_PARTITION, values_of
+from lake.protocol.hive import InvalidObjectException, MetaException, Table
+from metastore.iceberg.errors import RestError, bad_request
+
+Json = dict[str, Any]
+
+_FIRST_PARTITION_COLUMN = 900_000
+_FIRST_NESTED, _NESTED = 1_000_000, 1_000_000_000
+_FIRST_PARTITION_FIELD = 1_000
+_MOST_NESTED = 100
+
+_SIMPLE = {
+    "boolean": "boolean",
+    "tinyint": "int",
+    "byte": "int",
+    "smallint": "int",
+    "short": "int",
+    "int": "int",
+    "integer": "int",
+    "bigint": "long",
+    "long": "long",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "binary": "binary",
+    "date": "date",
+    "timestamp": "timestamptz",  # an instant, as Spark reads it
+    "timestamp_ntz": "timestamp",
+}
+
+_OF_PARTITIONS = ("boolean", "int", "long", "string", "date")
+"""Types whose values have one text in the names of partitions, whoever wrote them."""
+
+PartitionValue = bool | int | str | None
+"""A date is the number of days since 1970."""
+
+
+@dataclass(frozen=True)
+class LakeColumns:
+    """`schema`, `spec`: as in the metadata of a table. `mapping`: the property `schema.name-mapping.default`.
+
+    `keys`: names and Iceberg's types of the columns that partition the table. `ambiguous`: names that several columns
+    have or had, so that a file without field ids doesn't say which of them it has. `names`: of the data columns, as
+    `mapping` has them.
+    """
+
+    schema: Json
+    spec: Json
+    mapping: str
+    keys: tuple[tuple[str, str], ...]
+    ambiguous: frozenset[str]
+    last_column_id: int
+    names: frozenset[str]
+
+    def check_names(self, path: str, names: Sequence[str]) -> None:
+        """Raises RestError (400) for a file without field ids whose columns readers would not find, or mistake."""
+        for each in names:
+            if each.lower() in self.ambiguous:
+                raise bad_request(
+                    f"{path} has no field ids, and several columns had the name {each}: write the file's rows again"
+                )
+            if each not in self.names and each.lower() in self.names:
+                raise bad_request(
+                    f"{path} has the column {each}, which Iceberg's readers would not find by the table's name"
+                    f" {each.lower()}: write the file's rows again, with that name"
+                )
+
+    def partition_values(self, name: str) -> tuple[PartitionValue, ...]:
+        """The values of a partition, by its name. Raises RestError for a value that isn't of its column's type."""
+        if not self.keys:
+            return ()
+        try:
+            texts = values_of(name, [key for key, _ in self.keys])
+        except (InvalidObjectException, MetaException):
+            raise bad_request(f"the partition {name[:200]!r} hasn't the table's partition columns") from None
+        return tuple(_value(text, kind, name) for text, (_, kind) in zip(texts, self.keys, strict=True))
+
+
+def lake_columns(table: Table) -> LakeColumns:
+    """The columns of a lake table. Raises RestError (400) for types that Iceberg can't show."""
+    properties = table.parameters or {}
+    columns = [(each.name or "", each.type or "") for each in (table.sd.cols if table.sd else None) or ()]
+    keys = [((each.name or "").lower(), each.type or "") for each in table.partitionKeys or ()]
+    try:
+        ids = ColumnIds.of(properties, [name for name, _ in columns])
+    except ValueError as error:
+        raise bad_request(str(error)) from None
+    data = _data_columns(properties, columns, {name for name, _ in keys})
+    now, taken = ids.now(), set[int]()
+    holder = {each.name: each.id for each in ids.names} | now
+    comments = {(each.name or "").lower(): each.comment for each in (table.sd.cols if table.sd else None) or ()}
+    names: dict[int, list[str]] = {each.id: [] for each in ids.names}
+    for name, number in holder.items():
+        names[number].append(name)
+    fields, mapped = [], []
+    for name, kind in data:
+        lower = name.lower()
+        if lower not in now:
+            raise bad_request(f"the column {name} has no id: alter the table's columns once")
+        number = now[lower]
+        numbers = _Nested(number, taken)
+        field = {"id": number, "name": lower, "required": False, "type": numbers.type_of(kind, lower, "", 0)}
+        fields.append(field | ({"doc": comments[lower]} if comments.get(lower) else {}))
+        mapped.append(_mapping(field, [*names.pop(number), name, *_upper(name, now)]))
+    mapped += [{"field-id": number, "names": some} for number, some in names.items() if some]  # of dropped columns
+    mapped.append({"field-id": INSTANT_ID, "names": [INSTANT]})
+    held: dict[str, set[int]] = {}
+    for each in ids.names:
+        held.setdefault(each.name, set()).add(each.id)
+    ambiguous = frozenset(name for name, some in held.items() if len(some) > 1)
+    partitioned = []
+    for place, (name, kind) in enumerate(keys):
+        own = _simple(kind)
+        if own not in _OF_PARTITIONS:
+            raise bad_request(f"Iceberg's readers can't be shown partitions by {name}, which is a {kind}")
+        partitioned.append((name, own))
+        fields.append({"id": _FIRST_PARTITION_COLUMN + place, "name": name, "required": False, "type": own})
+    spec = {
+        "spec-id": 0,
+        "fields": [
+            {
+                "source-id": _FIRST_PARTITION_COLUMN + place,
+                "field-id": _FIRST_PARTITION_FIELD + place,
+                "name": name,
+                "transform": "identity",
+            }
+            for place, (name, _) in enumerate(partitioned)
+        ],
+    }
+    schema = {"type": "struct", "schema-id": ids.version, "fields": fields}
+    last = max([*(each["id"] for each in fields), *taken, *holder.values()], default=0)
+    text = json.dumps(mapped, separators=(",", ":"))
+    known = frozenset(name for each in mapped for name in each["names"])
+    return LakeColumns(schema, spec, text, tuple(partitioned), ambiguous, last, known)
+
+
+def _upper(name: str, names: Mapping[str, int]) -> list[str]:
+    """A column's name in upper case, as some engines write it."""
+    return [] if name.upper() in names else [name.upper()]
+
+
+def _data_columns(
+    properties: Mapping[str, str], columns: Sequence[tuple[str, str]], keys: set[str]
+) -> list[tuple[str, Any]]:
+    """Names and types of the data columns: Spark's own schema says more than Hive's types do, where there is one."""
+    own = spark_schema.joined(properties)
+    if own is None:
+        return [each for each in columns if each[0].lower() not in keys]
+    return [(each["name"], each["type"]) for each in json.loads(own)["fields"] if each["name"].lower() not in keys]
+
+
+class _Nested:
+    """Ids of the parts of one column's type, by their paths."""
+
+    def __init__(self, column: int, taken: set[int]) -> None:
+        self._column = column
+        self._taken = taken
+
+    def _id(self, path: str) -> int:
+        number = zlib.crc32(f"{self._column}{path}".encode()) % _NESTED
+        while number + _FIRST_NESTED in self._taken:
+            number = (number + 1) % _NESTED
+        self._taken.add(number + _FIRST_NESTED)
+        return number + _FIRST_NESTED
+
+    def type_of(self, kind: Any, column: str, path: str, depth: int) -> Any:
+        """A type of Hive's or Spark's as Iceberg's."""
+        if depth > _MOST_NESTED:
+            raise bad_request(f"the type of {column} is nested more than {_MOST_NESTED} times")
+        if isinstance(kind, str):
+            if (simple := _simple(kind)) is not None:
+                return simple
+            if kind.strip().endswith(">"):
+                outer, parts = parts_of(kind)
+                match outer, len(parts):
+                    case "array", 1:
+                        kind = {"type": "array", "elementType": parts[0]}
+                    case "map", 2:
+                        kind = {"type": "map", "keyType": parts[0], "valueType": parts[1]}
+                    case "struct", _:
+                        named = [part.partition(":") for part in parts]
+                        kind = {"type": "struct", "fields": [{"name": n.strip(), "type": k} for n, _, k in named]}
+        if isinstance(kind, dict):
+            inner: Callable[[Any, str], Any] = lambda part, step: self.type_of(part, column, path + step, depth + 1)  # noqa: E731
+            match kind.get("type"):
+                case "array":
+                    number = self._id(f"{path}.element")
+                    element = inner(kind["elementType"], ".element")
+                    return {"type": "list", "element-id": number, "element": element, "element-required": False}
+                case "map":
+                    numbers = {"key-id": self._id(f"{path}.key"), "value-id": self._id(f"{path}.value")}
+                    types = {"key": inner(kind["keyType"], ".key"), "value": inner(kind["valueType"], ".value")}
+                    return {"type": "map", **numbers, **types, "value-required": False}
+                case "struct":
+                    fields = [(each, f".{each['name'].lower()}") for each in kind["fields"]]
+                    return {
+                        "type": "struct",
+                        "fields": [
+                            {
+                                "id": self._id(path + step),
+                                "name": each["name"],
+                                "required": False,
+                                "type": inner(each["type"], step),
+                            }
+                            for each, step in fields
+                        ],
+                    }
+        raise bad_request(f"Iceberg's readers can't be shown the column {column}, which is a {str(kind)[:100]}")
+
+
+def _simple(kind: str) -> str | None:
+    text = kind.lower().replace(" ", "")
+    if text.startswith(("varchar(", "char(")):
+        return "string"
+    if text == "decimal":
+        return "decimal(10,0)"
+    if text.startswith("decimal("):
+        precision, _, scale = text.removeprefix("decimal(").rstrip(")").partition(",")
+        return f"decimal({int(precision)},{int(scale or 0)})"
+    return _SIMPLE.get(text)
+
+
+def _mapping(field: Json, names: Sequence[str]) -> Json:
+    found = {"field-id": field["id"], "names": list(dict.fromkeys(names))}
+    parts = _parts(field["type"])
+    return found | ({"fields": parts} if parts else {})
+
+
+def _parts(kind: Any) -> list[Json]:
+    """The name mapping of what is in a nested type."""
+    if not isinstance(kind, dict):
+        return []
+    match kind["type"]:
+        case "struct":
+            return [_mapping(each, [each["name"], each["name"].lower()]) for each in kind["fields"]]
+        case "list":
+            element = {"id": kind["element-id"], "type": kind["element"]}
+            return [_mapping(element, ["element"])]
+    return [_mapping({"id": kind[f"{part}-id"], "type": kind[part]}, [part]) for part in ("key", "value")]
+
+
+def _value(text: str, kind: str, name: str) -> PartitionValue:
+    if text in (DEFAULT_PARTITION, ""):
+        return None
+    try:
+        match kind:
+            case "int" | "long":
+                return int(text)
+            case "date":
+                return (date.fromisoformat(text) - date(1970, 1, 1)).days
+            case "boolean":
+                return {"true": True, "false": False}[text.lower()]
+    except (ValueError, KeyError):
+        raise RestError(
+            400, "BadRequestException", f"the partition {name[:200]!r} has a value that is no {kind}: drop it"
+        ) from None
+    return text

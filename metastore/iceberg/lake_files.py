@@ -1,0 +1,146 @@
+"""Which files have the rows of a lake table at one position, for readers that merge nothing."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.formats.keyed_table import TOMBSTONES
+from lake.protocol.lake import DataFile, SnapshotRequest, TableReference
+from metastore.iceberg.errors import bad_request
+
+PAGE = 20_000
+"""Files in one answer of a worker."""
+
+MAX_FILES = 500_000
+"""Files of a table that is shown."""
+
+_NEVER = 1 << 62
+
+
+class Bucket(NamedTuple):
+    """A file group of a partition."""
+
+    partition: str
+    group: str
+
+
+class NeedsMerging(Exception):
+    """A bucket's rows are in log files, too."""
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A position whose rows can be shown. `compacted`: instead of the files of these buckets, what they became."""
+
+    position: int
+    compacted: Mapping[Bucket, Sequence[DataFile]]
+
+
+def read(client: ThriftClient, request: SnapshotRequest) -> Iterator[DataFile]:
+    """The files of a snapshot, page by page. Raises what the worker raises, RestError (400) for too many."""
+    request = request.replace(limit=PAGE)
+    count = 0
+    while True:
+        page = client.lake_get_snapshot(request)
+        for each in page.files or ():
+            count += 1
+            if count > MAX_FILES:
+                raise bad_request(f"the table has more than {MAX_FILES:,} files: compact or cluster it first")
+            yield each
+        if page.nextPage is None:
+            return
+        request = request.replace(after=page.nextPage)
+
+
+def is_log(file: DataFile) -> bool:
+    """Whether a file must be merged with a base file. Raises RestError (400) for the file of a column family."""
+    if file.kind not in (None, "base", "log"):
+        raise bad_request(f"{file.path} is of the kind {file.kind}, which this server's version can't show")
+    if file.kind != "log":
+        if file.columns is not None:
+            raise bad_request(
+                "the table has column-families, whose files each have a part of a row: Iceberg's readers can't join"
+                " them. Read the table with Spark's lake catalog, or make one without families"
+            )
+        return False
+    return file.statistics != TOMBSTONES
+
+
+def shown(files: Iterable[DataFile], exact: Exact) -> Iterator[DataFile]:
+    """The data files of a position, of its files in order. Raises NeedsMerging, RestError."""
+    group: list[DataFile] = []
+
+    def chosen() -> Iterator[DataFile]:
+        if not group:
+            return iter(())
+        bucket = Bucket(group[0].partition or "", group[0].fileGroup or "")
+        if (became := exact.compacted.get(bucket)) is not None:
+            return iter(became)
+        if any(is_log(each) for each in group):
+            raise NeedsMerging(f"{bucket.partition or 'the table'} has log files")
+        return (each for each in group if each.kind != "log")
+
+    for each in files:
+        if group and (group[0].partition, group[0].fileGroup) != (each.partition, each.fileGroup):
+            yield from chosen()
+            group = []
+        group.append(each)
+    yield from chosen()
+
+
+def exact_positions(
+    client: ThriftClient, table: TableReference, head: int, oldest: int, compactions: Collection[int]
+) -> Iterator[Exact]:
+    """The positions from `head` down to `oldest` at which no rows are in log files alone, each time something changed.
+
+    A bucket that a compaction has merged since counts as well: the compaction's file has the rows that the files had
+    which it replaced, as long as these were all files of the bucket. `compactions`: the positions of compactions.
+    """
+    buckets: defaultdict[Bucket, list[DataFile]] = defaultdict(list)
+    for each in read(client, SnapshotRequest(table, asOfPosition=head, allVersions=True, includeUncommitted=False)):
+        if is_log(each) or each.kind != "log":
+            buckets[Bucket(each.partition or "", each.fileGroup or "")].append(each)
+    changed = {head}
+    unfit: defaultdict[int, int] = defaultdict(int)  # how many buckets more aren't fit from a position on
+    became: dict[Bucket, list[tuple[int, int, list[DataFile]]]] = {}
+    for bucket, files in buckets.items():
+        if not any(each.kind == "log" for each in files):
+            continue
+        moments = sorted({oldest, head + 1, *(m for each in files for m in _span(each) if oldest < m <= head)})
+        for start, end in pairwise(moments):
+            changed.add(end - 1)
+            live = [each for each in files if _span(each)[0] <= start < _span(each)[1]]
+            if not any(each.kind == "log" for each in live):
+                continue
+            ends = {_span(each)[1] for each in live}
+            [at, *others] = sorted(ends)
+            replaced = [each for each in files if _span(each)[1] == at]
+            if others or at not in compactions or len(replaced) != len(live):
+                unfit[start] += 1
+                unfit[end] -= 1
+            else:
+                merged = [each for each in files if _span(each)[0] == at and each.kind != "log"]
+                became.setdefault(bucket, []).append((start, end, merged))
+    starts = sorted(unfit)
+    counts = list(accumulate(unfit[each] for each in starts))
+    for position in sorted(changed, reverse=True):
+        before = bisect_right(starts, position)
+        if not before or not counts[before - 1]:
+            yield Exact(
+                position,
+                {
+                    bucket: merged
+                    for bucket, spans in became.items()
+                    for start, end, merged in spans
+                    if start <= position < end
+                },
+            )
+
+
+def _span(file: DataFile) -> tuple[int, int]:
+    """From which position on a file belongs to the table, and from which on it doesn't any more."""
+    return file.addedAt or 0, _NEVER if file.removedAt is None else file.removedAt

@@ -1,0 +1,150 @@
+"""Lake tables as Iceberg's own runtime reads them in Spark, by the REST catalog."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lake.client.lake_types import Completion
+from lake.protocol.lake import ReopenPartitionsRequest
+from lake.tables.compaction import plan_compaction, run_compaction
+from lake.tables.lake import LakeClient, LakeTable
+from metastore.iceberg.routes import BASE
+from tests.interop.test_iceberg import CATALOG, RUNTIME
+from tests.lake.client.test_column_ids import alter
+from tests.spark.session import SparkSession, require
+from tests.support import builders
+from tests.support.exposition import http_address
+from tests.support.server import MetastoreServer
+
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
+    with MetastoreServer(tmp_path_factory.mktemp("exposed") / "data", "--http-port", "0", "--workers", "1") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def lake(server: MetastoreServer) -> Iterator[LakeClient]:
+    with LakeClient(server.uri) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def spark(
+    class_path: Callable[..., list[Path]], server: MetastoreServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
+    require("3.5")
+    (jar,) = class_path(RUNTIME)
+    settings = {
+        "spark_jars": str(jar),
+        "spark_sql_extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark_sql_session_timeZone": "UTC",
+        "spark_sql_catalog_ice": CATALOG,
+        "spark_sql_catalog_ice_type": "rest",
+        "spark_sql_catalog_ice_uri": f"{http_address(server)}{BASE}",
+        "spark_sql_catalog_ice_cache-enabled": "false",
+    }
+    directory = tmp_path_factory.mktemp("exposed_spark")
+    with SparkSession("3.5", server.uri, str(directory / "warehouse"), directory, **settings) as session:
+        yield session
+
+
+def keyed(lake: LakeClient, *columns: str, keys: tuple[str, ...] = ("part:string",), **properties: str) -> LakeTable:
+    database = f"exposed_spark_{next(NUMBERS)}"
+    key = ",".join(["id", *(each.partition(":")[0] for each in keys)])
+    own = {"primary-key": key, "iceberg.expose": "true", **properties}
+    made = builders.table(database, "t", keys=keys, sd=builders.parquet("id:bigint", *columns), parameters=own)
+    lake.call(lambda client: client.create_database(builders.database(database)))
+    lake.call(lambda client: client.create_table(made))
+    return lake.table(f"{database}.t")
+
+
+def rows(*ids: int, part: str = "a", value: str = "x") -> pa.Table:
+    values = {"id": pa.array(ids, pa.int64()), "b": [f"{value}{each}" for each in ids], "part": [part] * len(ids)}
+    return pa.table(values)
+
+
+def check(spark: SparkSession, table: LakeTable, moment: str = "", **scan: Any) -> None:
+    found = spark.sql(f"SELECT * FROM ice.{table.name} {moment} ORDER BY id")
+    expected = sorted(table.scan(**scan).to_arrow().to_pylist(), key=lambda row: row["id"])
+    assert found == [list(row.values()) for row in expected]
+    assert spark.value(f"SELECT count(*) FROM ice.{table.name} {moment}") == len(expected)
+
+
+def test_rows_and_moments(spark: SparkSession, lake: LakeClient) -> None:
+    table = keyed(lake, "b:string")
+    check(spark, table)
+    instant = table.upsert(rows(1, 2, 3)).instant
+    assert instant is not None
+    check(spark, table)
+    saved = table.begin("savepoint", timestamp=instant.timestamp, state="inflight").instant
+    table.complete(saved, Completion())
+    table.upsert(rows(2, 4, part="10:30/x", value="y"))
+    table.delete(rows(1).select(["id", "part"]))
+    check(spark, table)
+    check(spark, table, "VERSION AS OF 1", as_of=1)
+    check(spark, table, f"VERSION AS OF 'savepoint-{instant.timestamp}'", as_of=1)
+    assert spark.sql(f"SELECT id FROM ice.{table.name} WHERE part = '10:30/x' ORDER BY id") == [[2], [4]]
+    request = ReopenPartitionsRequest(table.reference, names=["part=a"])
+    lake.call(lambda client: client.lake_reopen_partitions(request))
+    check(spark, table)
+    check(spark, table, "VERSION AS OF 'uncommitted'", include_uncommitted=True)
+    assert spark.sql(f"SELECT ref.name FROM ice.{table.name}.refs ref WHERE name = 'main'") == [["main"]]
+    assert spark.value(f"SELECT sum(record_count) FROM ice.{table.name}.files") == 2
+
+
+def test_columns_that_change(spark: SparkSession, lake: LakeClient) -> None:
+    table = keyed(lake, "a:int", "b:string", keys=())
+    table.upsert(pa.table({"id": pa.array([1], pa.int64()), "a": pa.array([5], pa.int32()), "b": ["one"]}))
+    alter(table, "id:bigint", "x:int", "b:string")
+    check(spark, table)
+    alter(table, "id:bigint", "b:string")
+    alter(table, "id:bigint", "b:string", "a:string")
+    table.upsert(pa.table({"id": pa.array([2], pa.int64()), "b": ["two"], "a": ["new"]}))
+    check(spark, table)
+
+
+def test_nested_columns(spark: SparkSession, lake: LakeClient) -> None:
+    table = keyed(lake, "l:array<int>", "m:map<string,bigint>", "s:struct<a:int,b:array<string>>", keys=())
+    kinds = {
+        "id": pa.int64(),
+        "l": pa.list_(pa.int32()),
+        "m": pa.map_(pa.string(), pa.int64()),
+        "s": pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))]),
+    }
+    row = {"id": 1, "l": [1, None], "m": [("k", 2)], "s": {"a": 3, "b": ["x", None]}}
+    table.upsert(pa.Table.from_pylist([row], schema=pa.schema([*kinds.items()])))
+    found = spark.sql(f"SELECT id, to_json(l), to_json(m), to_json(s) FROM ice.{table.name}")
+    assert found == [[1, "[1,null]", '{"k":2}', '{"a":3,"b":["x",null]}']]
+
+
+def test_merge_on_read(spark: SparkSession, lake: LakeClient) -> None:
+    table = keyed(lake, "b:string", **{"table-type": "merge-on-read"})
+    table.upsert(rows(1, 2))
+    table.upsert(rows(2, 3, value="y"))
+    planned = plan_compaction(table)
+    assert planned.instant is not None
+    table.upsert(rows(3, 4, value="z"))
+    run_compaction(table, planned.instant.timestamp)
+    check(spark, table, as_of=2)
+    assert spark.properties(f"ice.{table.name}")["timeline.lag-positions"] == "2"
+
+
+def test_changes_are_refused(spark: SparkSession, lake: LakeClient) -> None:
+    table = keyed(lake, "b:string")
+    table.upsert(rows(1))
+    for statement in (
+        "INSERT INTO {} VALUES (2, 'b', 'a')",
+        "DELETE FROM {} WHERE id = 1",
+        "ALTER TABLE {} ADD COLUMN c INT",
+        "DROP TABLE {}",
+    ):
+        with pytest.raises(Exception, match=r"Forbidden|shown as Iceberg for reading"):
+            spark.sql(statement.format(f"ice.{table.name}"))
+    check(spark, table)
