@@ -1,17 +1,20 @@
-"""A table with a primary key in plain Spark SQL: written, changed, read as it was, and what changed since.
+"""A table with a primary key in plain Spark SQL: written, changed, read as it was, and what changed since. DuckDB reads
+it live, as a table of Iceberg's.
 
-    python demo/keyed_story.py --uri thrift://HOST:PORT
+    python demo/keyed_story.py --uri thrift://HOST:PORT --iceberg http://HOST:PORT/iceberg
 
 makes a database of its own (`--database`) and removes it again.
 """
 
 import contextlib
+import importlib
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import duckdb
 from narrator import Narrator, in_short
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -23,11 +26,13 @@ from stop_sign import Stopped, StopSign
 from lake.spark.configuration import configure
 
 CREATE = """CREATE TABLE customers (id BIGINT, name STRING, city STRING, orders INT) USING parquet
-    TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '2', 'table-type' = 'merge-on-read')"""
+    TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '2', 'table-type' = 'merge-on-read',
+        'iceberg.expose' = 'true')"""
 MERGE = """MERGE INTO customers c USING arrived a ON c.id = a.id
     WHEN MATCHED AND a.orders = 0 THEN DELETE
     WHEN MATCHED THEN UPDATE SET orders = c.orders + a.orders
     WHEN NOT MATCHED THEN INSERT *"""
+CHANGED = [(2, "delete"), (3, "delete"), (4, "insert")]
 
 
 @dataclass
@@ -81,13 +86,36 @@ def tell(story: Story) -> None:
         step.check("completed", {state for _, _, state in instants}, {"completed"})
         step.note(f"{len(instants)} instants")
     say.rows(("position", "action", "state"), instants)
+    with say.step("lake_changes: what changed since that position") as step:
+        changes = story.sql(f"SELECT id, _change_type FROM lake_changes('{story.database}.customers', {position})")
+        step.check("kinds", sorted(changes), [(1, "update_postimage"), (1, "update_preimage"), *CHANGED])
+
+
+def tell_of_duckdb(story: Story, iceberg: str) -> None:
+    say = story.narrator
+    say.section("DuckDB", f"It knows nothing of this metastore but Iceberg's REST catalog at {iceberg}")
+    with say.step("CALL lake.system.compact: Iceberg's readers see base files alone") as step:
+        story.sql(f"CALL lake.system.compact('{story.database}.customers')")
+        expected = story.customers()
+        step.check("rows", len(expected), 2)
+    with say.step("SELECT in DuckDB") as step, contextlib.closing(duckdb.connect()) as duck:
+        for name in ("avro", "httpfs", "iceberg"):
+            package = Path(importlib.import_module(f"duckdb_extension_{name}").__file__ or "").parent
+            (file,) = package.rglob("*.duckdb_extension")
+            duck.execute(f"LOAD '{file}'")
+        duck.execute(f"ATTACH 'hive' AS lake (TYPE iceberg, ENDPOINT '{iceberg}', AUTHORIZATION_TYPE 'none')")
+        query = f"SELECT id, name, city, orders FROM lake.{story.database}.customers ORDER BY id"
+        say.statement(query)
+        step.check("rows", duck.execute(query).fetchall(), expected)
+        step.note("the same rows")
+    say.rows(("id", "name", "city", "orders"), expected)
 
 
 def clean_up(story: Story) -> None:
     story.spark.sql(f"DROP DATABASE IF EXISTS {story.database} CASCADE")
 
 
-def run(uri: str, database: str, narrator: Narrator, stop_sign: StopSign, scratch: Path) -> None:
+def run(uri: str, iceberg: str, database: str, narrator: Narrator, stop_sign: StopSign, scratch: Path) -> None:
     """The whole story; raises at the first step that goes wrong, with nothing of it left behind."""
     with spark_session(configure(SparkSession.builder, uri), scratch) as spark:
         stop_sign.watch()
@@ -98,6 +126,7 @@ def run(uri: str, database: str, narrator: Narrator, stop_sign: StopSign, scratc
         try:
             story.sql(f"USE {database}")
             tell(story)
+            tell_of_duckdb(story, iceberg)
         except Exception:
             with contextlib.suppress(Exception):  # the first failure is the one to tell
                 clean_up(story)
@@ -107,16 +136,17 @@ def run(uri: str, database: str, narrator: Narrator, stop_sign: StopSign, scratc
 
 @click.command(context_settings={"max_content_width": 100})
 @click.option("--uri", required=True, metavar="thrift://HOST:PORT", help="The metastore to use.")
+@click.option("--iceberg", required=True, metavar="http://HOST:PORT/iceberg", help="Its Iceberg REST catalog.")
 @click.option("--database", default="lake_keyed", show_default=True, help="Name of the database to make.")
 @click.option("--sql", "show_sql", is_flag=True, help="Show every statement.")
-def main(uri: str, database: str, show_sql: bool) -> None:
+def main(uri: str, iceberg: str, database: str, show_sql: bool) -> None:
     """Write and read a keyed table by SQL, and check every answer."""
     narrator = Narrator(Console(highlight=False), show_sql)
     stop_sign = StopSign()
     stop_sign.watch()
     with tempfile.TemporaryDirectory(prefix="keyed-story-") as scratch:
         try:
-            run(uri, database, narrator, stop_sign, Path(scratch))
+            run(uri, iceberg, database, narrator, stop_sign, Path(scratch))
         except Stopped:
             narrator.console.print("[yellow]Stopped.")
             sys.exit(128 + stop_sign.signal)

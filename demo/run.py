@@ -1,13 +1,14 @@
 """The demo: starts the server as a user would, lets Spark use it, stops it, and leaves nothing behind.
 
 First a tour of what any Hive metastore does (`spark_tour.py`), then what none of them does: tables with a primary key
-in SQL (`keyed_story.py`), partitions seen when they are complete (`stream_story.py`), tables that are compacted
-beside their writers (`table_services_story.py`), and layers of tables that follow a database by increments
-(`warehouse_story.py`).
+in SQL, which DuckDB reads, too (`keyed_story.py`), partitions seen when they are complete (`stream_story.py`), tables
+that are compacted beside their writers (`table_services_story.py`), and layers of tables that follow a database by
+increments (`warehouse_story.py`).
 """
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -73,10 +74,16 @@ def temporary_directory() -> Iterator[Path]:
 
 
 @contextmanager
-def running_server(directory: Path) -> Iterator[str]:
-    """A server on its embedded default, keeping everything in `directory`; its URI. SIGTERM ends it."""
+def running_server(directory: Path) -> Iterator[tuple[str, str]]:
+    """A server on its embedded default, keeping everything in `directory`. SIGTERM ends it.
+
+    Yields its URI and that of its Iceberg REST catalog.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        http_port = free.getsockname()[1]
     command = [str(Path(sys.executable).with_name("metastore")), "serve", "--host", "127.0.0.1"]
-    command += ["--port", "0", "--data-dir", str(directory / "data")]
+    command += ["--port", "0", "--data-dir", str(directory / "data"), "--http-port", str(http_port)]
     output, log = directory / "server.out", directory / "server.log"
     console.print(f"[dim]$ metastore {' '.join(command[1:])}")
     begun = time.monotonic()
@@ -94,7 +101,7 @@ def running_server(directory: Path) -> Iterator[str]:
         with console.status("Starting the metastore …"):
             uri = wait_until_ready(server, output, log)
         console.print(f"[bold green]✓[/] {READY}{uri}  [dim]after {time.monotonic() - begun:.1f} s")
-        yield uri
+        yield uri, f"http://127.0.0.1:{http_port}/iceberg"
     except ProgramFailed:
         console.print(Panel(Text(complaints(log)), title="The server's log", border_style="red"))
         raise
@@ -141,9 +148,9 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, leave)
     try:
-        with temporary_directory() as directory, running_server(directory) as uri:
+        with temporary_directory() as directory, running_server(directory) as (uri, iceberg):
             run_program("spark_tour.py", "--uri", uri, *sys.argv[1:])
-            run_program("keyed_story.py", "--uri", uri)
+            run_program("keyed_story.py", "--uri", uri, "--iceberg", iceberg)
             run_program("stream_story.py", "--uri", uri)
             run_program("table_services_story.py", "--uri", uri)
             run_program("warehouse_story.py", "--uri", uri)
