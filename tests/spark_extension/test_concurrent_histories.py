@@ -165,7 +165,8 @@ def statement(table: str, definition: KeyedTable, kind: str, chance: random.Rand
 
 
 def given(kind: str, chance: random.Random, number: int) -> list[dict[str, Any]]:
-    keys = {(chance.randrange(8), chance.randrange(2)) for _ in range(chance.randint(1, 5))}
+    ids = 40 if kind in ("first row", "ignore") else 8  # there keys that exist would hide lost rows
+    keys = {(chance.randrange(ids), chance.randrange(2)) for _ in range(chance.randint(1, 5))}
     if kind.startswith("over all"):
         keys = set(dict(sorted(keys)).items())
     text = [f"i{number}", None] if kind == "partial update" else [f"i{number}"]
