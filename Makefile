@@ -7,7 +7,7 @@ PY := .venv/bin/python
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: setup  ## see Spark, a stream and a warehouse use the metastore (seven minutes, sets up all it needs)
+demo: setup  ## see Spark, a stream and a warehouse use the metastore (eight minutes, sets up all it needs)
 	@$(PY) demo/run.py
 
 test: setup-tests  ## run the tests; ARGS="…" goes to pytest
