@@ -5,6 +5,7 @@ Handlers run in threads: they wait for workers and for the storage.
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ class _Call:
     def body(self) -> Json:
         """The body's object. Raises RestError (400)."""
         try:
-            found = json.loads(self.content or b"{}", parse_constant=_no_number)
+            found = json.loads(self.content or b"{}", parse_constant=_no_number, parse_float=_number)
         except (ValueError, RecursionError) as error:
             raise bad_request(f"the body is no JSON: {str(error)[:200]}") from None
         if not isinstance(found, dict):
@@ -85,6 +86,14 @@ Handler = Callable[[_Call], Response]
 def _no_number(text: str) -> None:
     """JSON has no such number, and Python would write it as it came."""
     raise ValueError(f"{text} is no number")
+
+
+def _number(text: str) -> float:
+    """A number that is too large for a float would become infinity, which JSON has not."""
+    found = float(text)
+    if math.isinf(found):
+        _no_number(text[:40])
+    return found
 
 
 def _json(value: Any, status: int = 200) -> Response:
