@@ -227,7 +227,12 @@ class Builder:
             entry = {"timestamp-ms": self._base["last-updated-ms"], "metadata-file": location}
             kept = [*(value.get("metadata-log") or ()), entry]
             value["metadata-log"] = kept[-_previous_files(value["properties"]) :]
-        value["last-updated-ms"] = self._updated_at or now_ms()
+        log = value["snapshot-log"]
+        value["last-updated-ms"] = max(  # readers refuse a table whose times go back by more than a minute
+            self._updated_at or now_ms(),
+            0 if self._base is None else self._base["last-updated-ms"],
+            log[-1]["timestamp-ms"] if log else 0,
+        )
         if value["format-version"] == 1:
             value["schema"] = _find(value["schemas"], "schema-id", value["current-schema-id"])
             value["partition-spec"] = _find(value["partition-specs"], "spec-id", value["default-spec-id"])["fields"]
@@ -379,7 +384,9 @@ class Builder:
         at = int(snapshot["timestamp-ms"]) if number in self._new_snapshots else now_ms()
         self._updated_at = at
         self._value["current-snapshot-id"] = number
-        self._value["snapshot-log"].append({"timestamp-ms": at, "snapshot-id": number})
+        log = self._value["snapshot-log"]
+        # A writer's clock may be behind that of another one.
+        log.append({"timestamp-ms": max(at, log[-1]["timestamp-ms"] if log else at), "snapshot-id": number})
         self._passed.add(number)
 
     def _remove_ref(self, update: Json) -> None:

@@ -107,6 +107,19 @@ def test_snapshots_that_go_take_what_refers_to_them() -> None:
     assert (found["refs"], found["current-snapshot-id"], found["snapshot-log"]) == ({}, -1, [])
 
 
+def test_times_never_go_back() -> None:
+    """Clocks of writers differ. Java's readers refuse a table whose logs aren't in order."""
+    ahead = metadata.now_ms() + 3_600_000
+    found = apply(table(), snapshot(1, timestamp_ms=ahead), head(1))
+    behind = apply(found, snapshot(2, timestamp_ms=ahead - 300_000, parent_snapshot_id=1), head(2))
+    changed = apply(behind, {"action": "set-properties", "updates": {"a": "1"}})
+    back = apply(changed, head(1))
+    assert [each["timestamp-ms"] for each in back["snapshot-log"]] == [ahead] * 3
+    assert [each["timestamp-ms"] for each in back["metadata-log"]][1:] == [ahead] * 3
+    assert back["last-updated-ms"] == ahead
+    assert [each["timestamp-ms"] for each in back["snapshots"]] == [ahead, ahead - 300_000]
+
+
 def test_the_log_of_files_is_bounded() -> None:
     found = table(**{"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": "true"})
     for number in range(4):
