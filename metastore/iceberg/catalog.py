@@ -220,7 +220,7 @@ class Catalog:
         return Found(found, (found.parameters or {})[hive_parameters.METADATA])
 
     def metadata(self, found: Found, kind: Kind) -> Json:
-        return self._files.read(found.location, kind.uuid_key).parsed()
+        return self._files.parsed(found.location, kind.uuid_key)
 
     # -- creating and changing --------------------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ class Catalog:
         change = Change(name, kind, before, None, None, location)
         try:
             self._ask_all([_as_commit(probe, before)], places=[location], check_only=True)
-            new = self._files.read(location, kind.uuid_key).parsed()
+            new = self._files.parsed(location, kind.uuid_key)
             with well_formed("the metadata"):
                 stored = kind.as_stored(_table_of(before), self._full(name), new, location, set())
             self._ask_all([_as_commit(stored, before)])

@@ -6,8 +6,9 @@ Handlers run in threads: they wait for workers and for the storage.
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from lake.protocol.connection.thrift_client import ThriftClient
 from metastore.iceberg import tokens
 from metastore.iceberg.catalog import DEFAULT_CATALOG, TABLE, VIEW, Catalog, Change, Found, Kind, Name
 from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, of_status, unavailable
-from metastore.iceberg.files import MetadataFiles
+from metastore.iceberg.files import LARGE, MetadataFiles
 from metastore.iceberg.metadata import Json, well_formed, with_refs_only
 from metastore.iceberg.paging import page
 from metastore.iceberg.tokens import NoToken
@@ -201,7 +202,7 @@ def _load_table(call: _Call) -> Response:
 def _content(call: _Call, found: Found, kind: Kind, snapshots: str = "all") -> bytes:
     """The stored bytes of a table's metadata. They are parsed only where snapshots are left out, and once."""
     if snapshots == "all":
-        return call.files.read(found.location, kind.uuid_key).content
+        return call.files.read(found.location, kind.uuid_key)
     content = call.files.kept(found.location, snapshots)
     if content is None:
         content = json.dumps(with_refs_only(call.catalog.metadata(found, kind)), separators=(",", ":")).encode()
@@ -400,14 +401,39 @@ def listed() -> list[str]:
     return [f"{method} {path}" for method, path, _ in ENDPOINTS]
 
 
+class _Bodies:
+    """Bounds the long bodies that are received at once. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._places = threading.BoundedSemaphore(_LONG_BODIES)
+
+    @contextmanager
+    def place(self, request: Request) -> Iterator[None]:
+        """Waits for a place, if a request's body may be long. Raises RestError (503)."""
+        length = request.headers.get("content-length", "")
+        if length.isdecimal() and int(length[:9]) <= LARGE:
+            yield
+            return
+        if not self._places.acquire(timeout=_BODY_SECONDS):
+            raise unavailable("the server is receiving other large requests: try again")
+        try:
+            yield
+        finally:
+            self._places.release()
+
+
+_LONG_BODIES, _BODY_SECONDS = 16, 30.0
+
+
 def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
     """The routes below `BASE`. `warehouse`: what reads and writes metadata files."""
-    files = MetadataFiles(warehouse)
+    files, bodies = MetadataFiles(warehouse), _Bodies()
 
     def route(method: str, path: str, handler: Handler, *, config: bool = False) -> Route:
         def answer(request: Request) -> Response:
             try:
-                return _answer(port, files, warehouse, handler, request, config=config)
+                with files.request():
+                    return _answer(port, files, bodies, warehouse, handler, request, config=config)
             except RestError as error:
                 response = _json(error.body(), error.status)
                 for name, value in error.headers:
@@ -444,11 +470,22 @@ def _no_endpoint(request: Request) -> Response:
 
 
 def _answer(
-    port: Port, files: MetadataFiles, warehouse: Warehouse, handler: Handler, request: Request, *, config: bool
+    port: Port,
+    files: MetadataFiles,
+    bodies: _Bodies,
+    warehouse: Warehouse,
+    handler: Handler,
+    request: Request,
+    *,
+    config: bool,
 ) -> Response:
     try:
         caller = port.caller(request)
-        content = port.body(request, MAX_BODY) if request.method == "POST" else b""
+        content = b""
+        if request.method == "POST":
+            with bodies.place(request):
+                content = port.body(request, MAX_BODY)
+                files.take_turn(len(content))  # while it waits, its body takes a place
     except port.refused as refused:
         raise of_status(refused.status, str(refused), refused.headers) from None  # type: ignore[attr-defined]
     if config:
