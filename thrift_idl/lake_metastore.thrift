@@ -798,6 +798,8 @@ struct TableCommit {
   1: required hive_metastore.Table table     // the new definition, under the name that it has or gets
   2: optional string expectedMetadataLocation  // the parameter metadata_location as the table must still have it;
                                              // unset: the table must not exist, and is created
+  3: optional list<string> forgottenFiles    // metadata files that the table needs no more. Those below its location,
+                                             // where no other table lies, are deleted after the commit
 }
 
 struct CommitTablesRequest {

@@ -295,7 +295,7 @@ class Catalog:
             raise of_worker(error, changes=False) from error
 
     def metadata(self, found: Found, kind: Kind) -> Json:
-        return self._files.read(found.location, kind.uuid_key).parsed()
+        return self._files.parsed(found.location, kind.uuid_key)
 
     # -- creating and changing --------------------------------------------------------------------------------
 
@@ -340,7 +340,7 @@ class Catalog:
         change = Change(name, kind, before, None, None, location)
         try:
             self._ask_all([_as_commit(probe, before)], places=[location], check_only=True)
-            new = self._files.read(location, kind.uuid_key).parsed()
+            new = self._files.parsed(location, kind.uuid_key)
             with well_formed("the metadata"):
                 stored = kind.as_stored(_table_of(before), self._full(name), new, location, set())
             self._ask_all([_as_commit(stored, before)])
@@ -465,8 +465,6 @@ class Catalog:
                     raise self._refusal(refused, changes) from None
                 time.sleep(wait)
                 continue
-            for each in changes:
-                self._clean(each)
             return planned
         raise AssertionError("the last try returns or raises")
 
@@ -500,7 +498,10 @@ class Catalog:
                 stored = each.kind.as_stored(
                     _table_of(each.before), self._full(each.name), each.new, each.location, gone
                 )
-            commits.append(_as_commit(stored, each.before))
+            commit = _as_commit(stored, each.before)
+            if each.kind is TABLE and each.base is not None:
+                commit.forgottenFiles = metadata.removed_files(each.base, each.new)
+            commits.append(commit)
         self._ask_all(commits, check_only=check_only)
 
     def _ask_all(self, commits: list[TableCommit], *, check_only: bool = False, places: Sequence[str] = ()) -> None:
@@ -523,12 +524,6 @@ class Catalog:
             case "missing":
                 return change.kind.missing(str(change.name))
         return conflict(str(refused.message))
-
-    def _clean(self, change: Change) -> None:
-        if change.kind is TABLE and change.base is not None and change.new is not None:
-            base = f"{change.new['location'].rstrip('/')}/"
-            gone = metadata.removed_files(change.base, change.new)
-            self._files.remove([each for each in gone if each.startswith(base) and each.endswith(".metadata.json")])
 
     # -- helpers ----------------------------------------------------------------------------------------------
 

@@ -24,6 +24,17 @@ PERMISSION_DENIED = "Permission denied: "
 MODIFIED = "The table has been modified."
 """How a worker refuses an alteration of a table that isn't as it was expected to be."""
 
+IN_DOUBT = ("the metastore's database can't be reached", "internal error, reference ")
+"""How a worker's failures begin that may have come during or after the commit of its transaction."""
+
+BUSY = (
+    "all connections to the database are busy",
+    "the request took longer than its time limit",
+    "another change of the same object takes too long",
+    "another change came between",
+)
+"""How a worker's failures begin after which nothing was done, and the same request may succeed later."""
+
 Headers = Iterable[tuple[str, str]]
 
 _RETRY_AFTER = [("Retry-After", "1")]
@@ -98,6 +109,9 @@ def is_denied(error: BaseException) -> bool:
 
 def is_refusal(error: BaseException) -> bool:
     """Whether an exception of a worker says for certain that nothing was done."""
+    text = _text(error)
+    if isinstance(error, MetaException) and text.startswith(IN_DOUBT):
+        return False
     return isinstance(
         error,
         AlreadyExistsException
@@ -106,7 +120,7 @@ def is_refusal(error: BaseException) -> bool:
         | InvalidOperationException
         | MetaException
         | NoSuchObjectException,
-    ) or (isinstance(error, TApplicationException) and _text(error).startswith(PERMISSION_DENIED))
+    ) or (isinstance(error, TApplicationException) and text.startswith(PERMISSION_DENIED))
 
 
 def of_worker(error: Exception, *, changes: bool) -> RestError:
@@ -125,6 +139,8 @@ def of_worker(error: Exception, *, changes: bool) -> RestError:
         return RestError(404, "NotFoundException", text)
     if text.startswith(MODIFIED):
         return conflict(text)
+    if text.startswith(BUSY):
+        return unavailable(text)
     return bad_request(text)
 
 

@@ -6,8 +6,8 @@ import json
 import re
 import threading
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import structlog
@@ -19,24 +19,17 @@ from metastore.warehouse import Warehouse, WarehouseError
 MAX_BYTES = 64 << 20
 """Of a metadata file, uncompressed."""
 
+LARGE = 4 << 20
+"""Requests with more bytes than this, of metadata or in the body, take turns: parsed, they are many times as large."""
+
+_AT_ONCE = 2  # large ones; Python parses one at a time in any case
+_TURN_SECONDS = 30.0
 _KEPT_BYTES = 64 << 20
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _VERSION = re.compile(r"(\d{1,9})-")
 _NEEDED = {"table-uuid": "a table's", "view-uuid": "a view's"}
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A metadata file: its bytes, uncompressed, and what of them a table's references need."""
-
-    content: bytes
-
-    def parsed(self) -> dict[str, Any]:
-        """A copy of its own for each caller."""
-        value: dict[str, Any] = json.loads(self.content)
-        return value
 
 
 class MetadataFiles:
@@ -50,9 +43,40 @@ class MetadataFiles:
         self._warehouse = warehouse
         self._kept: LRUCache[tuple[str, str], bytes] = LRUCache(_KEPT_BYTES, getsizeof=len)
         self._lock = threading.Lock()
+        self._turns = threading.BoundedSemaphore(_AT_ONCE)
+        self._own = threading.local()
 
-    def read(self, location: str, key: str) -> Stored:
-        """A metadata file. `key`: `table-uuid` or `view-uuid`, which it must have.
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """One request, in its thread. At most `_AT_ONCE` requests have something large in memory."""
+        self._own.has_turn, self._own.bytes = False, 0
+        try:
+            yield
+        finally:
+            if self._own.has_turn:
+                self._turns.release()
+            del self._own.has_turn
+
+    def take_turn(self, size: int) -> None:
+        """Waits until the thread's request may have a further number of bytes in memory. Raises RestError (503)."""
+        if getattr(self._own, "has_turn", True):  # outside of requests there are no turns
+            return
+        self._own.bytes += size
+        if self._own.bytes <= LARGE:
+            return
+        if not self._turns.acquire(timeout=_TURN_SECONDS):
+            raise unavailable("the server is busy with other large requests: try again")
+        self._own.has_turn = True
+
+    def parsed(self, location: str, key: str) -> dict[str, Any]:
+        """The value of a metadata file, a copy of its own for each caller. As `read`."""
+        content = self.read(location, key)
+        self.take_turn(len(content))
+        value: dict[str, Any] = json.loads(content)
+        return value
+
+    def read(self, location: str, key: str) -> bytes:
+        """The bytes of a metadata file, uncompressed. `key`: `table-uuid` or `view-uuid`, which it must have.
 
         Raises RestError: 404 if it isn't there, 400 for a file that is none of Iceberg's, 503 if it can't be read now.
         """
@@ -60,10 +84,13 @@ class MetadataFiles:
         if content is not None and location.startswith("file:") and not self._is_there(location):
             content = None  # to look costs nothing here, other than on a storage that is reached over a network
         if content is None:
-            content = self._read(location)
+            content = self._read(location, LARGE + 1)
+            if len(content) > LARGE:
+                self.take_turn(len(content))
+                content = self._read(location, MAX_BYTES + 1)
             _check(content, location, key)
             self.keep(location, key, content)
-        return Stored(content)
+        return content
 
     def kept(self, location: str, form: str) -> bytes | None:
         """What is kept in memory of a file. `form`: which form of it."""
@@ -114,19 +141,19 @@ class MetadataFiles:
         except WarehouseError:
             return False
 
-    def _read(self, location: str) -> bytes:
+    def _read(self, location: str, at_most: int) -> bytes:
         try:
-            content = self._warehouse.read_file(location, MAX_BYTES + 1)
+            content = self._warehouse.read_file(location, at_most)
         except WarehouseError as error:
             raise unavailable(f"the metadata file can't be read: {error}") from None
         if content is None:
             raise RestError(
                 404, "NotFoundException", f"Failed to open input stream for file: {location}, which isn't there"
             )
-        if content[:2] == b"\x1f\x8b":
+        if len(content) < at_most and content[:2] == b"\x1f\x8b":
             try:
                 with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-                    content = file.read(MAX_BYTES + 1)
+                    content = file.read(at_most)
             except (OSError, EOFError, zlib.error):
                 raise bad_request(f"{location} is no metadata file of Iceberg's") from None
         if len(content) > MAX_BYTES:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from metastore.iceberg import forms
 from metastore.iceberg.errors import RestError, bad_request, conflict
 
 Json = dict[str, Any]
@@ -22,7 +23,6 @@ _DEFAULT_VERSION = 2
 _FIRST_PARTITION_ID = 999
 _LAST_ADDED = -1
 _UNSORTED = 0
-_MOST = (1 << 63) - 1
 _PREVIOUS_FILES = "write.metadata.previous-versions-max"
 _DEFAULT_PREVIOUS_FILES = 100
 _MOST_COUNTED = 100_000
@@ -227,7 +227,12 @@ class Builder:
             entry = {"timestamp-ms": self._base["last-updated-ms"], "metadata-file": location}
             kept = [*(value.get("metadata-log") or ()), entry]
             value["metadata-log"] = kept[-_previous_files(value["properties"]) :]
-        value["last-updated-ms"] = self._updated_at or now_ms()
+        log = value["snapshot-log"]
+        value["last-updated-ms"] = max(  # readers refuse a table whose times go back by more than a minute
+            self._updated_at or now_ms(),
+            0 if self._base is None else self._base["last-updated-ms"],
+            log[-1]["timestamp-ms"] if log else 0,
+        )
         if value["format-version"] == 1:
             value["schema"] = _find(value["schemas"], "schema-id", value["current-schema-id"])
             value["partition-spec"] = _find(value["partition-specs"], "spec-id", value["default-spec-id"])["fields"]
@@ -261,9 +266,8 @@ class Builder:
 
     def _add_schema(self, update: Json) -> None:
         schema = update["schema"]
+        forms.check_schema(schema)
         highest = _highest_id(schema)
-        if not isinstance(schema.get("fields"), list):
-            raise bad_request("a schema needs a list of fields")
         self._value["last-column-id"] = max(self._value["last-column-id"], highest)
         same = _same(self._value["schemas"], schema, _form_of_schema)
         if same is None:
@@ -292,6 +296,7 @@ class Builder:
             if number is None:
                 number = last = last + 1
             fields.append({**each, "field-id": number})
+        forms.check_spec(fields)
         same = _same(self._value["partition-specs"], {"fields": fields}, _form_of_spec)
         if same is None:
             same = {"spec-id": self._next("partition-specs", "spec-id", 0), "fields": fields}
@@ -312,6 +317,7 @@ class Builder:
 
     def _add_order(self, update: Json) -> None:
         order = update["sort-order"]
+        forms.check_order(order)
         known = self._field_ids()
         for each in order["fields"]:
             if each["source-id"] not in known:
@@ -330,10 +336,7 @@ class Builder:
     def _add_snapshot(self, update: Json) -> None:
         snapshot, value = update["snapshot"], self._value
         number, sequence = snapshot["snapshot-id"], snapshot.get("sequence-number")
-        if not all(
-            isinstance(each, int) and -_MOST - 1 <= each <= _MOST for each in (number, snapshot["timestamp-ms"])
-        ):
-            raise bad_request("a snapshot needs whole numbers of 64 bits as snapshot-id and timestamp-ms")
+        forms.check_snapshot(snapshot)
         for key, what in (("schemas", "schema"), ("partition-specs", "partition spec"), ("sort-orders", "sort order")):
             if not value[key]:
                 raise bad_request(f"Attempting to add a snapshot before a {what} is added")
@@ -365,6 +368,7 @@ class Builder:
     def _set_ref(self, update: Json) -> None:
         name = update["ref-name"]
         ref = {key: each for key, each in update.items() if key not in ("action", "ref-name") and each is not None}
+        forms.check_reference(name, ref)
         if ref.get("type") not in ("branch", "tag") or (name == MAIN and ref["type"] != "branch"):
             raise bad_request(f"{name[:100]!r} can't be a reference of type {str(ref.get('type'))[:40]!r}")
         if self._value["refs"].get(name) == ref:
@@ -379,7 +383,9 @@ class Builder:
         at = int(snapshot["timestamp-ms"]) if number in self._new_snapshots else now_ms()
         self._updated_at = at
         self._value["current-snapshot-id"] = number
-        self._value["snapshot-log"].append({"timestamp-ms": at, "snapshot-id": number})
+        log = self._value["snapshot-log"]
+        # A writer's clock may be behind that of another one.
+        log.append({"timestamp-ms": max(at, log[-1]["timestamp-ms"] if log else at), "snapshot-id": number})
         self._passed.add(number)
 
     def _remove_ref(self, update: Json) -> None:

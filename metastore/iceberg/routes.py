@@ -5,8 +5,10 @@ Handlers run in threads: they wait for workers and for the storage.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +22,7 @@ from metastore.iceberg import tokens
 from metastore.iceberg.catalog import DEFAULT_CATALOG, TABLE, VIEW, Catalog, Change, Found, Kind, Name
 from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, of_status, unavailable
 from metastore.iceberg.exposed import LakeTables, Memory
-from metastore.iceberg.files import MetadataFiles
+from metastore.iceberg.files import LARGE, MetadataFiles
 from metastore.iceberg.footers import Footers
 from metastore.iceberg.metadata import Json, well_formed, with_refs_only
 from metastore.iceberg.paging import page
@@ -73,7 +75,7 @@ class _Call:
     def body(self) -> Json:
         """The body's object. Raises RestError (400)."""
         try:
-            found = json.loads(self.content or b"{}", parse_constant=_no_number)
+            found = json.loads(self.content or b"{}", parse_constant=_no_number, parse_float=_number)
         except (ValueError, RecursionError) as error:
             raise bad_request(f"the body is no JSON: {str(error)[:200]}") from None
         if not isinstance(found, dict):
@@ -87,6 +89,14 @@ Handler = Callable[[_Call], Response]
 def _no_number(text: str) -> None:
     """JSON has no such number, and Python would write it as it came."""
     raise ValueError(f"{text} is no number")
+
+
+def _number(text: str) -> float:
+    """A number that is too large for a float would become infinity, which JSON has not."""
+    found = float(text)
+    if math.isinf(found):
+        _no_number(text[:40])
+    return found
 
 
 def _json(value: Any, status: int = 200) -> Response:
@@ -194,7 +204,7 @@ def _load_table(call: _Call) -> Response:
 def _content(call: _Call, found: Found, kind: Kind, snapshots: str = "all") -> bytes:
     """The stored bytes of a table's metadata. They are parsed only where snapshots are left out, and once."""
     if snapshots == "all":
-        return call.files.read(found.location, kind.uuid_key).content
+        return call.files.read(found.location, kind.uuid_key)
     content = call.files.kept(found.location, snapshots)
     if content is None:
         content = json.dumps(with_refs_only(call.catalog.metadata(found, kind)), separators=(",", ":")).encode()
@@ -393,15 +403,40 @@ def listed() -> list[str]:
     return [f"{method} {path}" for method, path, _ in ENDPOINTS]
 
 
+class _Bodies:
+    """Bounds the long bodies that are received at once. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._places = threading.BoundedSemaphore(_LONG_BODIES)
+
+    @contextmanager
+    def place(self, request: Request) -> Iterator[None]:
+        """Waits for a place, if a request's body may be long. Raises RestError (503)."""
+        length = request.headers.get("content-length", "")
+        if length.isdecimal() and int(length[:9]) <= LARGE:
+            yield
+            return
+        if not self._places.acquire(timeout=_BODY_SECONDS):
+            raise unavailable("the server is receiving other large requests: try again")
+        try:
+            yield
+        finally:
+            self._places.release()
+
+
+_LONG_BODIES, _BODY_SECONDS = 16, 30.0
+
+
 def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
     """The routes below `BASE`. `warehouse`: what reads and writes metadata files."""
-    files = MetadataFiles(warehouse)
+    files, bodies = MetadataFiles(warehouse), _Bodies()
     memory = Memory(Footers(warehouse))
 
     def route(method: str, path: str, handler: Handler, *, config: bool = False) -> Route:
         def answer(request: Request) -> Response:
             try:
-                return _answer(port, files, warehouse, memory, handler, request, config=config)
+                with files.request():
+                    return _answer(port, files, bodies, warehouse, memory, handler, request, config=config)
             except RestError as error:
                 response = _json(error.body(), error.status)
                 for name, value in error.headers:
@@ -440,6 +475,7 @@ def _no_endpoint(request: Request) -> Response:
 def _answer(
     port: Port,
     files: MetadataFiles,
+    bodies: _Bodies,
     warehouse: Warehouse,
     memory: Memory,
     handler: Handler,
@@ -449,7 +485,11 @@ def _answer(
 ) -> Response:
     try:
         caller = port.caller(request)
-        content = port.body(request, MAX_BODY) if request.method == "POST" else b""
+        content = b""
+        if request.method == "POST":
+            with bodies.place(request):
+                content = port.body(request, MAX_BODY)
+                files.take_turn(len(content))  # while it waits, its body takes a place
     except port.refused as refused:
         raise of_status(refused.status, str(refused), refused.headers) from None  # type: ignore[attr-defined]
     if config:

@@ -1049,13 +1049,14 @@ class CancelTokensRequest(Struct):
 
 
 class TableCommit(Struct):
-    __slots__ = ('table', 'expectedMetadataLocation', 'unknown')
+    __slots__ = ('table', 'expectedMetadataLocation', 'forgottenFiles', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: Table | None = None, expectedMetadataLocation: str | None = None) -> None:
+    def __init__(self, table: Table | None = None, expectedMetadataLocation: str | None = None, forgottenFiles: list[str] | None = None) -> None:
         self.table = table
         self.expectedMetadataLocation = expectedMetadataLocation
+        self.forgottenFiles = forgottenFiles
 
 
 class CommitTablesRequest(Struct):
@@ -1191,7 +1192,7 @@ FinishJobRequest.thrift_spec = f(None, (1, 'job', 10, None), (2, 'attempt', 8, N
 DelegationToken.thrift_spec = f(None, (1, 'id', 10, None), (2, 'owner', 11, 'UTF8'), (3, 'renewer', 11, 'UTF8'), (4, 'realUser', 11, 'UTF8'), (5, 'issuedAt', 10, None), (6, 'validUntil', 10, None), (7, 'renewableUntil', 10, None), (8, 'valid', 2, None))
 ListTokensRequest.thrift_spec = f(None, (1, 'owner', 11, 'UTF8'), (2, 'everybody', 2, None))
 CancelTokensRequest.thrift_spec = f(None, (1, 'tokens', 15, (10, None, False)), (2, 'owner', 11, 'UTF8'), (3, 'everybody', 2, None))
-TableCommit.thrift_spec = f(None, (1, 'table', 12, [Table, None]), (2, 'expectedMetadataLocation', 11, 'UTF8'))
+TableCommit.thrift_spec = f(None, (1, 'table', 12, [Table, None]), (2, 'expectedMetadataLocation', 11, 'UTF8'), (3, 'forgottenFiles', 15, (11, 'UTF8', False)))
 CommitTablesRequest.thrift_spec = f(None, (1, 'commits', 15, (12, [TableCommit, None], False)), (2, 'checkOnly', 2, None), (3, 'places', 15, (11, 'UTF8', False)))
 TableReplaced.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'id', 10, None))
 EventsGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldest', 10, None), (3, 'restored', 2, None))

@@ -1,7 +1,7 @@
 """Hive's calls for tables: create, read, list, alter, drop, truncate."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -50,13 +50,14 @@ from metastore.store.engine.names import DatabaseName, TableName
 from metastore.store.files import moves
 from metastore.store.files.moves import Move
 from metastore.store.partition import partitions
+from metastore.store.snapshot import data_files
 from metastore.store.snapshot.data_files import WHOLE_TABLE
 from metastore.store.statistics import statistics
 from metastore.store.table import altered_tables, constraints, descriptors, former_positions, table_indexes, tables
 from metastore.store.table.table_indexes import IndexRow
 from metastore.store.table.tables import LockedTable, TableRow
 from metastore.store.transactions import locks, written_tables
-from metastore.warehouse import Warehouse
+from metastore.warehouse import Warehouse, WarehouseError
 
 DDL_TIME = "transient_lastDdlTime"
 CASCADE = "CASCADE"
@@ -65,6 +66,7 @@ EXPECTED_KEY, EXPECTED_VALUE = "expected_parameter_key", "expected_parameter_val
 PURGE_EXTERNAL = "purge_external"
 """A key of a drop's context, by which the data of an external Iceberg table are deleted with it."""
 
+_METADATA_FILES = ".metadata.json", ".metadata.json.gz"
 METADATA_LOCATION, PREVIOUS_METADATA_LOCATION = "metadata_location", "previous_metadata_location"
 
 
@@ -507,6 +509,20 @@ class TableService:
                     assert found is not None
                     last = len(commits) == 1
                     self._alter_found(tx, found, _definition(commits[index]), names[index], None, context, last=last)
+                    data_files.schedule_deletion(tx, found.row.id, self._forgotten(commits[index]))
+
+    def _forgotten(self, commit: TableCommit) -> set[str]:
+        """The paths of the metadata files below a table's location that the table needs no more.
+
+        The table's metadata names them, so they may be anybody's: the deletion spares what lies with other tables.
+        """
+        definition = _definition(commit)
+        found = set()
+        for each in commit.forgottenFiles or ():
+            with suppress(WarehouseError):  # no location at all
+                if definition.sd is not None and each.endswith(_METADATA_FILES):
+                    found.add(self._warehouse.relative_to(each, definition.sd.location or ""))
+        return {each for each in found if each is not None}
 
     def _add_or_refuse(self, tx: Transaction, index: int, commit: TableCommit, new: "_New", made: set[str]) -> None:
         if tables.find(tx, new.name) is not None:

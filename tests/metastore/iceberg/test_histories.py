@@ -84,7 +84,7 @@ class Writers:
         with ThriftClient(self._rest.server.host, self._rest.server.port) as client:
             before = client.get_table(self._namespace, table)
             location = before.parameters["metadata_location"]
-            new = metadata.apply(self._files.read(location, TABLE.uuid_key).parsed(), [update(name)], location)
+            new = metadata.apply(self._files.parsed(location, TABLE.uuid_key), [update(name)], location)
             assert new is not None
             place = next_location(location, new, str(uuid.uuid4()))
             self._files.write(place, new, TABLE.uuid_key)

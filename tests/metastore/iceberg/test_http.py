@@ -166,7 +166,10 @@ def test_bad_bodies(rest: Catalog) -> None:
     namespace = rest.namespace()
     half = json.dumps({"name": "t", "schema": SCHEMA, "properties": {"p": "\ud800"}}).encode()
     not_a_number = b'{"name": "t", "schema": {"fields": []}, "properties": {}, "more": NaN}'
-    for content in (b"", b"{", b"[" * 100_000, b"\xff\xfe", json.dumps("x").encode(), half, not_a_number):
+    too_large = not_a_number.replace(b"NaN", b"1e999")
+    long = not_a_number.replace(b"NaN", b"9" * 5_000)
+    strings = (b"", b"{", b"[" * 100_000, b"\xff\xfe", json.dumps("x").encode())
+    for content in (*strings, half, not_a_number, too_large, long):
         response = rest.session.post(f"{rest.uri}/v1/hive/namespaces/{namespace}/tables", data=content, timeout=60)
         assert response.status_code == 400, response.text
         assert response.json()["error"]["type"] == "BadRequestException"

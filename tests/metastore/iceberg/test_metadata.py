@@ -107,6 +107,75 @@ def test_snapshots_that_go_take_what_refers_to_them() -> None:
     assert (found["refs"], found["current-snapshot-id"], found["snapshot-log"]) == ({}, -1, [])
 
 
+def test_times_never_go_back() -> None:
+    """Clocks of writers differ. Java's readers refuse a table whose logs aren't in order."""
+    ahead = metadata.now_ms() + 3_600_000
+    found = apply(table(), snapshot(1, timestamp_ms=ahead), head(1))
+    behind = apply(found, snapshot(2, timestamp_ms=ahead - 300_000, parent_snapshot_id=1), head(2))
+    changed = apply(behind, {"action": "set-properties", "updates": {"a": "1"}})
+    back = apply(changed, head(1))
+    assert [each["timestamp-ms"] for each in back["snapshot-log"]] == [ahead] * 3
+    assert [each["timestamp-ms"] for each in back["metadata-log"]][1:] == [ahead] * 3
+    assert back["last-updated-ms"] == ahead
+    assert [each["timestamp-ms"] for each in back["snapshots"]] == [ahead, ahead - 300_000]
+
+
+def field(number: Any, name: Any, type: Any = "long", **named: Any) -> Json:
+    return {"id": number, "name": name, "type": type, "required": False} | named
+
+
+def with_fields(*fields: Json, **named: Any) -> Json:
+    return {"action": "add-schema", "schema": {"type": "struct", "fields": [*fields], **named}}
+
+
+def spec_of(*fields: tuple[Any, Any]) -> Json:
+    found = [{"source-id": 1, "name": name, "transform": transform} for name, transform in fields]
+    return {"action": "add-spec", "spec": {"fields": found}}
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        with_fields(field(1, "a"), field(1, "b")),
+        with_fields(field(1, "a"), field(2, "a")),
+        with_fields(field(1.5, "a")),
+        with_fields(field(-1, "a")),
+        with_fields(field(True, "a")),
+        with_fields(field(1 << 31, "a")),
+        with_fields(field(1, 5)),
+        with_fields(field(1, "")),
+        with_fields(field(1, "a", required=None)),
+        with_fields(field(1, "a", "nothing")),
+        with_fields(field(1, "a", {"type": "list", "element-id": 1, "element": "long", "element-required": False})),
+        with_fields(field(1, "a", {"type": "list", "element-id": 2, "element": "long"})),
+        with_fields(field(1, "a"), **{"identifier-field-ids": [9]}),
+        spec_of(("p", "identity"), ("p", "bucket[3]")),
+        spec_of((5, "identity")),
+        spec_of(("q", 5)),
+        {
+            "action": "add-sort-order",
+            "sort-order": {"order-id": 1, "fields": [{"source-id": 1, "transform": "identity"}]},
+        },
+        snapshot(1, summary=5),
+        snapshot(1, summary={"n": 5}),
+        snapshot(1, manifest_list=None),
+        snapshot(1, sequence_number=1 << 70),
+        snapshot(1, parent_snapshot_id="x"),
+        snapshot(1, timestamp_ms=True),
+        head(1, ""),
+        head(1, "b") | {"max-ref-age-ms": -5},
+        head(1, "b") | {"min-snapshots-to-keep": "1"},
+    ],
+    ids=str,
+)
+def test_what_readers_would_refuse(update: Json) -> None:
+    """Java's readers would not load the table any more."""
+    base = table() if update["action"] == "add-snapshot" else apply(table(), snapshot(1))
+    with pytest.raises(RestError) as refused:
+        apply(base, update)
+    assert refused.value.status == 400
+
+
 def test_the_log_of_files_is_bounded() -> None:
     found = table(**{"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": "true"})
     for number in range(4):

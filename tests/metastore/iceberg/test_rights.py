@@ -18,14 +18,15 @@ from tests.metastore.iceberg.conftest import Catalog
 from tests.rights.world import grant, revoke
 from tests.support import builders
 from tests.support.server import MetastoreServer
+from tests.support.waiting import wait_until
 
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
-USERS = {"root": "rootpass", "ann": "annspass", "bob": "bobspass"}
+USERS = {"root": "rootpass", "ann": "annspass", "bob": "bobspass", "eve": "evespass"}
 
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Catalog]]:
-    """The catalog by user. ann may create in the database `shop`; bob may not see it."""
+    """The catalog by user. ann and eve may create in the database `shop`; bob may not see it."""
     directory = tmp_path_factory.mktemp("guarded")
     users = directory / "users"
     for name, password in USERS.items():
@@ -39,6 +40,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cata
         found["root"].ask("POST", "hive/namespaces", {"namespace": ["shop"]})
         with as_user(server, "root") as root:
             grant(root, "ann", "CREATE", "shop")
+            grant(root, "eve", "CREATE", "shop")
         yield found
         assert "internal error" not in server.log.read_text()
 
@@ -188,3 +190,61 @@ def test_lake_tables_are_shown_to_who_may_select(guarded: dict[str, Catalog]) ->
     with as_user(ann.server, "root") as root:
         revoke(root, "bob", "SELECT", "shop", "orders")
     assert bob.refused("GET", path)[0] == 404
+
+
+@pytest.mark.parametrize("how", ["climbs", "beside", "below"])
+def test_metadata_files_of_others_stay(guarded: dict[str, Catalog], how: str) -> None:
+    """The log of a registered file may name files of another table, which its readers know."""
+    ann, eve, name = guarded["ann"], guarded["eve"], f"kept_{how}"
+    path = f"hive/namespaces/shop/tables/{name}"
+    create(ann, name)
+    for number in range(3):
+        ann.ask("POST", path, changed(a=str(number)))
+    with as_user(ann.server, "root") as root:
+        grant(root, "eve", "SELECT", "shop", name)
+    seen = eve.ask("GET", path)["metadata"]
+    others = [each["metadata-file"] for each in seen["metadata-log"]]
+    own = f"reader_{how}"
+    new = create(eve, own)["metadata"]
+    directory = new["location"]
+    named = {"climbs": [each.replace(f"/{name}/", f"/{own}/../{name}/") for each in others]}.get(how, others)
+    if how != "climbs":
+        new["location"] = seen["location"] if how == "beside" else seen["location"].rpartition("/")[0]
+    mine = [f"{directory}/metadata/{number}.metadata.json" for number in range(2)]
+    new["metadata-log"] = [{"timestamp-ms": 1, "metadata-file": each} for each in (*named, *mine)]
+    new["properties"] |= DELETES
+    for each in (*mine, f"{directory}/metadata/crafted.metadata.json"):
+        local(each).write_text(json.dumps(new))
+    body = {"name": own, "metadata-location": f"{directory}/metadata/crafted.metadata.json", "overwrite": True}
+    eve.ask("POST", "hive/namespaces/shop/register", body)
+    eve.ask("POST", f"hive/namespaces/shop/tables/{own}", changed(b="1"))
+    settled(ann.server)
+    assert all(local(each).exists() for each in others)
+    assert not any(local(each).exists() for each in mine) or how == "beside"
+
+
+def settled(server: MetastoreServer) -> None:
+    """Waits until the server has done the deletions that were scheduled."""
+    with as_user(server, "root") as root:
+        wait_until(lambda: root.getCounters()["files_to_delete"] == 0)
+
+
+def changed(**properties: str) -> Any:
+    return {"requirements": [], "updates": [{"action": "set-properties", "updates": properties}]}
+
+
+def local(location: str) -> Path:
+    return Path(location.removeprefix("file://"))
+
+
+DELETES = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
+
+
+def test_forgotten_metadata_files_are_deleted(guarded: dict[str, Catalog]) -> None:
+    ann = guarded["ann"]
+    files = [create(ann, "forgets", properties=DELETES)["metadata-location"]]
+    for number in range(3):
+        change = changed(a=str(number))
+        files.append(ann.ask("POST", "hive/namespaces/shop/tables/forgets", change)["metadata-location"])
+    settled(ann.server)
+    assert [local(each).exists() for each in files] == [False, False, True, True]

@@ -4,14 +4,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg2
 import pytest
 from thrift.transport.TTransport import TTransportException
 
 from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import MetaException
 from metastore.iceberg.catalog import Catalog as Operations
 from metastore.iceberg.catalog import Name
 from metastore.iceberg.errors import RestError
 from metastore.iceberg.files import MetadataFiles
+from metastore.store.engine.database import _translate
 from metastore.warehouse import Warehouse
 from tests.metastore.iceberg.conftest import Catalog
 from tests.metastore.iceberg.test_http import create, set_property
@@ -38,6 +41,19 @@ def broken(client: Interrupted) -> None:
     raise TTransportException(TTransportException.END_OF_FILE, "the connection broke")
 
 
+def fails(text: str) -> Callable[[Interrupted], None]:
+    def fail(client: Interrupted) -> None:
+        raise MetaException(text)
+
+    return fail
+
+
+def lost(client: Interrupted) -> None:
+    """As a worker whose database went away while it committed."""
+    error = psycopg2.OperationalError("server closed the connection unexpectedly")
+    fails(str(_translate(error, error)))(client)
+
+
 def operations(rest: Catalog, client: ThriftClient) -> Operations:
     warehouse = Warehouse(str(rest.server.data_dir / "warehouse"))
     return Operations(client, "hive", MetadataFiles(warehouse), warehouse)
@@ -47,13 +63,14 @@ def files(location: str) -> set[str]:
     return {each.name for each in Path(location.removeprefix("file://")).parent.iterdir()}
 
 
+@pytest.mark.parametrize("how", [broken, lost, fails("internal error, reference 1; see the server's log")])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_connection_that_breaks(rest: Catalog, when: str) -> None:
+def test_a_connection_that_breaks(rest: Catalog, when: str, how: Callable[[Interrupted], None]) -> None:
     """Whether the commit was done isn't known here: its file stays, since the table may need it."""
     namespace = rest.namespace()
     location = create(rest, namespace)["metadata-location"]
     with Interrupted(rest.server.host, rest.server.port) as client:
-        setattr(client, when, broken)
+        setattr(client, when, how)
         with pytest.raises(RestError) as error:
             operations(rest, client).commit([(Name.of(namespace, "t"), [], [set_property("1")])])
     assert (error.value.status, error.value.type) == (500, "CommitStateUnknownException")
@@ -72,6 +89,21 @@ def test_a_new_table_whose_connection_breaks(rest: Catalog, when: str) -> None:
             operations(rest, client).create_table(namespace, body)
     assert error.value.status == 500
     assert rest.send("HEAD", f"hive/namespaces/{namespace}/tables/t").status_code == (204 if when == "after" else 404)
+
+
+@pytest.mark.parametrize(
+    "cause", [psycopg2.errors.QueryCanceled, psycopg2.errors.LockNotAvailable, psycopg2.errors.DeadlockDetected]
+)
+def test_a_busy_database(rest: Catalog, cause: type[psycopg2.Error]) -> None:
+    """Nothing was done, and the same request may succeed later: 503, and no file stays."""
+    namespace = rest.namespace()
+    location = create(rest, namespace)["metadata-location"]
+    with Interrupted(rest.server.host, rest.server.port) as client:
+        client.before = fails(str(_translate(cause(), cause())))
+        with pytest.raises(RestError) as error:
+            operations(rest, client).commit([(Name.of(namespace, "t"), [], [set_property("1")])])
+    assert error.value.status == 503
+    assert len(files(location)) == 1
 
 
 def test_a_commit_that_another_one_overtakes(rest: Catalog) -> None:
