@@ -596,6 +596,10 @@ class Settings(BaseSettings):
         description="Port for `/metrics`, `/health`, `/ready`, `/hudi/commits` and `/iceberg`; 0 picks a free one.",
         json_schema_extra={"default_text": "off"},
     )
+    iceberg_rest: bool = Field(
+        default=True,
+        description="Whether the HTTP port answers Iceberg's REST protocol at `/iceberg`.",
+    )
     metrics_anonymous: bool = Field(
         default_factory=lambda data: is_loopback(data["http_host"]),
         description="Whether every caller that reaches the HTTP port sees `/metrics`. Otherwise requests for it must "

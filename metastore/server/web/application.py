@@ -59,7 +59,7 @@ def application(settings: Settings, logins: RequestLogins | None, draining: thre
             Route("/health", handlers.health),
             Route("/ready", handlers.ready),
             Route(hudi_callback.PATH, _hudi_commit, methods=["POST"]),
-            *_iceberg(settings),
+            *(_iceberg(settings) if settings.iceberg_rest else []),
         ],
         middleware=[Middleware(_Entrance, settings=settings, logins=logins, draining=draining)],
         exception_handlers={Refused: refusal, HTTPException: _not_here, Exception: _failed},

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from lake.protocol import hive
 from lake.protocol.connection.thrift_client import ThriftClient
@@ -12,6 +13,8 @@ from lake.protocol.hive import LockComponent, LockLevel, LockRequest, LockType, 
 from metastore.iceberg import routes
 from tests.metastore.iceberg.conftest import Catalog
 from tests.support import builders
+from tests.support.exposition import http_address
+from tests.support.server import MetastoreServer
 from tests.support.waiting import wait_until
 
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
@@ -357,3 +360,10 @@ def test_purge_deletes_what_is_the_tables_own(rest: Catalog, client: ThriftClien
     context = hive.EnvironmentContext({"purge_external": "true"})
     client.drop_table_with_environment_context(namespace, "h", True, context)
     assert place_of_h.exists(), "no table of Iceberg's"
+
+
+def test_a_port_without_the_catalog(tmp_path: Path) -> None:
+    options = ("--http-port", "0", "--workers", "1", "--no-iceberg-rest")
+    with MetastoreServer(tmp_path / "data", *options) as server:
+        assert requests.get(f"{Catalog(server).uri}/v1/config", timeout=30).status_code == 404
+        assert requests.get(f"{http_address(server)}/health", timeout=30).ok
