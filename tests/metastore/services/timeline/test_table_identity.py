@@ -72,8 +72,9 @@ REQUESTS: dict[str, Callable[[TableReference], tuple[Any, ...]]] = {
 """By method, the arguments of a call that names a table."""
 
 
-def names_table(spec: Any) -> bool:
-    """Whether a field of a struct, at any depth, is a TableReference."""
+def names_table(spec: Any, within: frozenset[type] = frozenset()) -> bool:
+    """Whether a field of a struct, at any depth, is a TableReference. `within`: the structs around it, which may be
+    parts of themselves."""
     for entry in spec:
         if entry is None:
             continue
@@ -81,7 +82,8 @@ def names_table(spec: Any) -> bool:
         kind = entry[3][1][0] if isinstance(entry[3], tuple) and isinstance(entry[3][1], list) else kind
         if kind is TableReference:
             return True
-        if isinstance(kind, type) and issubclass(kind, Struct) and names_table(kind.thrift_spec):
+        struct = isinstance(kind, type) and issubclass(kind, Struct) and kind not in within
+        if struct and names_table(kind.thrift_spec, within | {kind}):
             return True
     return False
 
