@@ -3,6 +3,7 @@
 import itertools
 import os
 import socket
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,10 +24,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if here not in item.path.parents:
             continue
         item.add_marker(pytest.mark.spark)
-        # The jar is the same for both lines: on the older one a case of each test does, unless there is time for all.
+        # The jar is the same for both lines: on the older one a case of every second test does, and all of the shells',
+        # unless there is time for all.
         if "spark3.5" in item.name:
             test = item.nodeid.partition("[")[0]
-            if test in seen:
+            if test in seen or (zlib.crc32(test.encode()) % 2 and "test_shells" not in test):
                 item.add_marker(pytest.mark.long)
             seen.add(test)
 

@@ -14,6 +14,7 @@ from tests.spark.session import SparkError, SparkSession
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.long
 def test_a_large_value_that_no_message_has(
     landing: Landing, spark_session: Callable[[str], SparkSession], tmp_path: Path
 ) -> None:
