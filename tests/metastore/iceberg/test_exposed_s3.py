@@ -11,7 +11,7 @@ from tests.metastore.iceberg.conftest import Catalog
 from tests.metastore.iceberg.test_exposed import COLUMNS, Duck, batch, keyed, of_pyiceberg, own
 from tests.support.server import MetastoreServer
 
-BUCKET = "lake"
+BUCKET = "exposed"  # a name of its own: all stores of moto in a process have the same buckets
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +29,7 @@ def endpoint() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as environment:
         for name, value in account.items():
             environment.setenv(name, value)
+        fsspec.filesystem("s3").clear_instance_cache()
         fsspec.filesystem("s3").mkdir(BUCKET)
         yield f"{host}:{port}"
         fsspec.filesystem("s3").clear_instance_cache()
