@@ -8,20 +8,18 @@ makes a database of its own (`--database`) and removes it again.
 
 import contextlib
 import importlib
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import duckdb
-from narrator import Narrator, in_short
+from ending import ending
+from narrator import Narrator
 from pyspark.sql import SparkSession
 from rich.console import Console
-from rich.panel import Panel
-from rich.text import Text
 from spark_session import spark_session
-from stop_sign import Stopped, StopSign
+from stop_sign import StopSign
 
 from lake.spark.configuration import configure
 
@@ -144,17 +142,8 @@ def main(uri: str, iceberg: str, database: str, show_sql: bool) -> None:
     narrator = Narrator(Console(highlight=False), show_sql)
     stop_sign = StopSign()
     stop_sign.watch()
-    with tempfile.TemporaryDirectory(prefix="keyed-story-") as scratch:
-        try:
-            run(uri, iceberg, database, narrator, stop_sign, Path(scratch))
-        except Stopped:
-            narrator.console.print("[yellow]Stopped.")
-            sys.exit(128 + stop_sign.signal)
-        except click.ClickException:
-            raise
-        except Exception as error:
-            narrator.console.print(Panel(Text(in_short(error)), title="This went wrong", border_style="red"))
-            sys.exit(1)
+    with tempfile.TemporaryDirectory(prefix="keyed-story-") as scratch, ending(narrator, stop_sign):
+        run(uri, iceberg, database, narrator, stop_sign, Path(scratch))
     narrator.summary("Each statement was one instant, and every answer was right.")
 
 

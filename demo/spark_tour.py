@@ -7,20 +7,18 @@ with `--database`), under the warehouse directory the metastore itself names, an
 """
 
 import contextlib
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from narrator import Narrator, in_short
+from ending import ending
+from narrator import Narrator
 from pyspark.sql import SparkSession
 from rich.console import Console
-from rich.panel import Panel
-from rich.text import Text
 from spark_session import plain_builder, spark_session
-from stop_sign import Stopped, StopSign
+from stop_sign import StopSign
 
 #: A permanent function needs a class on the class path; Hive's own are in Spark's jars.
 FUNCTION_CLASS = "org.apache.hadoop.hive.ql.udf.generic.GenericUDFInitCap"
@@ -482,17 +480,8 @@ def main(uri: str, database: str, warehouse: str | None, show_sql: bool) -> None
     narrator = Narrator(Console(highlight=False), show_sql)
     stop_sign = StopSign()
     stop_sign.watch()
-    with tempfile.TemporaryDirectory(prefix="spark-tour-") as scratch:
-        try:
-            walk(uri, database, warehouse, narrator, stop_sign, Path(scratch))
-        except Stopped:
-            narrator.console.print("[yellow]Stopped.")
-            sys.exit(128 + stop_sign.signal)
-        except click.ClickException:
-            raise
-        except Exception as error:
-            narrator.console.print(Panel(Text(in_short(error)), title="This went wrong", border_style="red"))
-            sys.exit(1)
+    with tempfile.TemporaryDirectory(prefix="spark-tour-") as scratch, ending(narrator, stop_sign):
+        walk(uri, database, warehouse, narrator, stop_sign, Path(scratch))
     narrator.summary("Every answer was right.")
 
 

@@ -6,7 +6,6 @@ runs the job of `examples.orders_stream.orders` against a lake metastore, on a s
 of its own (`--database`), which it removes again.
 """
 
-import sys
 import tempfile
 import threading
 import time
@@ -16,14 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
-from narrator import Narrator, in_short
+from ending import ending
+from narrator import Narrator
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
-from rich.panel import Panel
-from rich.text import Text
 from spark_session import spark_session
-from stop_sign import Stopped, StopSign
+from stop_sign import StopSign
 from stream_view import Moment, View
 
 from examples.orders_stream import sources
@@ -214,17 +212,8 @@ def main(uri: str, database: str) -> None:
     narrator = Narrator(Console(highlight=False))
     stop_sign = StopSign()
     stop_sign.watch()
-    with tempfile.TemporaryDirectory(prefix="stream-story-") as scratch:
-        try:
-            run(uri, database, narrator, stop_sign, Path(scratch))
-        except Stopped:
-            narrator.console.print("[yellow]Stopped.")
-            sys.exit(128 + stop_sign.signal)
-        except click.ClickException:
-            raise
-        except Exception as error:
-            narrator.console.print(Panel(Text(in_short(error)), title="This went wrong", border_style="red"))
-            sys.exit(1)
+    with tempfile.TemporaryDirectory(prefix="stream-story-") as scratch, ending(narrator, stop_sign):
+        run(uri, database, narrator, stop_sign, Path(scratch))
     narrator.summary("A visible partition was a complete partition, and no row was lost or doubled.")
 
 

@@ -19,11 +19,10 @@ from typing import NamedTuple
 
 import click
 import pyarrow as pa
-from narrator import Narrator, in_short
+from ending import ending
+from narrator import Narrator
 from rich.console import Console
-from rich.panel import Panel
-from rich.text import Text
-from stop_sign import Stopped, StopSign
+from stop_sign import StopSign
 
 from lake.protocol.hive import Database, FieldSchema, SerDeInfo, StorageDescriptor, Table
 from lake.protocol.lake import ListJobsRequest, ServiceJob
@@ -235,13 +234,8 @@ def main(uri: str, database: str) -> None:
     with tempfile.TemporaryDirectory(prefix="table-services-") as scratch, LakeClient(uri) as client:
         table = create_table(client, database)
         try:
-            tell(Story(table, stop_sign), narrator, uri, Path(scratch))
-        except Stopped:
-            narrator.console.print("[yellow]Stopped.")
-            sys.exit(128 + stop_sign.signal)
-        except Exception as error:
-            narrator.console.print(Panel(Text(in_short(error)), title="This went wrong", border_style="red"))
-            sys.exit(1)
+            with ending(narrator, stop_sign):
+                tell(Story(table, stop_sign), narrator, uri, Path(scratch))
         finally:
             with suppress(Exception):  # what went wrong before is what to tell
                 client.call(lambda opened: opened.drop_database(database, True, True))

@@ -23,14 +23,13 @@ from pathlib import Path
 
 import click
 import structlog
-from narrator import Narrator, Step, in_short
+from ending import ending
+from narrator import Narrator, Step
 from pyspark.sql import SparkSession
 from rich.console import Console
-from rich.panel import Panel
-from rich.text import Text
 from shop import PUBLICATION, Shop, running_shop
 from spark_session import spark_session
-from stop_sign import Stopped, StopSign
+from stop_sign import StopSign
 
 from lake.capture.any_state import any_state
 from lake.capture.raw_table import RawTable, rows_of
@@ -259,13 +258,8 @@ def main(uri: str, page: Path) -> None:
         if taken := set(DATABASES) & set(client.call(lambda opened: opened.get_all_databases())):
             raise click.UsageError(f"there is a database {min(taken)} already: use a metastore without")
         try:
-            tell_all(narrator, client, uri, Path(scratch), page, stop_sign)
-        except Stopped:
-            narrator.console.print("[yellow]Stopped.")
-            sys.exit(128 + stop_sign.signal)
-        except Exception as error:
-            narrator.console.print(Panel(Text(in_short(error)), title="This went wrong", border_style="red"))
-            sys.exit(1)
+            with ending(narrator, stop_sign):
+                tell_all(narrator, client, uri, Path(scratch), page, stop_sign)
         finally:
             for name in DATABASES:
                 remove(client, name)
