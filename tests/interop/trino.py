@@ -5,12 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import fsspec
-import pytest
 from py4j.protocol import Py4JJavaError
 
 from tests.interop import java
 from tests.support import jvm
+from tests.support import object_store as s3
 
 #: The Java versions that a release runs on, from the first to below the second.
 RELEASES = {"411": (17, 24), "476": (24, 99)}
@@ -97,22 +96,12 @@ def missing(release: str) -> str | None:
 @contextmanager
 def object_store() -> Iterator[dict[str, str]]:
     """A stand-in for S3 with an empty bucket `lake`, for what this process does or starts; Trino's settings for it."""
-    store = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    store.start()
-    host, port = store.get_host_and_port()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-        patch.setenv("AWS_ACCESS_KEY_ID", "key")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        fsspec.filesystem("s3").mkdir("lake")
+    with s3.running("lake") as address:
         yield {
             "fs.native-s3.enabled": "true",
-            "s3.endpoint": f"http://{host}:{port}",
-            "s3.region": "us-east-1",
+            "s3.endpoint": f"http://{address}",
+            "s3.region": s3.REGION,
             "s3.path-style-access": "true",
-            "s3.aws-access-key": "key",
-            "s3.aws-secret-key": "secret",
+            "s3.aws-access-key": s3.KEY,
+            "s3.aws-secret-key": s3.SECRET,
         }
-        fsspec.filesystem("s3").clear_instance_cache()
-    store.stop()

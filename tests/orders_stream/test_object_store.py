@@ -13,32 +13,18 @@ from lake.client.batches import Batch, BatchWriter, LateCounts, Staged
 from lake.protocol.connection.thrift_client import ThriftClient
 from tests.orders_stream import lake
 from tests.orders_stream.lake import at, hour
+from tests.support import object_store
 from tests.support.server import MetastoreServer
 
 BUCKET = "lake"
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MetastoreServer]:
+def server(tmp_path: Path) -> Iterator[MetastoreServer]:
     """A server whose warehouse is a bucket of a stand-in for S3."""
-    pytest.importorskip("s3fs")
-    store = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    store.start()
-    host, port = store.get_host_and_port()
-    account = {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    for name, value in account.items():
-        monkeypatch.setenv(name, value)
-    fsspec.filesystem("s3").mkdir(BUCKET)
     options = ["--warehouse-dir", f"s3a://{BUCKET}/warehouse", "--workers", "1"]
-    with MetastoreServer(tmp_path / "data", *options) as running:
+    with object_store.running(BUCKET), MetastoreServer(tmp_path / "data", *options) as running:
         yield running
-    store.stop()
-    fsspec.filesystem("s3").clear_instance_cache()
 
 
 def find(location: str) -> list[str]:

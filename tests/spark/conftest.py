@@ -6,24 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.session import LINES, SparkSession
+from tests.spark.session import LINES, SparkSession, mark_spark_tests
 
 NUMBERS = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    seen: set[str] = set()
-    for item in items:
-        if here not in item.path.parents:
-            continue
-        item.add_marker(pytest.mark.spark)
-        # Each line has a case of each test; the newer one has all of them, unless there is time for all of both.
-        if "spark3.5" in item.name:
-            test = item.nodeid.partition("[")[0]
-            if test in seen:
-                item.add_marker(pytest.mark.long)
-            seen.add(test)
+    mark_spark_tests(items, Path(__file__).parent)
 
 
 @pytest.fixture(scope="session", params=list(LINES), ids=lambda line: f"spark{line}")

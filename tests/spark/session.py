@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,6 +28,23 @@ def require(line: str) -> None:
         pytest.skip("Spark needs Java (Debian: apt-get install openjdk-17-jre-headless)")
     if not LINES[line].exists():
         pytest.skip(f"PySpark {line} is not set up: tools/setup.sh --spark35")
+
+
+def mark_spark_tests(
+    items: Sequence[pytest.Item], directory: Path, on_older_line: Callable[[str], bool] = lambda test: True
+) -> None:
+    """Marks the tests below a directory. Each line has a case of each test; the newer one has all of them, unless there
+    is time for all of both. `on_older_line`: whether a test has any case on the older line in an ordinary run."""
+    seen: set[str] = set()
+    for item in items:
+        if directory not in item.path.parents:
+            continue
+        item.add_marker(pytest.mark.spark)
+        if "spark3.5" in item.name:
+            test = item.nodeid.partition("[")[0]
+            if test in seen or not on_older_line(test):
+                item.add_marker(pytest.mark.long)
+            seen.add(test)
 
 
 class SparkError(Exception):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lake.spark import jar
-from tests.spark.session import LINES, ROOT, SparkSession, require
+from tests.spark.session import LINES, ROOT, SparkSession, mark_spark_tests, require
 from tests.spark_extension.lake import Lake
 from tests.support.server import MetastoreServer
 
@@ -18,19 +18,12 @@ NUMBERS = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    seen: set[str] = set()
-    for item in items:
-        if here not in item.path.parents:
-            continue
-        item.add_marker(pytest.mark.spark)
-        # The jar is the same for both lines: on the older one a case of every second test does, and all of the shells',
-        # unless there is time for all.
-        if "spark3.5" in item.name:
-            test = item.nodeid.partition("[")[0]
-            if test in seen or (zlib.crc32(test.encode()) % 2 and "test_shells" not in test):
-                item.add_marker(pytest.mark.long)
-            seen.add(test)
+    # The jar is the same for both lines: on the older one every second test does, and all of the shells'.
+    mark_spark_tests(
+        items,
+        Path(__file__).parent,
+        on_older_line=lambda test: "test_shells" in test or zlib.crc32(test.encode()) % 2 == 0,
+    )
 
 
 class ConfiguredSession(SparkSession):

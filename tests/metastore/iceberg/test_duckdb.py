@@ -1,8 +1,6 @@
 """DuckDB's Iceberg extension on the REST catalog."""
 
-import importlib
 from collections.abc import Iterator
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -10,18 +8,13 @@ import pytest
 from pyiceberg.catalog.hive import HiveCatalog
 
 from tests.metastore.iceberg.conftest import Catalog
+from tests.support.duck import attached
 
 
 @pytest.fixture(scope="module")
 def duck(rest: Catalog) -> Iterator[duckdb.DuckDBPyConnection]:
-    connection = duckdb.connect()
-    for name in ("avro", "httpfs", "iceberg"):
-        package = Path(importlib.import_module(f"duckdb_extension_{name}").__file__ or "").parent
-        (file,) = package.rglob("*.duckdb_extension")
-        connection.execute(f"LOAD '{file}'")
-    connection.execute(f"ATTACH 'hive' AS lake (TYPE iceberg, ENDPOINT '{rest.uri}', AUTHORIZATION_TYPE 'none')")
-    yield connection
-    connection.close()
+    with attached(rest.uri) as connection:
+        yield connection
 
 
 def test_duckdb_reads_and_writes(rest: Catalog, duck: duckdb.DuckDBPyConnection) -> None:

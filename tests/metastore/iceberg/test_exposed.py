@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import duckdb_extension_avro
-import duckdb_extension_httpfs
-import duckdb_extension_iceberg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -32,6 +29,7 @@ from tests.lake.tables.keyed.histories import COLUMNS as HISTORY_COLUMNS
 from tests.lake.tables.keyed.histories import TABLES, History, make_table
 from tests.metastore.iceberg.conftest import Catalog
 from tests.support import builders
+from tests.support.duck import attached
 from tests.support.long_runs import share_of
 from tests.support.target import local_path
 
@@ -54,12 +52,8 @@ class Duck:
     """DuckDB with the catalog attached as `lake`."""
 
     def __init__(self, uri: str) -> None:
-        self.connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-        for module in (duckdb_extension_httpfs, duckdb_extension_avro, duckdb_extension_iceberg):
-            [file] = Path(module.__file__).parent.rglob("*.duckdb_extension")
-            self.connection.execute(f"LOAD '{file}'")
+        self.connection = attached(uri)
         self.uri = uri
-        self.connection.execute(f"ATTACH 'hive' AS lake (TYPE iceberg, ENDPOINT '{uri}', AUTHORIZATION_TYPE 'none')")
 
     def rows(self, lake: LakeTable, moment: str = "") -> Rows:
         found = self.connection.execute(f"SELECT * FROM lake.{lake.name} {moment}")

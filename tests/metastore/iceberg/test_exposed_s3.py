@@ -2,38 +2,22 @@
 
 from collections.abc import Iterator
 
-import fsspec
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 from lake.tables.lake import LakeClient
 from tests.metastore.iceberg.conftest import Catalog
 from tests.metastore.iceberg.test_exposed import COLUMNS, Duck, batch, keyed, of_pyiceberg, own
+from tests.support import object_store
 from tests.support.server import MetastoreServer
 
-BUCKET = "exposed"  # a name of its own: all stores of moto in a process have the same buckets
+BUCKET = "exposed"
 
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    pytest.importorskip("s3fs")
-    store = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    store.start()
-    host, port = store.get_host_and_port()
-    account = {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    with pytest.MonkeyPatch.context() as environment:
-        for name, value in account.items():
-            environment.setenv(name, value)
-        fsspec.filesystem("s3").clear_instance_cache()
-        fsspec.filesystem("s3").mkdir(BUCKET)
-        yield f"{host}:{port}"
-        fsspec.filesystem("s3").clear_instance_cache()
-    store.stop()
+    with object_store.running(BUCKET) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
