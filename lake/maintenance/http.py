@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from lake.maintenance import metrics
 from lake.maintenance.writer_hook import PREFIX
-from lake.protocol.connection.http_server import HttpProtocol
+from lake.protocol.connection.http_server import uvicorn_config
 
 PROBES_AT_ONCE = 8
 """Probes that wait for the metastore at the same time. Nothing else waits behind them."""
@@ -33,17 +33,11 @@ class HttpPort:
         """`trouble`: why the service isn't ready; None if it is. `accept`: takes in what a writer hands over, by the
         path and query; raises ValueError. None: nothing is taken in. Raises OSError if the port can't be had."""
         self._listener = socket.create_server((host, port))
-        config = uvicorn.Config(
+        config = uvicorn_config(
             _application(trouble, accept),
-            http=HttpProtocol,
-            ws="none",
-            lifespan="off",
-            log_config=None,
+            _REQUEST_SECONDS,
             log_level="error",  # what clients do wrong is answered to them
-            access_log=False,
-            proxy_headers=False,
             headers=[("Server", "metastore-table-services")],
-            timeout_keep_alive=_REQUEST_SECONDS,
             timeout_graceful_shutdown=1,
         )
         self._server = uvicorn.Server(config)

@@ -1,4 +1,7 @@
-"""The errors that commands show to their user."""
+"""The errors that commands show to their user, and how a server refuses what a caller has no right to."""
+
+PERMISSION_DENIED = "Permission denied: "
+"""How the text of such a refusal begins, as Hive's."""
 
 
 class UserError(Exception):

@@ -9,6 +9,7 @@ from typing import Any
 
 from thrift.Thrift import TApplicationException, TException
 
+from lake.protocol.errors import PERMISSION_DENIED
 from lake.protocol.hive import (
     AlreadyExistsException,
     InvalidInputException,
@@ -17,9 +18,6 @@ from lake.protocol.hive import (
     MetaException,
     NoSuchObjectException,
 )
-
-PERMISSION_DENIED = "Permission denied: "
-"""How a worker's refusal begins, as Hive's."""
 
 MODIFIED = "The table has been modified."
 """How a worker refuses an alteration of a table that isn't as it was expected to be."""

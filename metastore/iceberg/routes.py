@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
@@ -169,11 +170,7 @@ def _texts(properties: Any) -> dict[str, str]:
 # -- tables ----------------------------------------------------------------------------------------------------
 
 
-def _list_tables(call: _Call) -> Response:
-    return _list(call, TABLE)
-
-
-def _list(call: _Call, kind: Kind) -> Response:
+def _list(kind: Kind, call: _Call) -> Response:
     names, token = page(call.catalog.names(call.namespace, kind), call.query)
     return _json({"identifiers": [{"namespace": [call.namespace], "name": each} for each in names]} | _token(token))
 
@@ -229,8 +226,8 @@ def _loaded(call: _Call, kind: Kind, location: str | None, metadata: Json) -> Re
     return _stored(location, content, _tag(location))
 
 
-def _table_exists(call: _Call) -> Response:
-    call.catalog.find(call.name, TABLE)
+def _exists(kind: Kind, call: _Call) -> Response:
+    call.catalog.find(call.name, kind)
     return _nothing()
 
 
@@ -258,22 +255,14 @@ def _drop_table(call: _Call) -> Response:
     return _nothing()
 
 
-def _register_table(call: _Call) -> Response:
-    return _register(call, TABLE)
-
-
-def _register(call: _Call, kind: Kind) -> Response:
+def _register(kind: Kind, call: _Call) -> Response:
     body = call.body()
     _check_name(body)
     metadata, location = call.catalog.register(call.namespace, body, kind)
     return _loaded(call, kind, location, metadata)
 
 
-def _rename_table(call: _Call) -> Response:
-    return _rename(call, TABLE)
-
-
-def _rename(call: _Call, kind: Kind) -> Response:
+def _rename(kind: Kind, call: _Call) -> Response:
     body = call.body()
     call.catalog.rename(_identifier(body.get("source")), _identifier(body.get("destination")), kind)
     return _nothing()
@@ -322,10 +311,6 @@ def _credentials(call: _Call) -> Response:
 # -- views -----------------------------------------------------------------------------------------------------
 
 
-def _list_views(call: _Call) -> Response:
-    return _list(call, VIEW)
-
-
 def _create_view(call: _Call) -> Response:
     body = call.body()
     _check_name(body)
@@ -338,11 +323,6 @@ def _load_view(call: _Call) -> Response:
     return _stored(found.location, _content(call, found, VIEW))
 
 
-def _view_exists(call: _Call) -> Response:
-    call.catalog.find(call.name, VIEW)
-    return _nothing()
-
-
 def _replace_view(call: _Call) -> Response:
     body = call.body()
     change = call.catalog.replace_view(call.name, _objects(body, "requirements"), _objects(body, "updates"))
@@ -352,14 +332,6 @@ def _replace_view(call: _Call) -> Response:
 def _drop_view(call: _Call) -> Response:
     call.catalog.drop(call.name, VIEW)
     return _nothing()
-
-
-def _register_view(call: _Call) -> Response:
-    return _register(call, VIEW)
-
-
-def _rename_view(call: _Call) -> Response:
-    return _rename(call, VIEW)
 
 
 # -- the table -------------------------------------------------------------------------------------------------
@@ -375,25 +347,25 @@ ENDPOINTS: tuple[tuple[str, str, Handler], ...] = (
     ("GET", f"{_N}/{{namespace}}", _load_namespace),
     ("DELETE", f"{_N}/{{namespace}}", _drop_namespace),
     ("POST", f"{_N}/{{namespace}}/properties", _update_namespace),
-    ("GET", _T, _list_tables),
+    ("GET", _T, partial(_list, TABLE)),
     ("POST", _T, _create_table),
-    ("HEAD", f"{_T}/{{table}}", _table_exists),
+    ("HEAD", f"{_T}/{{table}}", partial(_exists, TABLE)),
     ("GET", f"{_T}/{{table}}", _load_table),
     ("POST", f"{_T}/{{table}}", _commit_table),
     ("DELETE", f"{_T}/{{table}}", _drop_table),
-    ("POST", f"{_N}/{{namespace}}/register", _register_table),
-    ("POST", "/v1/{prefix}/tables/rename", _rename_table),
+    ("POST", f"{_N}/{{namespace}}/register", partial(_register, TABLE)),
+    ("POST", "/v1/{prefix}/tables/rename", partial(_rename, TABLE)),
     ("POST", "/v1/{prefix}/transactions/commit", _commit_transaction),
     ("POST", f"{_T}/{{table}}/metrics", _report_metrics),
     ("GET", f"{_T}/{{table}}/credentials", _credentials),
-    ("GET", _V, _list_views),
+    ("GET", _V, partial(_list, VIEW)),
     ("POST", _V, _create_view),
-    ("HEAD", f"{_V}/{{view}}", _view_exists),
+    ("HEAD", f"{_V}/{{view}}", partial(_exists, VIEW)),
     ("GET", f"{_V}/{{view}}", _load_view),
     ("POST", f"{_V}/{{view}}", _replace_view),
     ("DELETE", f"{_V}/{{view}}", _drop_view),
-    ("POST", f"{_N}/{{namespace}}/register-view", _register_view),
-    ("POST", "/v1/{prefix}/views/rename", _rename_view),
+    ("POST", f"{_N}/{{namespace}}/register-view", partial(_register, VIEW)),
+    ("POST", "/v1/{prefix}/views/rename", partial(_rename, VIEW)),
 )
 """Method, path as the specification writes it, and who answers. HEAD stands before GET, which would answer it too."""
 

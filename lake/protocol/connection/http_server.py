@@ -4,12 +4,34 @@ import asyncio
 import socket
 import sys
 from http import HTTPStatus
+from typing import Any
 
 import h11
+from starlette.types import ASGIApp
+from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 ANSWER_SECONDS = 10
 """How long a client may take none of its answer. Then the connection is cut."""
+
+
+def uvicorn_config(app: ASGIApp, head_seconds: float, **further: Any) -> Config:
+    """How uvicorn serves an application by `HttpProtocol`, without a log of accesses.
+
+    `head_seconds`: how long the head of a request may take. `further`: settings of uvicorn's.
+    """
+    return Config(
+        app,
+        http=HttpProtocol,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        timeout_keep_alive=head_seconds,  # type: ignore[arg-type]
+        **further,
+    )
 
 
 class HttpProtocol(H11Protocol):

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, cast
 from thrift.Thrift import TApplicationException
 
 from lake.protocol.codec import binary
+from lake.protocol.errors import PERMISSION_DENIED
 from lake.protocol.hive import UnknownDBException
 from lake.protocol.method import Method
 from lake.protocol.services import METHODS
@@ -36,9 +37,6 @@ _NOT_FOUND = (
     "MetaserverStorageException",
 )
 _REFUSED = ("MetaException", "InvalidOperationException", "MetaserverStorageException", "NoSuchObjectException")
-
-PERMISSION_DENIED = "Permission denied: "
-"""How the text of a refusal begins, as Hive's."""
 
 _BY_ADMINISTRATOR = Decision(True, "administrator")
 

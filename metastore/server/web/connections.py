@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from lake.protocol.connection.http_server import HttpProtocol
+from lake.protocol.connection.http_server import HttpProtocol, uvicorn_config
 from metastore.server.connection.connection import address
 from metastore.server.credentials.certificates import CertificateFiles
 from metastore.server.credentials.fair_threads import shared_address
@@ -42,17 +42,10 @@ class Port:
 
     def __init__(self, app: ASGIApp, settings: Settings, tls: CertificateFiles | None) -> None:
         """`tls`: for the connections that begin with TLS; None: it is not spoken."""
-        self._config = Config(
+        self._config = uvicorn_config(
             app,
-            http=HttpProtocol,
-            ws="none",
-            lifespan="off",
-            interface="asgi3",
-            log_config=None,
+            settings.login_timeout_seconds,
             log_level="critical",  # what clients do wrong is answered to them
-            access_log=False,
-            proxy_headers=False,
-            timeout_keep_alive=settings.login_timeout_seconds,  # type: ignore[arg-type]
             h11_max_incomplete_event_size=int(settings.login_max_bytes),
         )
         self._config.load()

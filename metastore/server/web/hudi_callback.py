@@ -10,8 +10,8 @@ import json
 
 from thrift.Thrift import TException
 
+from lake.protocol.errors import PERMISSION_DENIED
 from lake.protocol.hive import InvalidOperationException, MetaException, NoSuchObjectException
-from metastore.api.rights.guard import PERMISSION_DENIED
 from metastore.server.login.passing_on import PassedOn
 from metastore.server.web.worker_client import worker_client
 from metastore.settings import Settings
