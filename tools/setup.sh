@@ -60,6 +60,16 @@ find_python() {
     return 1
 }
 
+# find_or_install_python: sets `python`, which can make virtual environments.
+find_or_install_python() {
+    find_python || apt_install "Python 3.11 or newer is missing" python3.11 python3
+    find_python || fail "Python 3.11 or newer is missing; this one is $(python3 --version 2>&1)"
+    if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+        apt_install "Python's venv module is missing" \
+            "$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')" python3-venv
+    fi
+}
+
 # make_environment DIRECTORY LOCK: a virtual environment with exactly checked packages, and the project in .venv.
 make_environment() {
     local directory=$1 lock=$2 stamp key quiet=--quiet
@@ -69,12 +79,6 @@ make_environment() {
         return
     fi
     if ! "$directory/bin/pip" --version >/dev/null 2>&1; then
-        find_python || apt_install "Python 3.11 or newer is missing" python3.11 python3
-        find_python || fail "Python 3.11 or newer is missing; this one is $(python3 --version 2>&1)"
-        if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-            apt_install "Python's venv module is missing" \
-                "$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')" python3-venv
-        fi
         "$python" -m venv --clear "$directory"
     fi
     say "installing packages into $directory (the first time some 500 MB, a few minutes)"
@@ -167,10 +171,21 @@ make_mariadb() (
 )
 
 make_java
+find_or_install_python
+# Two environments take a core each. The second one's end is waited for below.
+spark35=
+trap '[ -z "$spark35" ] || kill "$spark35" 2>/dev/null || true' EXIT
+if [[ " $* " == *" --spark35 "* ]]; then
+    make_environment .venv-spark35 requirements/spark35.lock &
+    spark35=$!
+fi
 make_environment .venv requirements/dev.lock
 for option in "$@"; do
     case $option in
-        --spark35) make_environment .venv-spark35 requirements/spark35.lock ;;
+        --spark35)
+            wait "$spark35" || fail "the environment of Spark 3.5 can't be made, see above"
+            spark35=
+            ;;
         --spark-connect) make_spark_connect ;;
         --jdbc) make_driver ;;
         --logins) make_logins ;;
