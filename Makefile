@@ -11,7 +11,7 @@ demo: setup  ## see Spark, a stream and a warehouse use the metastore (eight min
 	@$(PY) demo/run.py
 
 test: setup-tests  ## run the tests; ARGS="…" goes to pytest
-	$(PY) -m pytest --numprocesses 2 --no-loadscope-reorder --reruns 1 -m "not long and not interop" $(ARGS)
+	$(PY) -m pytest --numprocesses 3 --no-loadscope-reorder --reruns 1 -m "not long and not interop" $(ARGS)
 
 test-fast: setup  ## run the tests that need neither a database nor Java, in less than a minute
 	$(PY) -m pytest --fast --numprocesses 2 -m "not long and not interop" $(ARGS)
