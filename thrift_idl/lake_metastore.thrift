@@ -817,7 +817,18 @@ exception TablesNotCommitted {
   3: i32 index
 }
 
+// The names of a database's tables that Iceberg's REST catalog may list, each list in order.
+struct IcebergNames {
+  1: required list<string> tables      // those with table_type=ICEBERG
+  2: required list<string> views       // and ICEBERG-VIEW
+  3: required list<string> exposing    // those whose own property iceberg.expose is true
+  4: required bool exposed             // whether the database's is
+}
+
 service LakeMetastore {
+  // `database` may have a catalog, as in Hive's calls: @catalog#database
+  IcebergNames lake_list_iceberg(1: string database)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.MetaException o2)
   void lake_commit_tables(1: CommitTablesRequest request)
       throws (1: TablesNotCommitted o1, 2: hive_metastore.InvalidObjectException o2,
               3: hive_metastore.InvalidOperationException o3, 4: hive_metastore.NoSuchObjectException o4,

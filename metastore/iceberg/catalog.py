@@ -28,7 +28,7 @@ from lake.protocol.hive import (
     PrincipalType,
     Table,
 )
-from lake.protocol.lake import CommitTablesRequest, TableCommit, TablesNotCommitted
+from lake.protocol.lake import CommitTablesRequest, IcebergNames, TableCommit, TablesNotCommitted
 from metastore.iceberg import exposed, hive_parameters, metadata, views
 from metastore.iceberg.errors import (
     WORKER_ERRORS,
@@ -57,7 +57,6 @@ _TRIES = 4
 _LOCK_WAITS = (0.1, 0.2, 0.4, 0.8, 1.5)
 """Seconds between looks at a table that somebody else has locked."""
 
-_PARAMETER = "hive_filter_field_params__"
 _TABLES_AT_ONCE = 500
 
 _COMMENT, _LOCATION = "comment", "location"
@@ -228,22 +227,26 @@ class Catalog:
 
     def names(self, namespace: str, kind: Kind) -> list[str]:
         """The names of a namespace's tables or views, in order."""
-        database = self._database(namespace)
+        if not _is_plain(namespace):
+            raise no_namespace(namespace)
         where = f"@{self._name}#{namespace}"
-        text = f'{_PARAMETER}table_type = "{kind.parameter}" or {_PARAMETER}table_type = "{kind.parameter.lower()}"'
-        names = set(self._read("get_table_names_by_filter", where, text, -1))
-        if kind is TABLE:
-            names |= self._shown_names(database, where)
-        return sorted(names)
+        try:
+            found = self._client.lake_list_iceberg(where)
+        except NoSuchObjectException:
+            raise no_namespace(namespace) from None
+        except WORKER_ERRORS as error:
+            raise of_worker(error, changes=False) from error
+        if kind is VIEW:
+            return list(found.views)
+        if found.exposed or found.exposing:
+            return sorted({*found.tables, *self._shown_names(namespace, where, found)})
+        return list(found.tables)
 
-    def _shown_names(self, database: Database, where: str) -> set[str]:
+    def _shown_names(self, namespace: str, where: str, listed: IcebergNames) -> set[str]:
         """The names of the lake tables that are shown."""
+        database = self._database(namespace)
         of_database = database.parameters or {}
-        if of_database.get(exposed.EXPOSE, "").lower() == "true":
-            names = self._read("get_all_tables", where)
-        else:
-            text = f'`{_PARAMETER}{exposed.EXPOSE}` LIKE "(?i)true"'
-            names = self._read("get_table_names_by_filter", where, text, -1)
+        names = self._read("get_all_tables", where) if listed.exposed else listed.exposing
         found: set[str] = set()
         for start in range(0, len(names), _TABLES_AT_ONCE):
             request = GetTablesRequest(database.name, names[start : start + _TABLES_AT_ONCE], catName=self._name)

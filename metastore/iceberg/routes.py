@@ -8,7 +8,7 @@ import json
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -42,7 +42,8 @@ log = structlog.get_logger(__name__)
 class Port:
     """What the HTTP port gives to the catalog.
 
-    `caller`: who sends a request; raises `refused`. `connect`: a connection to a worker on behalf of a caller.
+    `caller`: who sends a request; raises `refused`. `connect`: a connection to a worker on behalf of a caller, for one
+    request; raises OSError, TException when it is entered.
     `body`: a request's body of at most a number of bytes; raises `refused`. `refused`: has `status` and `headers`.
     """
 
@@ -470,14 +471,19 @@ def _answer(
         name = request.path_params["prefix"]
     if any(each in name for each in "@#\0"):
         raise RestError(404, "NotFoundException", f"Warehouse does not exist: {name[:100]}")
+    with ExitStack() as until:
+        try:
+            client = until.enter_context(port.connect(caller))
+        except WORKER_ERRORS as error:
+            raise unavailable(f"no worker answers: {error}") from error
+        lake = LakeTables(client, warehouse, memory, _reader(caller))
+        call = _Call(request, Catalog(client, name.lower(), files, warehouse, lake), files, content)
+        return _handled(handler, call)
+
+
+def _handled(handler: Handler, call: _Call) -> Response:
     try:
-        client = port.connect(caller)
-    except WORKER_ERRORS as error:
-        raise unavailable(f"no worker answers: {error}") from error
-    try:
-        with client as connected:
-            lake = LakeTables(connected, warehouse, memory, _reader(caller))
-            return handler(_Call(request, Catalog(connected, name.lower(), files, warehouse, lake), files, content))
+        return handler(call)
     except UnicodeEncodeError:  # the first call of a worker that names it, before anything is written
         raise bad_request("a text has half of a surrogate pair, which is no character") from None
 

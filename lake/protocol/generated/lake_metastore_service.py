@@ -27,6 +27,7 @@ from lake.protocol.generated.lake_metastore_types import (
     FindOrphansRequest,
     FindOrphansResponse,
     FinishJobRequest,
+    IcebergNames,
     ImportHudiRequest,
     ImportHudiResponse,
     Instant,
@@ -76,6 +77,8 @@ from lake.protocol.generated.lake_metastore_types import (
 )
 
 METHODS: tuple[m, ...] = (
+    m('lake_list_iceberg', f(None, (1, 'database', 11, 'UTF8')),
+      f((0, 'success', 12, [IcebergNames, None]), (1, 'o1', 12, [NoSuchObjectException, None]), (2, 'o2', 12, [MetaException, None]))),
     m('lake_commit_tables', f(None, (1, 'request', 12, [CommitTablesRequest, None])),
       f(None, (1, 'o1', 12, [TablesNotCommitted, None]), (2, 'o2', 12, [InvalidObjectException, None]), (3, 'o3', 12, [InvalidOperationException, None]), (4, 'o4', 12, [NoSuchObjectException, None]), (5, 'o5', 12, [MetaException, None]))),
     m('lake_list_partitions', f(None, (1, 'request', 12, [ListPartitionsRequest, None])),

@@ -1070,6 +1070,18 @@ class CommitTablesRequest(Struct):
         self.places = places
 
 
+class IcebergNames(Struct):
+    __slots__ = ('tables', 'views', 'exposing', 'exposed', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('tables', 'views', 'exposing', 'exposed',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, tables: list[str] | None = None, views: list[str] | None = None, exposing: list[str] | None = None, exposed: bool | None = None) -> None:
+        self.tables = tables
+        self.views = views
+        self.exposing = exposing
+        self.exposed = exposed
+
+
 class TableReplaced(ExceptionStruct):
     __slots__ = ('message', 'id', 'unknown')
     thrift_spec: ClassVar[Spec]
@@ -1194,6 +1206,7 @@ ListTokensRequest.thrift_spec = f(None, (1, 'owner', 11, 'UTF8'), (2, 'everybody
 CancelTokensRequest.thrift_spec = f(None, (1, 'tokens', 15, (10, None, False)), (2, 'owner', 11, 'UTF8'), (3, 'everybody', 2, None))
 TableCommit.thrift_spec = f(None, (1, 'table', 12, [Table, None]), (2, 'expectedMetadataLocation', 11, 'UTF8'), (3, 'forgottenFiles', 15, (11, 'UTF8', False)))
 CommitTablesRequest.thrift_spec = f(None, (1, 'commits', 15, (12, [TableCommit, None], False)), (2, 'checkOnly', 2, None), (3, 'places', 15, (11, 'UTF8', False)))
+IcebergNames.thrift_spec = f(None, (1, 'tables', 15, (11, 'UTF8', False)), (2, 'views', 15, (11, 'UTF8', False)), (3, 'exposing', 15, (11, 'UTF8', False)), (4, 'exposed', 2, None))
 TableReplaced.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'id', 10, None))
 EventsGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldest', 10, None), (3, 'restored', 2, None))
 InstantConflict.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'winners', 15, (12, [Instant, None], False)), (3, 'overlap', 15, (11, 'UTF8', False)), (4, 'filesToRemove', 15, (11, 'UTF8', False)))
@@ -1275,6 +1288,7 @@ for _cls in (
     CancelTokensRequest,
     TableCommit,
     CommitTablesRequest,
+    IcebergNames,
     TableReplaced,
     EventsGone,
     InstantConflict,

@@ -6,6 +6,7 @@ from lake.protocol.lake import (
     CommitPartitionsRequest,
     CommitPartitionsResponse,
     CommitTablesRequest,
+    IcebergNames,
     ListPartitionsRequest,
     ListPartitionsResponse,
     ReopenPartitionsRequest,
@@ -87,3 +88,10 @@ def _named(table: TableReference | None) -> TableReference:
 )
 def lake_commit_tables(call: Call, request: CommitTablesRequest) -> None:
     call.metastore.tables.commit(request.commits or [], check_only=bool(request.checkOnly))
+
+
+@answers(
+    "lake_list_iceberg", reads="SEE database database | iceberg_names database", uncommitted="table itself", cached=True
+)
+def lake_list_iceberg(call: Call, database: str | None) -> IcebergNames:
+    return call.metastore.tables.iceberg_names(database)

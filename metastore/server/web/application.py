@@ -23,15 +23,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from thrift.Thrift import TApplicationException, TException
 
-from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.lake import EventGroup
 from metastore.iceberg.routes import Port, iceberg_routes
 from metastore.server.login.passing_on import PassedOn
 from metastore.server.monitoring import metrics
 from metastore.server.web import hudi_callback
+from metastore.server.web.kept_connections import KEPT_SECONDS, KeptConnections
 from metastore.server.web.request_logins import RequestLogins
 from metastore.server.web.requests import Context, Refused, body, caller, challenges, head_limit, refusal
-from metastore.server.web.worker_client import worker_client
+from metastore.server.web.worker_client import WorkerClient, worker_client
 from metastore.settings import Settings
 from metastore.warehouse import Warehouse
 
@@ -152,11 +152,13 @@ def _hudi_commit(request: Request) -> Response:
 
 
 def _iceberg(settings: Settings) -> list[Route]:
-    def connect(sender: PassedOn) -> ThriftClient:
+    def connect(sender: PassedOn) -> WorkerClient:
         return worker_client(settings, timeout=_CALL_SECONDS, on_behalf_of=sender)
 
+    # Before a worker ends connections that are idle.
+    kept = KeptConnections(connect, min(KEPT_SECONDS, settings.idle_timeout_seconds / 2 or KEPT_SECONDS))
     warehouse = Warehouse(settings.warehouse_dir, settings.warehouse_external_dir, delete_roots=settings.delete_roots)
-    return iceberg_routes(Port(caller, connect, body, Refused), warehouse)
+    return iceberg_routes(Port(caller, kept.connection, body, Refused), warehouse)
 
 
 async def _not_here(request: Request, error: Exception) -> Response:

@@ -23,7 +23,7 @@ from lake.protocol.hive import (
     UnknownDBException,
     UnknownTableException,
 )
-from lake.protocol.lake import TableCommit, TableReference, TableReplaced, TablesNotCommitted
+from lake.protocol.lake import IcebergNames, TableCommit, TableReference, TableReplaced, TablesNotCommitted
 from metastore.services.access.privileges import keep_creators
 from metastore.services.commit_flag.policy import ReadinessProperties
 from metastore.services.events.recorder import Events, PartitionChange, kept_before, kept_changed
@@ -53,7 +53,15 @@ from metastore.store.partition import partitions
 from metastore.store.snapshot import data_files
 from metastore.store.snapshot.data_files import WHOLE_TABLE
 from metastore.store.statistics import statistics
-from metastore.store.table import altered_tables, constraints, descriptors, former_positions, table_indexes, tables
+from metastore.store.table import (
+    altered_tables,
+    constraints,
+    descriptors,
+    former_positions,
+    iceberg_names,
+    table_indexes,
+    tables,
+)
 from metastore.store.table.table_indexes import IndexRow
 from metastore.store.table.tables import LockedTable, TableRow
 from metastore.store.transactions import locks, written_tables
@@ -67,6 +75,7 @@ PURGE_EXTERNAL = "purge_external"
 """A key of a drop's context, by which the data of an external Iceberg table are deleted with it."""
 
 _METADATA_FILES = ".metadata.json", ".metadata.json.gz"
+EXPOSE = "iceberg.expose"
 METADATA_LOCATION, PREVIOUS_METADATA_LOCATION = "metadata_location", "previous_metadata_location"
 
 
@@ -312,6 +321,16 @@ class TableService:
         with self._database.read() as tx:
             condition = table_filter.parse(text)
             return tables.names(tx, name, condition=condition, limit=limit)
+
+    def iceberg_names(self, database: str | None) -> IcebergNames:
+        """The names that Iceberg's REST catalog may list. Raises NoSuchObjectException."""
+        with self._database.read() as tx:
+            found = iceberg_names.find(tx, given.database_name(database))
+        if found is None:
+            raise NoSuchObjectException(given.plain(database))
+        of_database = hive_objects.database_of(found.database).parameters or {}
+        exposed = of_database.get(EXPOSE, "").lower() == "true"
+        return IcebergNames(found.tables, found.views, found.exposing, exposed)
 
     def summaries(
         self, database_pattern: str | None, table_pattern: str | None, types: Sequence[str] | None
