@@ -825,7 +825,29 @@ struct IcebergNames {
   4: required bool exposed             // whether the database's is
 }
 
+// A request of a client's own protocol, which may be sent again: by its key it has its effect once.
+struct RequestKey {
+  1: required string key               // a UUID, of the client's
+  2: required binary digest            // of the whole request: another one with this key is refused
+  3: optional string answer            // kept with the effect, for who sends the request again
+}
+
+// What became of a request; all is unset if nothing is kept of it.
+struct RequestOutcome {
+  1: optional bool other               // the key is another request's, and nothing else is said
+  2: optional i32 refusal              // the status with which it was refused; unset: it was done
+  3: optional i64 table                // the id of the one table that it changed
+  4: optional string answer            // of the change, or of the refusal
+  5: optional bool done                // it was done or refused, for good
+}
+
 service LakeMetastore {
+  // From here on a change by this connection is this request's: lake_commit_tables, and Hive's calls that Iceberg's REST
+  // catalog makes. It is noted in the same transaction, and a second one is refused. Answers what is kept already.
+  RequestOutcome lake_begin_request(1: RequestKey request) throws (1: hive_metastore.MetaException o1)
+  // The request ends. `refusal`: the status with which it is refused, to be kept unless something is; 0: nothing is to be
+  // kept. Answers what is kept now. Unset: nothing is looked up.
+  RequestOutcome lake_end_request(1: i32 refusal, 2: string answer) throws (1: hive_metastore.MetaException o1)
   // `database` may have a catalog, as in Hive's calls: @catalog#database
   IcebergNames lake_list_iceberg(1: string database)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.MetaException o2)

@@ -46,6 +46,7 @@ from metastore.iceberg.exposed import LakeTables, Memory
 from metastore.iceberg.files import MetadataFiles, next_location
 from metastore.iceberg.footers import Footers
 from metastore.iceberg.metadata import Json, well_formed
+from metastore.iceberg.repeats import Once
 from metastore.warehouse import Warehouse, WarehouseError
 
 T = TypeVar("T")
@@ -128,12 +129,17 @@ class Catalog:
         files: MetadataFiles,
         warehouse: Warehouse,
         lake: LakeTables | None = None,
+        once: Once | None = None,
     ) -> None:
-        """`lake`: shows lake tables; None for one that remembers nothing of other calls."""
+        """`lake`: shows lake tables; None for one that remembers nothing of other calls.
+
+        `once`: the request, if it may be sent again.
+        """
         self._client = client
         self._name = name
         self._files = files
         self._warehouse = warehouse
+        self._once = once
         self._lake = lake or LakeTables(client, warehouse, Memory(Footers(warehouse)), "")
 
     # -- catalogs and namespaces ------------------------------------------------------------------------------
@@ -171,6 +177,8 @@ class Catalog:
             parameters=kept,
             catalogName=self._name,
         )
+        if self._once is not None:
+            self._once.note({"namespace": [name], "properties": dict(properties)})
         try:
             self._client.create_database_req(request)
         except AlreadyExistsException:
@@ -214,14 +222,17 @@ class Catalog:
         database.ownerType = _principal(changed.pop(_OWNER_TYPE, "USER"))
         database.parameters = changed
         request = AlterDatabaseRequest(oldDbName=f"@{self._name}#{name}", newDb=database)
+        missing = [each for each in removals if each not in before]
+        answer = {"updated": sorted(updates), "removed": removed, "missing": missing}
+        if self._once is not None:
+            self._once.note(answer)
         try:
             self._client.alter_database_req(request)
         except NoSuchObjectException:
             raise no_namespace(name) from None
         except WORKER_ERRORS as error:
             raise of_worker(error, changes=True) from error
-        missing = [each for each in removals if each not in before]
-        return {"updated": sorted(updates), "removed": removed, "missing": missing}
+        return answer
 
     # -- reading ----------------------------------------------------------------------------------------------
 

@@ -81,6 +81,11 @@ def unknown_outcome(message: str) -> RestError:
     return RestError(500, "CommitStateUnknownException", f"It is not known whether the change was made: {message}")
 
 
+def done_before(message: str) -> RestError:
+    """A change that was made when the request came first, and whose answer can't be given any more."""
+    return RestError(500, "CommitStateUnknownException", f"The change was made when the request came first: {message}")
+
+
 def unavailable(message: str) -> RestError:
     """Nothing was done."""
     return RestError(503, "ServiceUnavailableException", message, _RETRY_AFTER)

@@ -19,14 +19,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from lake.protocol.connection.thrift_client import ThriftClient
-from metastore.iceberg import tokens
+from lake.protocol.lake import RequestOutcome
+from metastore.iceberg import repeats, tokens
 from metastore.iceberg.catalog import DEFAULT_CATALOG, TABLE, VIEW, Catalog, Change, Found, Kind, Name
-from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, of_status, unavailable
+from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, done_before, of_status, unavailable
 from metastore.iceberg.exposed import LakeTables, Memory
 from metastore.iceberg.files import LARGE, MetadataFiles
 from metastore.iceberg.footers import Footers
 from metastore.iceberg.metadata import Json, well_formed, with_refs_only
 from metastore.iceberg.paging import page
+from metastore.iceberg.repeats import Once
 from metastore.iceberg.tokens import NoToken
 from metastore.warehouse import Warehouse
 
@@ -55,12 +57,14 @@ class Port:
 
 @dataclass(frozen=True)
 class _Call:
-    """One request under way."""
+    """One request under way. `path`: as the specification writes it. `once`: if it may be sent again."""
 
     request: Request
+    path: str
     catalog: Catalog
     files: MetadataFiles
     content: bytes
+    once: Once | None
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -115,7 +119,14 @@ def _nothing() -> Response:
 def _config(call: _Call) -> Response:
     warehouse = call.query.get("warehouse") or DEFAULT_CATALOG
     call.catalog.check()
-    return _json({"defaults": {}, "overrides": {"prefix": warehouse.lower()}, "endpoints": listed()})
+    return _json(
+        {
+            "defaults": {},
+            "overrides": {"prefix": warehouse.lower()},
+            "endpoints": listed(),
+            "idempotency-key-lifetime": repeats.LIFETIME,
+        }
+    )
 
 
 def _list_namespaces(call: _Call) -> Response:
@@ -337,6 +348,7 @@ def _drop_view(call: _Call) -> Response:
 
 # -- the table -------------------------------------------------------------------------------------------------
 
+_CONFIG = "/v1/config"
 _N = "/v1/{prefix}/namespaces"
 _T = f"{_N}/{{namespace}}/tables"
 _V = f"{_N}/{{namespace}}/views"
@@ -400,16 +412,26 @@ class _Bodies:
 _LONG_BODIES, _BODY_SECONDS = 16, 30.0
 
 
+@dataclass(frozen=True)
+class _Server:
+    """What requests have in common."""
+
+    port: Port
+    warehouse: Warehouse
+    files: MetadataFiles
+    bodies: _Bodies
+    memory: Memory
+
+
 def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
     """The routes below `BASE`. `warehouse`: what reads and writes metadata files."""
-    files, bodies = MetadataFiles(warehouse), _Bodies()
-    memory = Memory(Footers(warehouse))
+    server = _Server(port, warehouse, MetadataFiles(warehouse), _Bodies(), Memory(Footers(warehouse)))
 
-    def route(method: str, path: str, handler: Handler, *, config: bool = False) -> Route:
+    def route(method: str, path: str, handler: Handler) -> Route:
         def answer(request: Request) -> Response:
             try:
-                with files.request():
-                    return _answer(port, files, bodies, warehouse, memory, handler, request, config=config)
+                with server.files.request():
+                    return _answer(server, path, handler, request)
             except RestError as error:
                 response = _json(error.body(), error.status)
                 for name, value in error.headers:
@@ -420,7 +442,7 @@ def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
         return Route(BASE + own, answer, methods=[method], name=f"{method} {path}")
 
     return [
-        route("GET", "/v1/config", _config, config=True),
+        route("GET", _CONFIG, _config),
         *(route(*each) for each in ENDPOINTS),
         Route(BASE + "/v1/oauth/tokens", lambda request: _token_for(port, request), methods=["POST"]),
         Route(BASE + "/{rest:path}", _no_endpoint, methods=["GET", "HEAD", "POST", "PUT", "DELETE"]),
@@ -445,40 +467,52 @@ def _no_endpoint(request: Request) -> Response:
     return _json(RestError(404, "NotFoundException", text).body(), 404)
 
 
-def _answer(
-    port: Port,
-    files: MetadataFiles,
-    bodies: _Bodies,
-    warehouse: Warehouse,
-    memory: Memory,
-    handler: Handler,
-    request: Request,
-    *,
-    config: bool,
-) -> Response:
+def _answer(server: _Server, path: str, handler: Handler, request: Request) -> Response:
+    port, files = server.port, server.files
     try:
         caller = port.caller(request)
         content = b""
         if request.method == "POST":
-            with bodies.place(request):
+            with server.bodies.place(request):
                 content = port.body(request, MAX_BODY)
                 files.take_turn(len(content))  # while it waits, its body takes a place
     except port.refused as refused:
         raise of_status(refused.status, str(refused), refused.headers) from None  # type: ignore[attr-defined]
-    if config:
+    if path == _CONFIG:
         name = request.query_params.get("warehouse") or DEFAULT_CATALOG
     else:
         name = request.path_params["prefix"]
     if any(each in name for each in "@#\0"):
         raise RestError(404, "NotFoundException", f"Warehouse does not exist: {name[:100]}")
+    key = repeats.key_of(request, content)
     with ExitStack() as until:
         try:
             client = until.enter_context(port.connect(caller))
         except WORKER_ERRORS as error:
             raise unavailable(f"no worker answers: {error}") from error
-        lake = LakeTables(client, warehouse, memory, _reader(caller))
-        call = _Call(request, Catalog(client, name.lower(), files, warehouse, lake), files, content)
+        once = None if key is None else Once(client, key)
+        lake = LakeTables(client, server.warehouse, server.memory, _reader(caller))
+        catalog = Catalog(client, name.lower(), files, server.warehouse, lake, once)
+        return _answered_once(handler, _Call(request, path, catalog, files, content, once))
+
+
+def _answered_once(handler: Handler, call: _Call) -> Response:
+    """The answer to a request, or for one that was sent before what that one got."""
+    if call.once is None:
         return _handled(handler, call)
+    try:
+        before = call.once.begin()
+        if before.done or before.other:
+            return _again(call, before)
+        try:
+            return _handled(handler, call)
+        except RestError as error:
+            kept = call.once.refused(error)
+            if kept.done or kept.other:
+                return _again(call, kept)
+            raise
+    finally:
+        call.once.close()
 
 
 def _handled(handler: Handler, call: _Call) -> Response:
@@ -486,6 +520,26 @@ def _handled(handler: Handler, call: _Call) -> Response:
         return handler(call)
     except UnicodeEncodeError:  # the first call of a worker that names it, before anything is written
         raise bad_request("a text has half of a surrogate pair, which is no character") from None
+
+
+def _again(call: _Call, outcome: RequestOutcome) -> Response:
+    """What a request is answered that was done or refused before. A table is shown as it is now."""
+    repeats.check(outcome)
+    if outcome.answer is not None:
+        return Response(outcome.answer, media_type="application/json")
+    if outcome.table is None:
+        return _nothing()
+    kind = VIEW if "view" in call.path else TABLE
+    name = call.name if "name" in call.request.path_params else Name.of(call.namespace, str(call.body()["name"]))
+    found = None
+    try:
+        found = call.catalog.find(name, kind)
+    except RestError as error:
+        if error.status != 404:
+            raise
+    if found is None or found.table.id != outcome.table:
+        raise done_before(f"{name} was dropped or renamed since")
+    return _stored(found.location, _content(call, found, kind), _tag(found.location))
 
 
 def _reader(caller: Any) -> str:

@@ -15,6 +15,7 @@ from metastore.services.access.locations import AllowedLocations, AllowedRoot
 from metastore.services.access.places import Places
 from metastore.services.access.privileges import PrivilegeService
 from metastore.services.access.python_authorizer import PythonAuthorizer
+from metastore.services.access.repeated_requests import RepeatedRequests
 from metastore.services.access.rights import Authorizer
 from metastore.services.access.roles import RoleService
 from metastore.services.access.sql_standard import SqlStandard
@@ -84,6 +85,7 @@ class _Access(TypedDict):
     roles: RoleService
     delegation_tokens: DelegationTokenService
     issued_tokens: IssuedTokenService
+    repeated_requests: RepeatedRequests
 
 
 class _Catalog(TypedDict):
@@ -200,6 +202,7 @@ class Metastore:
     procedures: ProcedureService
     delegation_tokens: DelegationTokenService
     issued_tokens: IssuedTokenService
+    repeated_requests: RepeatedRequests
     resource_plans: ResourcePlanService
     scheduled_queries: ScheduledQueryService
     engine_reports: EngineReports
@@ -314,6 +317,7 @@ def _access(parts: _Parts, password_version: PasswordVersion) -> _Access:
             enabled="token" in parts.settings.authentication,
             password_version=password_version,
         ),
+        repeated_requests=RepeatedRequests(parts.database),
     )
 
 
@@ -511,5 +515,6 @@ def _housekeeping(
         timeline["reader_leases"].sweep,
         change_notes.sweep,
         access["issued_tokens"].sweep,
+        access["repeated_requests"].sweep,
     )
     return Housekeeping(parts.database, parts.deletable, timeline["timeline_sweeper"], retention, sweeps)

@@ -56,6 +56,8 @@ from lake.protocol.generated.lake_metastore_types import (
     ReopenPartitionsResponse,
     ReportBatchRequest,
     ReportBatchResponse,
+    RequestKey,
+    RequestOutcome,
     RoutePartitionsRequest,
     RoutePartitionsResponse,
     ServiceDecision,
@@ -77,6 +79,10 @@ from lake.protocol.generated.lake_metastore_types import (
 )
 
 METHODS: tuple[m, ...] = (
+    m('lake_begin_request', f(None, (1, 'request', 12, [RequestKey, None])),
+      f((0, 'success', 12, [RequestOutcome, None]), (1, 'o1', 12, [MetaException, None]))),
+    m('lake_end_request', f(None, (1, 'refusal', 8, None), (2, 'answer', 11, 'UTF8')),
+      f((0, 'success', 12, [RequestOutcome, None]), (1, 'o1', 12, [MetaException, None]))),
     m('lake_list_iceberg', f(None, (1, 'database', 11, 'UTF8')),
       f((0, 'success', 12, [IcebergNames, None]), (1, 'o1', 12, [NoSuchObjectException, None]), (2, 'o2', 12, [MetaException, None]))),
     m('lake_commit_tables', f(None, (1, 'request', 12, [CommitTablesRequest, None])),

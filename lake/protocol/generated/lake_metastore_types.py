@@ -1082,6 +1082,29 @@ class IcebergNames(Struct):
         self.exposed = exposed
 
 
+class RequestKey(Struct):
+    __slots__ = ('key', 'digest', 'answer', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('key', 'digest',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, key: str | None = None, digest: bytes | None = None, answer: str | None = None) -> None:
+        self.key = key
+        self.digest = digest
+        self.answer = answer
+
+
+class RequestOutcome(Struct):
+    __slots__ = ('other', 'refusal', 'table', 'answer', 'done', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, other: bool | None = None, refusal: int | None = None, table: int | None = None, answer: str | None = None, done: bool | None = None) -> None:
+        self.other = other
+        self.refusal = refusal
+        self.table = table
+        self.answer = answer
+        self.done = done
+
+
 class TableReplaced(ExceptionStruct):
     __slots__ = ('message', 'id', 'unknown')
     thrift_spec: ClassVar[Spec]
@@ -1207,6 +1230,8 @@ CancelTokensRequest.thrift_spec = f(None, (1, 'tokens', 15, (10, None, False)), 
 TableCommit.thrift_spec = f(None, (1, 'table', 12, [Table, None]), (2, 'expectedMetadataLocation', 11, 'UTF8'), (3, 'forgottenFiles', 15, (11, 'UTF8', False)))
 CommitTablesRequest.thrift_spec = f(None, (1, 'commits', 15, (12, [TableCommit, None], False)), (2, 'checkOnly', 2, None), (3, 'places', 15, (11, 'UTF8', False)))
 IcebergNames.thrift_spec = f(None, (1, 'tables', 15, (11, 'UTF8', False)), (2, 'views', 15, (11, 'UTF8', False)), (3, 'exposing', 15, (11, 'UTF8', False)), (4, 'exposed', 2, None))
+RequestKey.thrift_spec = f(None, (1, 'key', 11, 'UTF8'), (2, 'digest', 11, 'BINARY'), (3, 'answer', 11, 'UTF8'))
+RequestOutcome.thrift_spec = f(None, (1, 'other', 2, None), (2, 'refusal', 8, None), (3, 'table', 10, None), (4, 'answer', 11, 'UTF8'), (5, 'done', 2, None))
 TableReplaced.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'id', 10, None))
 EventsGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldest', 10, None), (3, 'restored', 2, None))
 InstantConflict.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'winners', 15, (12, [Instant, None], False)), (3, 'overlap', 15, (11, 'UTF8', False)), (4, 'filesToRemove', 15, (11, 'UTF8', False)))
@@ -1289,6 +1314,8 @@ for _cls in (
     TableCommit,
     CommitTablesRequest,
     IcebergNames,
+    RequestKey,
+    RequestOutcome,
     TableReplaced,
     EventsGone,
     InstantConflict,

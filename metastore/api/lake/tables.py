@@ -87,7 +87,8 @@ def _named(table: TableReference | None) -> TableReference:
     stores=True,
 )
 def lake_commit_tables(call: Call, request: CommitTablesRequest) -> None:
-    call.metastore.tables.commit(request.commits or [], check_only=bool(request.checkOnly))
+    with call.once():
+        call.metastore.tables.commit(request.commits or [], check_only=bool(request.checkOnly))
 
 
 @answers(

@@ -43,6 +43,7 @@ from metastore.services.model.type_compatibility import incompatible
 from metastore.services.model.validation import check_columns, check_length, is_table_name, wrong_type
 from metastore.services.table import transactional_property
 from metastore.store import Conflict, Database
+from metastore.store.access import request_keys
 from metastore.store.catalog import catalogs, databases
 from metastore.store.catalog.databases import DatabaseRow, RowLock
 from metastore.store.engine.database import Transaction
@@ -417,6 +418,7 @@ class TableService:
                 found = tables.find_to_alter(tx, old_name)
                 if found is None:
                     raise InvalidOperationException(f"{given.plain(database)}.{table} table not found")
+                request_keys.claim(tx)
                 move = self._alter_found(
                     tx, found, new, new_name, home, context, cascade=cascade, any_type=incompatible_types_allowed
                 )
@@ -519,15 +521,21 @@ class TableService:
             with self._database.write() as tx:
                 for home in sorted({names[index].of_database for index in new}):  # before their tables, as in a drop
                     databases.find(tx, home, RowLock.SHARED)
+                single = len(commits) == 1
+                if not single:
+                    request_keys.claim(tx)
                 for index in in_order:
                     if index in new:
-                        self._add_or_refuse(tx, index, commits[index], new[index], made[index])
+                        table_id = self._add_or_refuse(tx, index, commits[index], new[index], made[index])
+                        if single:
+                            request_keys.claim(tx, table_id)
                         continue
                     found = tables.find_to_alter(tx, names[index])
                     _check_commit(tx, index, commits[index], None if found is None else found.row)
                     assert found is not None
-                    last = len(commits) == 1
-                    self._alter_found(tx, found, _definition(commits[index]), names[index], None, context, last=last)
+                    if single:  # before the alteration, which may be put off until the commit
+                        request_keys.claim(tx, found.row.id)
+                    self._alter_found(tx, found, _definition(commits[index]), names[index], None, context, last=single)
                     data_files.schedule_deletion(tx, found.row.id, self._forgotten(commits[index]))
 
     def _forgotten(self, commit: TableCommit) -> set[str]:
@@ -543,10 +551,10 @@ class TableService:
                     found.add(self._warehouse.relative_to(each, definition.sd.location or ""))
         return {each for each in found if each is not None}
 
-    def _add_or_refuse(self, tx: Transaction, index: int, commit: TableCommit, new: "_New", made: set[str]) -> None:
+    def _add_or_refuse(self, tx: Transaction, index: int, commit: TableCommit, new: "_New", made: set[str]) -> int:
         if tables.find(tx, new.name) is not None:
             raise TablesNotCommitted(_exists(_definition(commit)), "exists", index)
-        self._add(tx, new, made)
+        return self._add(tx, new, made)
 
     def _check_altered(
         self, row: TableRow, old: Table, new: Table, value: Table, context: Mapping[str, str], *, any_type: bool
@@ -702,6 +710,7 @@ class TableService:
             if table_indexes.holds_index(tx, row.id):
                 raise MetaException(f"The table {table} is an index table. Please do drop index instead.")
             view_sources.check_unused(tx, row.name.catalog, [row.name], hidden)
+            request_keys.claim(tx)
             indexes = table_indexes.of_table(tx, row.id)
             gone = [(each, True) for each in self._made_for(tx, indexes)]
             purged = {row.id} if purge and hive_objects.is_iceberg(row) else set()

@@ -102,6 +102,7 @@ from lake.protocol.lake import (
     LeaseRequest,
     ReadGroupEventsRequest,
     RecordDecisionsRequest,
+    RequestKey,
     RoutePartitionsRequest,
     ServiceDecision,
     ShardPosition,
@@ -390,6 +391,8 @@ CONNECTION = [
     _step("setMetaConf", "includeUnCommit", "false"),
     _step("flushCache"),
     _step("reinitialize"),
+    _step("lake_begin_request", RequestKey("017f22e2-79b0-7cc3-98c4-dc0c0c07398f", b"d" * 32)),
+    _step("lake_end_request", 409, "no"),
 ]
 
 CHAINS = {

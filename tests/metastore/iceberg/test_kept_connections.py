@@ -62,9 +62,8 @@ def use(kept: KeptConnections, caller: PassedOn = ANN) -> WorkerClient:
 def test_the_next_request_of_a_caller_has_the_same(opened: Opened) -> None:
     kept = KeptConnections(opened)
     assert use(kept) is use(kept)
-    with kept.connection(ANN) as client:
-        with pytest.raises(NoSuchObjectException):
-            client.get_catalog(GetCatalogRequest("nothing"))
+    with kept.connection(ANN) as client, pytest.raises(NoSuchObjectException):
+        client.get_catalog(GetCatalogRequest("nothing"))
     assert use(kept) is client
     assert len(opened.clients) == 1
 
