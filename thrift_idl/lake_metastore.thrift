@@ -807,10 +807,13 @@ struct CommitTablesRequest {
   2: optional bool checkOnly                 // decides about rights, names and expectations, and changes nothing
   3: optional list<string> places            // further locations that the caller names; they need the right as a
                                              // table's location does
+  4: optional bool alone                     // with checkOnly: refused, too, where something else lies at a new table's
+                                             // location, below or around it ("shared")
 }
 
 // Nothing of a request was done. `reason`: "changed" (the table has another metadata_location), "locked" (somebody else
-// holds an exclusive lock on the table: try again), "exists" or "missing". `index`: of the first commit that was refused.
+// holds an exclusive lock on the table: try again), "exists" or "missing", of the commit at `index`, the first one that was
+// refused; "busy" (the database: try again) or "storage" (it failed when a directory was to be made) of all of them.
 exception TablesNotCommitted {
   1: string message
   2: string reason
@@ -842,6 +845,12 @@ struct RequestOutcome {
 }
 
 service LakeMetastore {
+  // The directory in which all is a table's own, for who may read it whole; empty if another table, a partition elsewhere or a
+  // database lies at it, below or around it. `write`: for who may also change it. `uncommitted`: uncommitted partitions may lie
+  // there.
+  string lake_data_place(1: TableReference table, 2: bool write, 3: bool uncommitted)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3, 4: TableReplaced o4)
   // From here on a change by this connection is this request's: lake_commit_tables, and Hive's calls that Iceberg's REST
   // catalog makes. It is noted in the same transaction, and a second one is refused. Answers what is kept already.
   RequestOutcome lake_begin_request(1: RequestKey request) throws (1: hive_metastore.MetaException o1)

@@ -7,7 +7,7 @@ between calls of the worker, so that no database connection waits for a storage.
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
 
 from lake.protocol.connection.thrift_client import ThriftClient
@@ -28,7 +28,7 @@ from lake.protocol.hive import (
     PrincipalType,
     Table,
 )
-from lake.protocol.lake import CommitTablesRequest, IcebergNames, TableCommit, TablesNotCommitted
+from lake.protocol.lake import CommitTablesRequest, IcebergNames, TableCommit, TableReference, TablesNotCommitted
 from metastore.iceberg import exposed, hive_parameters, metadata, views
 from metastore.iceberg.errors import (
     WORKER_ERRORS,
@@ -41,6 +41,7 @@ from metastore.iceberg.errors import (
     no_table,
     no_view,
     of_worker,
+    unavailable,
 )
 from metastore.iceberg.exposed import LakeTables, Memory
 from metastore.iceberg.files import MetadataFiles, next_location
@@ -52,6 +53,9 @@ from metastore.warehouse import Warehouse, WarehouseError
 T = TypeVar("T")
 
 DEFAULT_CATALOG = "hive"
+MAX_TABLES = 1_000
+"""Tables that one transaction changes."""
+
 _TRIES = 4
 """Times that a commit is made again by itself, while what the client requires still holds."""
 
@@ -308,13 +312,30 @@ class Catalog:
         except WORKER_ERRORS as error:
             raise of_worker(error, changes=False) from error
 
+    def data_place(self, name: Name, table_id: int | None, *, shown: bool) -> tuple[str, bool] | None:
+        """The directory of a table's data and whether the caller may write there; None for who may not read it whole.
+
+        None, too, if not all in the directory is the table's own. `shown`: the table is only shown.
+        """
+        reference = TableReference(self._name, name.namespace, name.name, table_id)
+        for write in (False,) if shown else (True, False):
+            try:
+                place = self._client.lake_data_place(reference, write, shown)
+            except WORKER_ERRORS as error:
+                refused = of_worker(error, changes=False)
+                if refused.status >= 500:
+                    raise refused from error
+                continue
+            return (place, write) if place else None
+        return None
+
     def metadata(self, found: Found, kind: Kind) -> Json:
         return self._files.parsed(found.location, kind.uuid_key)
 
     # -- creating and changing --------------------------------------------------------------------------------
 
-    def create_table(self, namespace: str, request: Json) -> tuple[Json, str | None]:
-        """Returns the metadata of the new table and its location; None for a table that is only staged."""
+    def create_table(self, namespace: str, request: Json) -> Change:
+        """Returns the new table; without a location one that is only staged."""
         with well_formed("the table"):
             name = Name.of(namespace, str(request["name"]))
             self._check_free(name, TABLE)
@@ -334,9 +355,19 @@ class Catalog:
                 raise self._refusal(refused, [change]) from None
             if location.startswith("file:"):  # engines that write to a local directory don't make it
                 self._files.make_directory(f"{location}/metadata")
-            return new, None
+            return replace(change, location="")
         self._commit(lambda: [change])
-        return new, change.location
+        return change
+
+    def is_alone(self, staged: Change) -> bool:
+        """Whether nothing else lies at the location of a table that is staged, nor below or around it."""
+        try:
+            self._ask([staged], check_only=True, alone=True)
+        except TablesNotCommitted as refused:
+            if refused.reason == "shared":
+                return False
+            raise self._refusal(refused, [staged]) from None
+        return True
 
     def register(self, namespace: str, request: Json, kind: Kind) -> tuple[Json, str]:
         """Adds a table or view, or with `overwrite` replaces one, by a metadata file that exists."""
@@ -367,10 +398,14 @@ class Catalog:
     def commit(self, changes: Sequence[tuple[Name, Sequence[Json], Sequence[Json]]]) -> list[Change]:
         """Commits requirements and updates of several tables, all or none; those of one table in their order."""
 
+        if len({name for name, _, _ in changes}) > MAX_TABLES:
+            raise bad_request(f"a transaction changes at most {MAX_TABLES:,} tables")
+
         def plan() -> list[Change]:
             planned: dict[Name, Change] = {}
-            for name, requirements, updates in changes:
-                planned[name] = self._plan(planned.get(name), name, requirements, updates)
+            with self._files.together():
+                for name, requirements, updates in changes:
+                    planned[name] = self._plan(planned.get(name), name, requirements, updates)
             return list(planned.values())
 
         return self._commit(plan)
@@ -503,7 +538,7 @@ class Catalog:
                 self._files.remove(written)
             raise of_worker(error, changes=True) from error
 
-    def _ask(self, changes: Sequence[Change], *, check_only: bool = False) -> None:
+    def _ask(self, changes: Sequence[Change], *, check_only: bool = False, alone: bool = False) -> None:
         commits = []
         for each in changes:
             assert each.new is not None
@@ -516,11 +551,13 @@ class Catalog:
             if each.kind is TABLE and each.base is not None:
                 commit.forgottenFiles = metadata.removed_files(each.base, each.new)
             commits.append(commit)
-        self._ask_all(commits, check_only=check_only)
+        self._ask_all(commits, check_only=check_only, alone=alone)
 
-    def _ask_all(self, commits: list[TableCommit], *, check_only: bool = False, places: Sequence[str] = ()) -> None:
+    def _ask_all(
+        self, commits: list[TableCommit], *, check_only: bool = False, places: Sequence[str] = (), alone: bool = False
+    ) -> None:
         """Raises TablesNotCommitted; for a check RestError, for a commit what the worker raises."""
-        request = CommitTablesRequest(commits, checkOnly=check_only, places=list(places))
+        request = CommitTablesRequest(commits, checkOnly=check_only, places=list(places), alone=alone)
         try:
             self._client.lake_commit_tables(request)
         except TablesNotCommitted:
@@ -537,6 +574,8 @@ class Catalog:
                 return self._taken(change.name, change.kind)
             case "missing":
                 return change.kind.missing(str(change.name))
+            case "busy" | "storage":
+                return unavailable(str(refused.message))
         return conflict(str(refused.message))
 
     # -- helpers ----------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import structlog
 from starlette.requests import Request
@@ -20,8 +21,9 @@ from starlette.routing import Route
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.lake import RequestOutcome
-from metastore.iceberg import repeats, tokens
+from metastore.iceberg import credentials, repeats, tokens
 from metastore.iceberg.catalog import DEFAULT_CATALOG, TABLE, VIEW, Catalog, Change, Found, Kind, Name
+from metastore.iceberg.credentials import Place, Vending
 from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, done_before, of_status, unavailable
 from metastore.iceberg.exposed import LakeTables, Memory
 from metastore.iceberg.files import LARGE, MetadataFiles
@@ -57,7 +59,10 @@ class Port:
 
 @dataclass(frozen=True)
 class _Call:
-    """One request under way. `path`: as the specification writes it. `once`: if it may be sent again."""
+    """One request under way. `path`: as the specification writes it. `once`: if it may be sent again.
+
+    `vending`: what gives credentials, if the server can. `user`: the caller's, "" for nobody.
+    """
 
     request: Request
     path: str
@@ -65,6 +70,13 @@ class _Call:
     files: MetadataFiles
     content: bytes
     once: Once | None
+    vending: Vending | None
+    user: str
+
+    @property
+    def wants_credentials(self) -> bool:
+        """Whether the client wants credentials, and the server can give some."""
+        return self.vending is not None and credentials.wanted(self.request.headers.get(credentials.HEADER, ""))
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -103,6 +115,10 @@ def _number(text: str) -> float:
     if math.isinf(found):
         _no_number(text[:40])
     return found
+
+
+_quoted = json.encoder.encode_basestring_ascii
+"""A text as JSON writes it."""
 
 
 def _json(value: Any, status: int = 200) -> Response:
@@ -184,14 +200,23 @@ def _texts(properties: Any) -> dict[str, str]:
 
 def _list(kind: Kind, call: _Call) -> Response:
     names, token = page(call.catalog.names(call.namespace, kind), call.query)
-    return _json({"identifiers": [{"namespace": [call.namespace], "name": each} for each in names]} | _token(token))
+    # Put together by hand: for a thousand names, a list of objects takes three times as long.
+    begin = f'{{"namespace":[{_quoted(call.namespace)}],"name":'
+    listed = ",".join([f"{begin}{_quoted(each)}}}" for each in names])
+    more = "" if token is None else f',"next-page-token":{_quoted(token)}'
+    return Response(f'{{"identifiers":[{listed}]{more}}}', media_type="application/json")
 
 
 def _create_table(call: _Call) -> Response:
     body = call.body()
     _check_name(body)
-    metadata, location = call.catalog.create_table(call.namespace, body)
-    return _loaded(call, TABLE, location, metadata)
+    made = call.catalog.create_table(call.namespace, body)
+    if made.location:
+        given = _given(call, call.catalog.data_place(made.name, None, shown=False)) if call.wants_credentials else {}
+        return _loaded(call, TABLE, made.location, _now(made), given)
+    assert made.new is not None
+    own = call.wants_credentials and call.catalog.is_alone(made)
+    return _json({"metadata": made.new, "config": {}} | (_given(call, (made.new["location"], True)) if own else {}))
 
 
 def _check_name(body: Json) -> None:
@@ -203,11 +228,48 @@ def _load_table(call: _Call) -> Response:
     snapshots = call.query.get("snapshots", "all").lower()
     if snapshots not in ("all", "refs"):
         raise bad_request(f"snapshots is all or refs, not {snapshots[:40]!r}")
-    found = call.catalog.show(call.catalog.find(call.name, TABLE))
+    stored = call.catalog.find(call.name, TABLE)
+    found = call.catalog.show(stored)
     tag = _tag(found.location, snapshots)
-    if tag in [each.strip() for each in call.request.headers.get("if-none-match", "").split(",")]:
+    if not call.wants_credentials and tag in [
+        each.strip() for each in call.request.headers.get("if-none-match", "").split(",")
+    ]:
         return Response(status_code=304, headers={"ETag": tag})
-    return _stored(found.location, _content(call, found, TABLE, snapshots), tag)
+    given = _given(call, _place_of(call, stored)) if call.wants_credentials else {}
+    return _stored(found.location, _content(call, found, TABLE, snapshots), tag, given)
+
+
+def _place_of(call: _Call, found: Found) -> tuple[str, bool] | None:
+    """`found`: as it is stored."""
+    return call.catalog.data_place(call.name, found.table.id, shown=found.is_shown)
+
+
+def _given(call: _Call, found: tuple[str, bool] | None) -> Json:
+    """The fields of an answer with credentials for a directory, writing ones or not; none if they can't be had."""
+    try:
+        place, properties = _vended(call, found)
+    except RestError as error:  # a client may have its own
+        log.warning("a table is shown without credentials", reason=str(error))
+        return {}
+    if place is None:
+        return {}
+    return {"config": properties, "storage-credentials": credentials.listed(place, properties)}
+
+
+def _vended(call: _Call, found: tuple[str, bool] | None) -> tuple[Place | None, Json]:
+    """Credentials, and the directory that they are for; None for none. Raises RestError."""
+    if call.vending is None or found is None:
+        return None, {}
+    location, write = found
+    place = Place.of(location)
+    if place is None:
+        return None, {}
+    properties = call.vending.credentials(place, call.user, write=write)
+    if "name" in call.request.path_params:
+        parts = (call.request.path_params[each] for each in ("prefix", "namespace", "name"))
+        again = "v1/{}/namespaces/{}/tables/{}/credentials".format(*(quote(each, safe="") for each in parts))
+        properties["client.refresh-credentials-endpoint"] = again
+    return place, properties
 
 
 def _content(call: _Call, found: Found, kind: Kind, snapshots: str = "all") -> bytes:
@@ -225,17 +287,17 @@ def _tag(location: str, snapshots: str = "all") -> str:
     return f'"{hashlib.sha256(f"{snapshots} {location}".encode()).hexdigest()[:32]}"'
 
 
-def _stored(location: str, content: bytes, tag: str | None = None) -> Response:
-    body = b'{"metadata-location":' + json.dumps(location).encode() + b',"metadata":' + content + b',"config":{}}'
+def _stored(location: str, content: bytes, tag: str | None = None, given: Json | None = None) -> Response:
+    """`given`: fields of the answer beside the metadata."""
+    more = json.dumps({"config": {}} | (given or {}), separators=(",", ":"))[1:].encode()
+    body = b'{"metadata-location":' + json.dumps(location).encode() + b',"metadata":' + content + b"," + more
     return Response(body, headers={"ETag": tag} if tag else None, media_type="application/json")
 
 
-def _loaded(call: _Call, kind: Kind, location: str | None, metadata: Json) -> Response:
+def _loaded(call: _Call, kind: Kind, location: str, metadata: Json, given: Json | None = None) -> Response:
     """What was just written: its bytes are mostly still kept."""
-    if location is None:
-        return _json({"metadata": metadata, "config": {}})
     content = call.files.kept(location, kind.uuid_key) or json.dumps(metadata, separators=(",", ":")).encode()
-    return _stored(location, content, _tag(location))
+    return _stored(location, content, _tag(location), given)
 
 
 def _exists(kind: Kind, call: _Call) -> Response:
@@ -316,8 +378,9 @@ _MOST_FIGURES, _LONGEST_FIGURE = 40, 60
 
 
 def _credentials(call: _Call) -> Response:
-    call.catalog.find(call.name, TABLE)
-    return _json({"storage-credentials": []})
+    found = call.catalog.find(call.name, TABLE)
+    place, properties = (None, {}) if call.vending is None else _vended(call, _place_of(call, found))
+    return _json({"storage-credentials": [] if place is None else credentials.listed(place, properties)})
 
 
 # -- views -----------------------------------------------------------------------------------------------------
@@ -354,17 +417,17 @@ _T = f"{_N}/{{namespace}}/tables"
 _V = f"{_N}/{{namespace}}/views"
 
 ENDPOINTS: tuple[tuple[str, str, Handler], ...] = (
+    ("HEAD", f"{_T}/{{table}}", partial(_exists, TABLE)),
+    ("GET", f"{_T}/{{table}}", _load_table),
+    ("POST", f"{_T}/{{table}}", _commit_table),
+    ("GET", _T, partial(_list, TABLE)),
     ("GET", _N, _list_namespaces),
     ("POST", _N, _create_namespace),
     ("HEAD", f"{_N}/{{namespace}}", _namespace_exists),
     ("GET", f"{_N}/{{namespace}}", _load_namespace),
     ("DELETE", f"{_N}/{{namespace}}", _drop_namespace),
     ("POST", f"{_N}/{{namespace}}/properties", _update_namespace),
-    ("GET", _T, partial(_list, TABLE)),
     ("POST", _T, _create_table),
-    ("HEAD", f"{_T}/{{table}}", partial(_exists, TABLE)),
-    ("GET", f"{_T}/{{table}}", _load_table),
-    ("POST", f"{_T}/{{table}}", _commit_table),
     ("DELETE", f"{_T}/{{table}}", _drop_table),
     ("POST", f"{_N}/{{namespace}}/register", partial(_register, TABLE)),
     ("POST", "/v1/{prefix}/tables/rename", partial(_rename, TABLE)),
@@ -380,7 +443,10 @@ ENDPOINTS: tuple[tuple[str, str, Handler], ...] = (
     ("POST", f"{_N}/{{namespace}}/register-view", partial(_register, VIEW)),
     ("POST", "/v1/{prefix}/views/rename", partial(_rename, VIEW)),
 )
-"""Method, path as the specification writes it, and who answers. HEAD stands before GET, which would answer it too."""
+"""Method, path as the specification writes it, and who answers. HEAD stands before GET, which would answer it too.
+
+Routes are tried in this order: those come first that are requested most.
+"""
 
 
 def listed() -> list[str]:
@@ -418,14 +484,15 @@ class _Server:
 
     port: Port
     warehouse: Warehouse
+    vending: Vending | None
     files: MetadataFiles
     bodies: _Bodies
     memory: Memory
 
 
-def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
-    """The routes below `BASE`. `warehouse`: what reads and writes metadata files."""
-    server = _Server(port, warehouse, MetadataFiles(warehouse), _Bodies(), Memory(Footers(warehouse)))
+def iceberg_routes(port: Port, warehouse: Warehouse, vending: Vending | None = None) -> list[Route]:
+    """The routes below `BASE`. `warehouse`: what reads and writes metadata files. `vending`: gives credentials."""
+    server = _Server(port, warehouse, vending, MetadataFiles(warehouse), _Bodies(), Memory(Footers(warehouse)))
 
     def route(method: str, path: str, handler: Handler) -> Route:
         def answer(request: Request) -> Response:
@@ -493,7 +560,8 @@ def _answer(server: _Server, path: str, handler: Handler, request: Request) -> R
         once = None if key is None else Once(client, key)
         lake = LakeTables(client, server.warehouse, server.memory, _reader(caller))
         catalog = Catalog(client, name.lower(), files, server.warehouse, lake, once)
-        return _answered_once(handler, _Call(request, path, catalog, files, content, once))
+        user = "" if caller.identity is None else caller.identity.user
+        return _answered_once(handler, _Call(request, path, catalog, files, content, once, server.vending, user))
 
 
 def _answered_once(handler: Handler, call: _Call) -> Response:

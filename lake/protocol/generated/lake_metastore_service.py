@@ -79,6 +79,8 @@ from lake.protocol.generated.lake_metastore_types import (
 )
 
 METHODS: tuple[m, ...] = (
+    m('lake_data_place', f(None, (1, 'table', 12, [TableReference, None]), (2, 'write', 2, None), (3, 'uncommitted', 2, None)),
+      f((0, 'success', 11, 'UTF8'), (1, 'o1', 12, [NoSuchObjectException, None]), (2, 'o2', 12, [InvalidOperationException, None]), (3, 'o3', 12, [MetaException, None]), (4, 'o4', 12, [TableReplaced, None]))),
     m('lake_begin_request', f(None, (1, 'request', 12, [RequestKey, None])),
       f((0, 'success', 12, [RequestOutcome, None]), (1, 'o1', 12, [MetaException, None]))),
     m('lake_end_request', f(None, (1, 'refusal', 8, None), (2, 'answer', 11, 'UTF8')),

@@ -1060,14 +1060,15 @@ class TableCommit(Struct):
 
 
 class CommitTablesRequest(Struct):
-    __slots__ = ('commits', 'checkOnly', 'places', 'unknown')
+    __slots__ = ('commits', 'checkOnly', 'places', 'alone', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('commits',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, commits: list[TableCommit] | None = None, checkOnly: bool | None = None, places: list[str] | None = None) -> None:
+    def __init__(self, commits: list[TableCommit] | None = None, checkOnly: bool | None = None, places: list[str] | None = None, alone: bool | None = None) -> None:
         self.commits = commits
         self.checkOnly = checkOnly
         self.places = places
+        self.alone = alone
 
 
 class IcebergNames(Struct):
@@ -1228,7 +1229,7 @@ DelegationToken.thrift_spec = f(None, (1, 'id', 10, None), (2, 'owner', 11, 'UTF
 ListTokensRequest.thrift_spec = f(None, (1, 'owner', 11, 'UTF8'), (2, 'everybody', 2, None))
 CancelTokensRequest.thrift_spec = f(None, (1, 'tokens', 15, (10, None, False)), (2, 'owner', 11, 'UTF8'), (3, 'everybody', 2, None))
 TableCommit.thrift_spec = f(None, (1, 'table', 12, [Table, None]), (2, 'expectedMetadataLocation', 11, 'UTF8'), (3, 'forgottenFiles', 15, (11, 'UTF8', False)))
-CommitTablesRequest.thrift_spec = f(None, (1, 'commits', 15, (12, [TableCommit, None], False)), (2, 'checkOnly', 2, None), (3, 'places', 15, (11, 'UTF8', False)))
+CommitTablesRequest.thrift_spec = f(None, (1, 'commits', 15, (12, [TableCommit, None], False)), (2, 'checkOnly', 2, None), (3, 'places', 15, (11, 'UTF8', False)), (4, 'alone', 2, None))
 IcebergNames.thrift_spec = f(None, (1, 'tables', 15, (11, 'UTF8', False)), (2, 'views', 15, (11, 'UTF8', False)), (3, 'exposing', 15, (11, 'UTF8', False)), (4, 'exposed', 2, None))
 RequestKey.thrift_spec = f(None, (1, 'key', 11, 'UTF8'), (2, 'digest', 11, 'BINARY'), (3, 'answer', 11, 'UTF8'))
 RequestOutcome.thrift_spec = f(None, (1, 'other', 2, None), (2, 'refusal', 8, None), (3, 'table', 10, None), (4, 'answer', 11, 'UTF8'), (5, 'done', 2, None))

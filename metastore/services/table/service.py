@@ -42,7 +42,7 @@ from metastore.services.model import names as given
 from metastore.services.model.type_compatibility import incompatible
 from metastore.services.model.validation import check_columns, check_length, is_table_name, wrong_type
 from metastore.services.table import transactional_property
-from metastore.store import Conflict, Database
+from metastore.store import Conflict, Database, DatabaseBusy
 from metastore.store.access import request_keys
 from metastore.store.catalog import catalogs, databases
 from metastore.store.catalog.databases import DatabaseRow, RowLock
@@ -66,7 +66,7 @@ from metastore.store.table import (
 from metastore.store.table.table_indexes import IndexRow
 from metastore.store.table.tables import LockedTable, TableRow
 from metastore.store.transactions import locks, written_tables
-from metastore.warehouse import Warehouse, WarehouseError
+from metastore.warehouse import StorageFailed, Warehouse, WarehouseError
 
 DDL_TIME = "transient_lastDdlTime"
 CASCADE = "CASCADE"
@@ -488,12 +488,35 @@ class TableService:
             tables.change(tx, row.id, database_id, values)
         return move
 
-    def commit(self, commits: Sequence[TableCommit], *, check_only: bool = False) -> None:
+    def data_place(self, table: TableReference) -> str:
+        """The directory in which all is a table's own; empty if something else lies at it, below or around it.
+
+        Raises NoSuchObjectException, TableReplaced, MetaException if the storage fails.
+        """
+        try:
+            with self._database.read() as tx:
+                row = self.row_of(tx, table)
+                if not row.location or row.type == hive_objects.VIEW:
+                    return ""
+                place = base_of(row.location)
+                return "" if self._deletable.overlapping(tx, place, besides=row.id) is not None else place
+        except WarehouseError as error:
+            raise MetaException(str(error)) from None
+
+    def commit(self, commits: Sequence[TableCommit], *, check_only: bool = False, alone: bool = False) -> None:
         """Creates and alters several tables or views in one transaction: all of them, or none.
 
-        `check_only`: says what would be refused by what is stored now, and changes nothing. Raises TablesNotCommitted,
-        and what `create` and `alter` raise.
+        `check_only`: says what would be refused by what is stored now, and changes nothing. `alone`: a check refuses
+        new tables where something else lies, too. Raises TablesNotCommitted, and what `create` and `alter` raise.
         """
+        try:
+            self._commit(commits, check_only=check_only, alone=alone)
+        except DatabaseBusy as error:
+            raise TablesNotCommitted(str(error), "busy") from error
+        except StorageFailed as error:  # before the transaction, or in it
+            raise TablesNotCommitted(str(error), "storage") from error
+
+    def _commit(self, commits: Sequence[TableCommit], *, check_only: bool, alone: bool) -> None:
         names = [_name_of(each) for each in commits]
         if len(set(names)) < len(names):
             raise InvalidOperationException("a table is named twice: send all changes of a table as one commit")
@@ -510,6 +533,8 @@ class TableService:
                 for index in in_order:
                     if index not in new:
                         _check_commit(tx, index, commits[index], tables.find(tx, names[index]))
+                    elif alone:
+                        self._check_alone(tx, index, new[index])
             return
         context = {basic_statistics.DO_NOT_UPDATE: "true"}
         with ExitStack() as directories:
@@ -537,6 +562,12 @@ class TableService:
                         request_keys.claim(tx, found.row.id)
                     self._alter_found(tx, found, _definition(commits[index]), names[index], None, context, last=single)
                     data_files.schedule_deletion(tx, found.row.id, self._forgotten(commits[index]))
+
+    def _check_alone(self, tx: Transaction, index: int, new: "_New") -> None:
+        assert new.value.sd is not None
+        place = new.value.sd.location
+        if not place or self._deletable.overlapping(tx, base_of(place), besides=0) is not None:
+            raise TablesNotCommitted(f"something else lies at, below or around {place}", "shared", index)
 
     def _forgotten(self, commit: TableCommit) -> set[str]:
         """The paths of the metadata files below a table's location that the table needs no more.

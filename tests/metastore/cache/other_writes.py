@@ -367,6 +367,7 @@ TABLE_SERVICES = [
     _of("lake_commit_tables", lambda db: (_commit(db, "m1", "m0"),)),
     _of("lake_lease_snapshot", lambda db: (LeaseRequest(_table(db), "me", seconds=60),)),
     _of("lake_release_lease", lambda db: (_table(db), "me")),
+    _of("lake_data_place", lambda db: (_table(db), True, False)),
     _of(
         "lake_record_decisions",
         lambda db: (RecordDecisionsRequest(_table(db), 0, [ServiceDecision("clean", "clean", "why")]),),
