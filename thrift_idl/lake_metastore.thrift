@@ -689,6 +689,17 @@ struct PendingPlan {
   7: optional i64 jobFinishedAt
 }
 
+// What engines reported of their reads and commits of a table.
+struct EngineFigures {
+  1: required i64 scans
+  2: required i64 files                 // data files that the scans read
+  3: required i64 deleteFiles
+  4: required i64 bytes                 // of the data files
+  5: required i64 planningMs
+  6: required i64 commits
+  7: required i64 attempts              // that the commits took
+}
+
 struct ServiceFacts {
   1: required TableReference table
   2: required i64 now                   // by Postgres' clock
@@ -723,6 +734,7 @@ struct ServiceFacts {
   30: optional i64 unpublishedCommits      // completed since the position that Hive sees of the oldest of them
   31: optional i64 orphansRemovedAt        // end of the latest job that removed orphan files
   32: optional bool shared                 // if it was asked for
+  33: optional EngineFigures engines       // of the last 7 days, by the database's days in UTC
 }
 
 struct RecordDecisionsRequest {
@@ -1021,6 +1033,11 @@ service LakeMetastore {
 
   // All that decisions about a table's services are made from.
   ServiceFacts lake_service_facts(1: ServiceFactsRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
+  // Adds what an engine reports to the figures of today.
+  void lake_report_figures(1: TableReference table, 2: EngineFigures figures)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3,
               4: TableReplaced o4)

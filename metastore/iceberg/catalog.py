@@ -28,7 +28,15 @@ from lake.protocol.hive import (
     PrincipalType,
     Table,
 )
-from lake.protocol.lake import CommitTablesRequest, IcebergNames, TableCommit, TableReference, TablesNotCommitted
+from lake.protocol.lake import (
+    CommitTablesRequest,
+    EngineFigures,
+    IcebergNames,
+    TableCommit,
+    TableReference,
+    TableReplaced,
+    TablesNotCommitted,
+)
 from metastore.iceberg import exposed, hive_parameters, metadata, views
 from metastore.iceberg.errors import (
     WORKER_ERRORS,
@@ -328,6 +336,16 @@ class Catalog:
                 continue
             return (place, write) if place else None
         return None
+
+    def report(self, name: Name, found: Found, figures: EngineFigures) -> None:
+        """Keeps what an engine reports of a table."""
+        reference = TableReference(self._name, name.namespace, name.name, found.table.id)
+        try:
+            self._client.lake_report_figures(reference, figures)
+        except (NoSuchObjectException, TableReplaced):
+            raise no_table(str(name)) from None
+        except WORKER_ERRORS as error:
+            raise of_worker(error, changes=True) from error
 
     def metadata(self, found: Found, kind: Kind) -> Json:
         return self._files.parsed(found.location, kind.uuid_key)

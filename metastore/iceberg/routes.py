@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.lake import RequestOutcome
-from metastore.iceberg import credentials, repeats, tokens
+from metastore.iceberg import credentials, repeats, reports, tokens
 from metastore.iceberg.catalog import DEFAULT_CATALOG, TABLE, VIEW, Catalog, Change, Found, Kind, Name
 from metastore.iceberg.credentials import Place, Vending
 from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, done_before, of_status, unavailable
@@ -360,21 +360,11 @@ def _commit_transaction(call: _Call) -> Response:
 
 
 def _report_metrics(call: _Call) -> Response:
-    body = call.body()
-    call.catalog.find(call.name, TABLE)
-    kind, metrics = str(body.get("report-type"))[:40], body.get("metrics")
-    figures = {
-        key[:_LONGEST_FIGURE]: each["value"]
-        for key, each in list(metrics.items() if isinstance(metrics, dict) else ())[:_MOST_FIGURES]
-        if isinstance(each, dict) and isinstance(each.get("value"), int)
-    }
-    log.info(
-        "iceberg report", table=str(call.name), kind=kind, snapshot=str(body.get("snapshot-id"))[:40], figures=figures
-    )
+    found = call.catalog.find(call.name, TABLE)
+    figures = reports.figures(call.body())
+    if figures is not None:
+        call.catalog.report(call.name, found, figures)
     return _nothing()
-
-
-_MOST_FIGURES, _LONGEST_FIGURE = 40, 60
 
 
 def _credentials(call: _Call) -> Response:

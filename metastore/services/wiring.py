@@ -238,6 +238,7 @@ class Metastore:
         partition = _partition(parts, table)
         readiness = _readiness(parts, table, partition)
         timeline = _timeline(parts, table, readiness)
+        services = _table_services(parts, table)
         transactions = _transactions(parts)
         registry = _registry(parts)
         change_notes = ChangeNotes(parts.database)
@@ -246,7 +247,7 @@ class Metastore:
             sequencer=parts.sequencer,
             statistics=StatisticsService(parts.database, parts.events),
             change_notes=change_notes,
-            housekeeping=_housekeeping(parts, access, timeline, transactions, registry, change_notes),
+            housekeeping=_housekeeping(parts, access, timeline, services, transactions, registry, change_notes),
             pending_work=PendingWork(parts.database),
             server_info=ServerInfo(parts.database, settings, open_connections, _trouble_of(access["access_control"])),
             **access,
@@ -255,7 +256,7 @@ class Metastore:
             **partition,
             **readiness,
             **timeline,
-            **_table_services(parts, table),
+            **services,
             **_hudi(parts, catalog, table, timeline),
             **_subscriptions(parts, table),
             **transactions,
@@ -493,6 +494,7 @@ def _housekeeping(
     parts: _Parts,
     access: _Access,
     timeline: _Timeline,
+    services: _TableServices,
     transactions: _Transactions,
     registry: _Registry,
     change_notes: ChangeNotes,
@@ -513,6 +515,7 @@ def _housekeeping(
         registry["engine_reports"].sweep,
         timeline["file_deletions"].run,
         timeline["reader_leases"].sweep,
+        services["table_looks"].sweep,
         change_notes.sweep,
         access["issued_tokens"].sweep,
         access["repeated_requests"].sweep,

@@ -97,6 +97,7 @@ from lake.protocol.hive import (
 )
 from lake.protocol.lake import (
     CommitTablesRequest,
+    EngineFigures,
     FinishJobRequest,
     JobRequest,
     LeaseRequest,
@@ -367,6 +368,7 @@ TABLE_SERVICES = [
     _of("lake_commit_tables", lambda db: (_commit(db, "m1", "m0"),)),
     _of("lake_lease_snapshot", lambda db: (LeaseRequest(_table(db), "me", seconds=60),)),
     _of("lake_release_lease", lambda db: (_table(db), "me")),
+    _of("lake_report_figures", lambda db: (_table(db), EngineFigures(1, 2, 0, 3, 4, 0, 0))),
     _of("lake_data_place", lambda db: (_table(db), True, False)),
     _of(
         "lake_record_decisions",
