@@ -260,16 +260,16 @@ class Catalog:
         except WORKER_ERRORS as error:
             raise of_worker(error, changes=False) from error
         if kind is VIEW:
-            return list(found.views)
+            return list(found.views or ())
         if found.exposed or found.exposing:
-            return sorted({*found.tables, *self._shown_names(namespace, where, found)})
-        return list(found.tables)
+            return sorted({*(found.tables or ()), *self._shown_names(namespace, where, found)})
+        return list(found.tables or ())
 
     def _shown_names(self, namespace: str, where: str, listed: IcebergNames) -> set[str]:
         """The names of the lake tables that are shown."""
         database = self._database(namespace)
         of_database = database.parameters or {}
-        names = self._read("get_all_tables", where) if listed.exposed else listed.exposing
+        names = self._read("get_all_tables", where) if listed.exposed else listed.exposing or []
         found: set[str] = set()
         for start in range(0, len(names), _TABLES_AT_ONCE):
             request = GetTablesRequest(database.name, names[start : start + _TABLES_AT_ONCE], catName=self._name)

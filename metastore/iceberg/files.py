@@ -233,7 +233,7 @@ def next_location(base: str, metadata: dict[str, Any], name: str) -> str:
 
 
 def _checked(content: bytes, location: str, key: str) -> dict[str, Any]:
-    found = None
+    found: Any = None
     try:
         found = json.loads(content)
         good = isinstance(found, dict) and all(

@@ -113,9 +113,9 @@ class Facts:
             unpublished_commits=given.unpublishedCommits or 0,
             orphans_removed_at=given.orphansRemovedAt,
             shared=given.shared,
-            scans=0 if given.engines is None else given.engines.scans,
-            scanned_files=0 if given.engines is None else given.engines.files,
-            scanned_delete_files=0 if given.engines is None else given.engines.deleteFiles,
+            scans=(given.engines and given.engines.scans) or 0,
+            scanned_files=(given.engines and given.engines.files) or 0,
+            scanned_delete_files=(given.engines and given.engines.deleteFiles) or 0,
             plans=[_plan(each) for each in given.plans or ()],
             jobs=[_job(each) for each in given.jobs or ()],
         )

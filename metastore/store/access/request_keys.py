@@ -56,7 +56,7 @@ _current: ContextVar[Claim | None] = ContextVar("request", default=None)
 _COLUMNS = ("caller", "key", "digest", "refusal", "table_id", "answer")
 _ADD = Prepared(insert(request_keys).on_conflict_do_nothing(), _COLUMNS)
 _FIND = Prepared(
-    select(request_keys.c["digest", "refusal", "table_id", "answer"]).where(
+    select(request_keys.c.digest, request_keys.c.refusal, request_keys.c.table_id, request_keys.c.answer).where(
         request_keys.c.caller == bindparam("caller"), request_keys.c.key == bindparam("key")
     )
 )

@@ -1,8 +1,19 @@
 """SQL for what engines report of their reads and commits: sums for each table and day."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Connection, Integer, bindparam, cast, delete, func, literal_column, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Integer,
+    bindparam,
+    cast,
+    delete,
+    func,
+    literal_column,
+    select,
+)
 from sqlalchemy.dialects.postgresql import insert
 
 from metastore.postgres.prepared import Prepared
@@ -24,7 +35,7 @@ class Reported(NamedTuple):
 
 _MOST = 1 << 62  # a sum that has come so far stays there
 
-_TODAY = literal_column("(now() AT TIME ZONE 'UTC')::date")
+_TODAY: ColumnElement[Any] = literal_column("(now() AT TIME ZONE 'UTC')::date")
 _COUNTS = tuple(engine_figures.c[each] for each in Reported._fields)
 _NEW = insert(engine_figures).values(
     table_id=bindparam("table_id"), day=_TODAY, **{each: bindparam(each) for each in Reported._fields}
