@@ -190,7 +190,8 @@ class Catalog:
             catalogName=self._name,
         )
         if self._once is not None:
-            self._once.note({"namespace": [name], "properties": dict(properties)})
+            shorter = {"namespace": [name], "properties": {}}
+            self._once.note({"namespace": [name], "properties": dict(properties)}, shorter)
         try:
             self._client.create_database_req(request)
         except AlreadyExistsException:

@@ -24,6 +24,7 @@ _FINAL = frozenset({400, 404, 405, 406, 409, 422})
 """Refusals that are kept. Who may do something, and which server is busy, is decided again."""
 
 _MAX_TEXT = 2_000  # characters of an error that is kept
+_MAX_ANSWER = 65_536  # what a worker keeps
 
 
 def key_of(request: Request, content: bytes) -> RequestKey | None:
@@ -54,9 +55,17 @@ class Once:
             raise of_worker(error, changes=False) from error
         return found
 
-    def note(self, answer: Any) -> None:
-        """Has an answer kept with the change that follows, for requests whose answer can't be found out later."""
-        self._key = self._key.replace(answer=json.dumps(answer, separators=(",", ":")))
+    def note(self, answer: Any, shorter: Any = None) -> None:
+        """Has an answer kept with the change that follows, for requests whose answer can't be found out later.
+
+        `shorter`: in place of one that is too long; None: there is none. Raises RestError, 400 for what is too long.
+        """
+        text = json.dumps(answer, separators=(",", ":"))
+        if len(text) > _MAX_ANSWER:
+            if shorter is None:
+                raise bad_request(f"too much at once for a request with an {HEADER}: change fewer properties")
+            text = json.dumps(shorter, separators=(",", ":"))
+        self._key = self._key.replace(answer=text)
         self.begin()
 
     def refused(self, error: RestError) -> RequestOutcome:

@@ -13,7 +13,7 @@ from metastore.store.access.request_keys import Claim
 KEPT = timedelta(hours=1)
 """How long it is kept what became of a request, at least. Clients are told half of it."""
 
-MAX_ANSWER = 8_192
+MAX_ANSWER = 65_536
 """Characters of an answer that is kept."""
 
 _DIGEST_BYTES = 32

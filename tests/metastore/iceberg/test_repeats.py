@@ -152,6 +152,17 @@ def test_namespaces(rest: Catalog) -> None:
     rest.ask("GET", path)
 
 
+def test_answers_that_are_too_long_to_be_kept(rest: Catalog) -> None:
+    many = {f"p{number}": "x" * 100 for number in range(1_000)}
+    name, key = f"{rest.namespace()}_many", new_key()
+    body = {"namespace": [name], "properties": many}
+    assert send(rest, key, "POST", "hive/namespaces", body).json()["properties"].items() > many.items()
+    assert send(rest, key, "POST", "hive/namespaces", body).json() == {"namespace": [name], "properties": {}}
+    change = {"removals": [], "updates": {f"{each}{'y' * 60}": "1" for each in many}}
+    assert send(rest, new_key(), "POST", f"hive/namespaces/{name}/properties", change).status_code == 400
+    rest.ask("POST", f"hive/namespaces/{name}/properties", change)
+
+
 def test_a_refusal(rest: Catalog) -> None:
     """It is final, also once its cause is gone; a request with another key is decided again."""
     namespace, key = rest.namespace(), new_key()
@@ -268,7 +279,7 @@ def test_they_are_bounded_and_forgotten(upgraded_url: str, monkeypatch: pytest.M
         assert not kept.begin(bob, key)[1].done, "what becomes of a request is told to its caller alone"
     claim, _ = kept.begin(bob, keys[0])
     assert kept.refuse(claim, 409, "no").done
-    for long in (keys[0].replace(answer="x" * 10_000), keys[0].replace(digest=b""), keys[0].replace(key="x")):
+    for long in (keys[0].replace(answer="x" * 70_000), keys[0].replace(digest=b""), keys[0].replace(key="x")):
         with pytest.raises(MetaException):
             kept.begin(ann, long)
     engine = create_engine(upgraded_url, poolclass=NullPool)
