@@ -144,6 +144,7 @@ def run(options: Options) -> Report:
         for each in both:
             with noted(f"making the tables of {each.name}"):
                 _fill(each, effort)
+        both = [each.another() for each in both]  # either server may have ended a connection that rested meanwhile
         report = ComparisonReport(
             "iceberg", versions={"Iceberg": VERSION, "Postgres": postgres.version}, arguments=options.arguments
         )

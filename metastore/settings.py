@@ -600,6 +600,26 @@ class Settings(BaseSettings):
         default=True,
         description="Whether the HTTP port answers Iceberg's REST protocol at `/iceberg`.",
     )
+    iceberg_credentials_role: str | None = Field(
+        default=None,
+        pattern=r"^arn:[a-z-]+:iam::[0-9]*:role/.+$",
+        description="ARN of a role that may use the tables' buckets. With it, clients of `/iceberg` that want them get "
+        "credentials for one table's directory, by STS.",
+        json_schema_extra={"default_text": "none: no credentials are given"},
+    )
+    iceberg_credentials_endpoint: Annotated[str, AfterValidator(_http_url)] | None = Field(
+        default=None,
+        description="URL of STS, if it isn't Amazon's.",
+        json_schema_extra={"default_text": "Amazon's, or `AWS_ENDPOINT_URL_STS`"},
+    )
+    iceberg_credentials_region: str | None = Field(
+        default=None,
+        description="Region of STS. Clients get it as that of the buckets.",
+        json_schema_extra={"default_text": "`AWS_DEFAULT_REGION`"},
+    )
+    iceberg_credentials_seconds: Annotated[int, Field(ge=900, le=43_200)] = Field(
+        default=3_600, description="How long such credentials are valid, from 900 to 43,200 seconds."
+    )
     metrics_anonymous: bool = Field(
         default_factory=lambda data: is_loopback(data["http_host"]),
         description="Whether every caller that reaches the HTTP port sees `/metrics`. Otherwise requests for it must "

@@ -689,6 +689,17 @@ struct PendingPlan {
   7: optional i64 jobFinishedAt
 }
 
+// What engines reported of their reads and commits of a table.
+struct EngineFigures {
+  1: required i64 scans
+  2: required i64 files                 // data files that the scans read
+  3: required i64 deleteFiles
+  4: required i64 bytes                 // of the data files
+  5: required i64 planningMs
+  6: required i64 commits
+  7: required i64 attempts              // that the commits took
+}
+
 struct ServiceFacts {
   1: required TableReference table
   2: required i64 now                   // by Postgres' clock
@@ -723,6 +734,7 @@ struct ServiceFacts {
   30: optional i64 unpublishedCommits      // completed since the position that Hive sees of the oldest of them
   31: optional i64 orphansRemovedAt        // end of the latest job that removed orphan files
   32: optional bool shared                 // if it was asked for
+  33: optional EngineFigures engines       // of the last 7 days, by the database's days in UTC
 }
 
 struct RecordDecisionsRequest {
@@ -807,17 +819,59 @@ struct CommitTablesRequest {
   2: optional bool checkOnly                 // decides about rights, names and expectations, and changes nothing
   3: optional list<string> places            // further locations that the caller names; they need the right as a
                                              // table's location does
+  4: optional bool alone                     // with checkOnly: refused, too, where something else lies at a new table's
+                                             // location, below or around it ("shared")
 }
 
 // Nothing of a request was done. `reason`: "changed" (the table has another metadata_location), "locked" (somebody else
-// holds an exclusive lock on the table: try again), "exists" or "missing". `index`: of the first commit that was refused.
+// holds an exclusive lock on the table: try again), "exists" or "missing", of the commit at `index`, the first one that was
+// refused; "busy" (the database: try again) or "storage" (it failed when a directory was to be made) of all of them.
 exception TablesNotCommitted {
   1: string message
   2: string reason
   3: i32 index
 }
 
+// The names of a database's tables that Iceberg's REST catalog may list, each list in order.
+struct IcebergNames {
+  1: required list<string> tables      // those with table_type=ICEBERG
+  2: required list<string> views       // and ICEBERG-VIEW
+  3: required list<string> exposing    // those whose own property iceberg.expose is true
+  4: required bool exposed             // whether the database's is
+}
+
+// A request of a client's own protocol, which may be sent again: by its key it has its effect once.
+struct RequestKey {
+  1: required string key               // a UUID, of the client's
+  2: required binary digest            // of the whole request: another one with this key is refused
+  3: optional string answer            // kept with the effect, for who sends the request again
+}
+
+// What became of a request; all is unset if nothing is kept of it.
+struct RequestOutcome {
+  1: optional bool other               // the key is another request's, and nothing else is said
+  2: optional i32 refusal              // the status with which it was refused; unset: it was done
+  3: optional i64 table                // the id of the one table that it changed
+  4: optional string answer            // of the change, or of the refusal
+  5: optional bool done                // it was done or refused, for good
+}
+
 service LakeMetastore {
+  // The directory in which all is a table's own, for who may read it whole; empty if another table, a partition elsewhere or a
+  // database lies at it, below or around it. `write`: for who may also change it. `uncommitted`: uncommitted partitions may lie
+  // there.
+  string lake_data_place(1: TableReference table, 2: bool write, 3: bool uncommitted)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3, 4: TableReplaced o4)
+  // From here on a change by this connection is this request's: lake_commit_tables, and Hive's calls that Iceberg's REST
+  // catalog makes. It is noted in the same transaction, and a second one is refused. Answers what is kept already.
+  RequestOutcome lake_begin_request(1: RequestKey request) throws (1: hive_metastore.MetaException o1)
+  // The request ends. `refusal`: the status with which it is refused, to be kept unless something is; 0: nothing is to be
+  // kept. Answers what is kept now. Unset: nothing is looked up.
+  RequestOutcome lake_end_request(1: i32 refusal, 2: string answer) throws (1: hive_metastore.MetaException o1)
+  // `database` may have a catalog, as in Hive's calls: @catalog#database
+  IcebergNames lake_list_iceberg(1: string database)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.MetaException o2)
   void lake_commit_tables(1: CommitTablesRequest request)
       throws (1: TablesNotCommitted o1, 2: hive_metastore.InvalidObjectException o2,
               3: hive_metastore.InvalidOperationException o3, 4: hive_metastore.NoSuchObjectException o4,
@@ -979,6 +1033,11 @@ service LakeMetastore {
 
   // All that decisions about a table's services are made from.
   ServiceFacts lake_service_facts(1: ServiceFactsRequest request)
+      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
+              3: hive_metastore.MetaException o3,
+              4: TableReplaced o4)
+  // Adds what an engine reports to the figures of today.
+  void lake_report_figures(1: TableReference table, 2: EngineFigures figures)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3,
               4: TableReplaced o4)

@@ -3,6 +3,17 @@
 PERMISSION_DENIED = "Permission denied: "
 """How the text of such a refusal begins, as Hive's."""
 
+DATABASE_UNREACHABLE = "the metastore's database can't be reached"
+INTERNAL_ERROR = "internal error, reference "
+"""How failures of a server begin after which nobody knows whether a change was made."""
+
+POOL_BUSY = "all connections to the database are busy"
+TIME_LIMIT = "the request took longer than its time limit"
+LOCKED = "another change of the same object takes too long"
+CHANGED_BETWEEN = "another change came between"
+DATABASE_BUSY = (POOL_BUSY, TIME_LIMIT, LOCKED, CHANGED_BETWEEN)
+"""How failures of a server begin after which nothing was done, and the same request may succeed later."""
+
 
 class UserError(Exception):
     """Something the user can mend: a file, a server that isn't there, a table that has another name.

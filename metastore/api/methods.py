@@ -1,10 +1,12 @@
 """The registry of handlers: which function answers which Thrift method, and what is declared of it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, TypeVar
 
+from lake.protocol.hive import MetaException
 from lake.protocol.services import METHODS
 from lake.protocol.struct import Struct
 from metastore.api.rights.classification import Rule
@@ -12,6 +14,7 @@ from metastore.api.session import Session
 from metastore.api.uncommitted import Uncommitted
 from metastore.services.model.visibility import Scope
 from metastore.services.wiring import Metastore
+from metastore.store.access import request_keys
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -53,6 +56,18 @@ class Call:
         if self.shown is None:
             return items
         return [item for item, sees in zip(items, self.shown(items), strict=True) if sees]
+
+    @contextmanager
+    def once(self) -> Iterator[None]:
+        """The change that is made within the block is that of the connection's request (`lake_begin_request`).
+
+        Raises MetaException if the request has been done or refused meanwhile: then nothing is changed.
+        """
+        try:
+            with request_keys.claiming(self.session.request):
+                yield
+        except request_keys.Repeated:
+            raise MetaException("a request with the same key was answered meanwhile") from None
 
     @property
     def scope(self) -> Scope:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from metastore.services.access.caller import Caller
+from metastore.store.access.request_keys import Claim
 
 
 @dataclass(slots=True)
@@ -11,7 +12,8 @@ class Session:
 
     `hive4` turns true with the first call that only newer clients know; until then answers are those of Hive 2.3
     where the two differ. `include_uncommitted`: reads show uncommitted partitions, too; it begins as the listener
-    says on which the client connected, and `setMetaConf` changes it.
+    says on which the client connected, and `setMetaConf` changes it. `request`: whose changes the connection makes, if
+    its client may send a request again.
     """
 
     connection_id: str
@@ -19,6 +21,7 @@ class Session:
     metaconf: dict[str, str] = field(default_factory=dict)
     hive4: bool = False
     include_uncommitted: bool = False
+    request: Claim | None = None
 
     @property
     def user(self) -> str | None:

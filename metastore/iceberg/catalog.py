@@ -7,7 +7,7 @@ between calls of the worker, so that no database connection waits for a storage.
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
 
 from lake.protocol.connection.thrift_client import ThriftClient
@@ -28,7 +28,15 @@ from lake.protocol.hive import (
     PrincipalType,
     Table,
 )
-from lake.protocol.lake import CommitTablesRequest, TableCommit, TablesNotCommitted
+from lake.protocol.lake import (
+    CommitTablesRequest,
+    EngineFigures,
+    IcebergNames,
+    TableCommit,
+    TableReference,
+    TableReplaced,
+    TablesNotCommitted,
+)
 from metastore.iceberg import exposed, hive_parameters, metadata, views
 from metastore.iceberg.errors import (
     WORKER_ERRORS,
@@ -41,23 +49,27 @@ from metastore.iceberg.errors import (
     no_table,
     no_view,
     of_worker,
+    unavailable,
 )
 from metastore.iceberg.exposed import LakeTables, Memory
 from metastore.iceberg.files import MetadataFiles, next_location
 from metastore.iceberg.footers import Footers
 from metastore.iceberg.metadata import Json, well_formed
+from metastore.iceberg.repeats import Once
 from metastore.warehouse import Warehouse, WarehouseError
 
 T = TypeVar("T")
 
 DEFAULT_CATALOG = "hive"
+MAX_TABLES = 1_000
+"""Tables that one transaction changes."""
+
 _TRIES = 4
 """Times that a commit is made again by itself, while what the client requires still holds."""
 
 _LOCK_WAITS = (0.1, 0.2, 0.4, 0.8, 1.5)
 """Seconds between looks at a table that somebody else has locked."""
 
-_PARAMETER = "hive_filter_field_params__"
 _TABLES_AT_ONCE = 500
 
 _COMMENT, _LOCATION = "comment", "location"
@@ -129,12 +141,17 @@ class Catalog:
         files: MetadataFiles,
         warehouse: Warehouse,
         lake: LakeTables | None = None,
+        once: Once | None = None,
     ) -> None:
-        """`lake`: shows lake tables; None for one that remembers nothing of other calls."""
+        """`lake`: shows lake tables; None for one that remembers nothing of other calls.
+
+        `once`: the request, if it may be sent again.
+        """
         self._client = client
         self._name = name
         self._files = files
         self._warehouse = warehouse
+        self._once = once
         self._lake = lake or LakeTables(client, warehouse, Memory(Footers(warehouse)), "")
 
     # -- catalogs and namespaces ------------------------------------------------------------------------------
@@ -172,6 +189,9 @@ class Catalog:
             parameters=kept,
             catalogName=self._name,
         )
+        if self._once is not None:
+            shorter = {"namespace": [name], "properties": {}}
+            self._once.note({"namespace": [name], "properties": dict(properties)}, shorter)
         try:
             self._client.create_database_req(request)
         except AlreadyExistsException:
@@ -215,35 +235,42 @@ class Catalog:
         database.ownerType = _principal(changed.pop(_OWNER_TYPE, "USER"))
         database.parameters = changed
         request = AlterDatabaseRequest(oldDbName=f"@{self._name}#{name}", newDb=database)
+        missing = [each for each in removals if each not in before]
+        answer = {"updated": sorted(updates), "removed": removed, "missing": missing}
+        if self._once is not None:
+            self._once.note(answer)
         try:
             self._client.alter_database_req(request)
         except NoSuchObjectException:
             raise no_namespace(name) from None
         except WORKER_ERRORS as error:
             raise of_worker(error, changes=True) from error
-        missing = [each for each in removals if each not in before]
-        return {"updated": sorted(updates), "removed": removed, "missing": missing}
+        return answer
 
     # -- reading ----------------------------------------------------------------------------------------------
 
     def names(self, namespace: str, kind: Kind) -> list[str]:
         """The names of a namespace's tables or views, in order."""
-        database = self._database(namespace)
+        if not _is_plain(namespace):
+            raise no_namespace(namespace)
         where = f"@{self._name}#{namespace}"
-        text = f'{_PARAMETER}table_type = "{kind.parameter}" or {_PARAMETER}table_type = "{kind.parameter.lower()}"'
-        names = set(self._read("get_table_names_by_filter", where, text, -1))
-        if kind is TABLE:
-            names |= self._shown_names(database, where)
-        return sorted(names)
+        try:
+            found = self._client.lake_list_iceberg(where)
+        except NoSuchObjectException:
+            raise no_namespace(namespace) from None
+        except WORKER_ERRORS as error:
+            raise of_worker(error, changes=False) from error
+        if kind is VIEW:
+            return list(found.views or ())
+        if found.exposed or found.exposing:
+            return sorted({*(found.tables or ()), *self._shown_names(namespace, where, found)})
+        return list(found.tables or ())
 
-    def _shown_names(self, database: Database, where: str) -> set[str]:
+    def _shown_names(self, namespace: str, where: str, listed: IcebergNames) -> set[str]:
         """The names of the lake tables that are shown."""
+        database = self._database(namespace)
         of_database = database.parameters or {}
-        if of_database.get(exposed.EXPOSE, "").lower() == "true":
-            names = self._read("get_all_tables", where)
-        else:
-            text = f'`{_PARAMETER}{exposed.EXPOSE}` LIKE "(?i)true"'
-            names = self._read("get_table_names_by_filter", where, text, -1)
+        names = self._read("get_all_tables", where) if listed.exposed else listed.exposing or []
         found: set[str] = set()
         for start in range(0, len(names), _TABLES_AT_ONCE):
             request = GetTablesRequest(database.name, names[start : start + _TABLES_AT_ONCE], catName=self._name)
@@ -294,13 +321,40 @@ class Catalog:
         except WORKER_ERRORS as error:
             raise of_worker(error, changes=False) from error
 
+    def data_place(self, name: Name, table_id: int | None, *, shown: bool) -> tuple[str, bool] | None:
+        """The directory of a table's data and whether the caller may write there; None for who may not read it whole.
+
+        None, too, if not all in the directory is the table's own. `shown`: the table is only shown.
+        """
+        reference = TableReference(self._name, name.namespace, name.name, table_id)
+        for write in (False,) if shown else (True, False):
+            try:
+                place = self._client.lake_data_place(reference, write, shown)
+            except WORKER_ERRORS as error:
+                refused = of_worker(error, changes=False)
+                if refused.status >= 500:
+                    raise refused from error
+                continue
+            return (place, write) if place else None
+        return None
+
+    def report(self, name: Name, found: Found, figures: EngineFigures) -> None:
+        """Keeps what an engine reports of a table."""
+        reference = TableReference(self._name, name.namespace, name.name, found.table.id)
+        try:
+            self._client.lake_report_figures(reference, figures)
+        except (NoSuchObjectException, TableReplaced):
+            raise no_table(str(name)) from None
+        except WORKER_ERRORS as error:
+            raise of_worker(error, changes=True) from error
+
     def metadata(self, found: Found, kind: Kind) -> Json:
         return self._files.parsed(found.location, kind.uuid_key)
 
     # -- creating and changing --------------------------------------------------------------------------------
 
-    def create_table(self, namespace: str, request: Json) -> tuple[Json, str | None]:
-        """Returns the metadata of the new table and its location; None for a table that is only staged."""
+    def create_table(self, namespace: str, request: Json) -> Change:
+        """Returns the new table; without a location one that is only staged."""
         with well_formed("the table"):
             name = Name.of(namespace, str(request["name"]))
             self._check_free(name, TABLE)
@@ -320,9 +374,19 @@ class Catalog:
                 raise self._refusal(refused, [change]) from None
             if location.startswith("file:"):  # engines that write to a local directory don't make it
                 self._files.make_directory(f"{location}/metadata")
-            return new, None
+            return replace(change, location="")
         self._commit(lambda: [change])
-        return new, change.location
+        return change
+
+    def is_alone(self, staged: Change) -> bool:
+        """Whether nothing else lies at the location of a table that is staged, nor below or around it."""
+        try:
+            self._ask([staged], check_only=True, alone=True)
+        except TablesNotCommitted as refused:
+            if refused.reason == "shared":
+                return False
+            raise self._refusal(refused, [staged]) from None
+        return True
 
     def register(self, namespace: str, request: Json, kind: Kind) -> tuple[Json, str]:
         """Adds a table or view, or with `overwrite` replaces one, by a metadata file that exists."""
@@ -353,10 +417,14 @@ class Catalog:
     def commit(self, changes: Sequence[tuple[Name, Sequence[Json], Sequence[Json]]]) -> list[Change]:
         """Commits requirements and updates of several tables, all or none; those of one table in their order."""
 
+        if len({name for name, _, _ in changes}) > MAX_TABLES:
+            raise bad_request(f"a transaction changes at most {MAX_TABLES:,} tables")
+
         def plan() -> list[Change]:
             planned: dict[Name, Change] = {}
-            for name, requirements, updates in changes:
-                planned[name] = self._plan(planned.get(name), name, requirements, updates)
+            with self._files.together():
+                for name, requirements, updates in changes:
+                    planned[name] = self._plan(planned.get(name), name, requirements, updates)
             return list(planned.values())
 
         return self._commit(plan)
@@ -489,7 +557,7 @@ class Catalog:
                 self._files.remove(written)
             raise of_worker(error, changes=True) from error
 
-    def _ask(self, changes: Sequence[Change], *, check_only: bool = False) -> None:
+    def _ask(self, changes: Sequence[Change], *, check_only: bool = False, alone: bool = False) -> None:
         commits = []
         for each in changes:
             assert each.new is not None
@@ -502,11 +570,13 @@ class Catalog:
             if each.kind is TABLE and each.base is not None:
                 commit.forgottenFiles = metadata.removed_files(each.base, each.new)
             commits.append(commit)
-        self._ask_all(commits, check_only=check_only)
+        self._ask_all(commits, check_only=check_only, alone=alone)
 
-    def _ask_all(self, commits: list[TableCommit], *, check_only: bool = False, places: Sequence[str] = ()) -> None:
+    def _ask_all(
+        self, commits: list[TableCommit], *, check_only: bool = False, places: Sequence[str] = (), alone: bool = False
+    ) -> None:
         """Raises TablesNotCommitted; for a check RestError, for a commit what the worker raises."""
-        request = CommitTablesRequest(commits, checkOnly=check_only, places=list(places))
+        request = CommitTablesRequest(commits, checkOnly=check_only, places=list(places), alone=alone)
         try:
             self._client.lake_commit_tables(request)
         except TablesNotCommitted:
@@ -523,6 +593,8 @@ class Catalog:
                 return self._taken(change.name, change.kind)
             case "missing":
                 return change.kind.missing(str(change.name))
+            case "busy" | "storage":
+                return unavailable(str(refused.message))
         return conflict(str(refused.message))
 
     # -- helpers ----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 from thrift.Thrift import TApplicationException, TException
 
-from lake.protocol.errors import PERMISSION_DENIED
+from lake.protocol.errors import DATABASE_BUSY, DATABASE_UNREACHABLE, INTERNAL_ERROR, PERMISSION_DENIED
 from lake.protocol.hive import (
     AlreadyExistsException,
     InvalidInputException,
@@ -21,17 +21,6 @@ from lake.protocol.hive import (
 
 MODIFIED = "The table has been modified."
 """How a worker refuses an alteration of a table that isn't as it was expected to be."""
-
-IN_DOUBT = ("the metastore's database can't be reached", "internal error, reference ")
-"""How a worker's failures begin that may have come during or after the commit of its transaction."""
-
-BUSY = (
-    "all connections to the database are busy",
-    "the request took longer than its time limit",
-    "another change of the same object takes too long",
-    "another change came between",
-)
-"""How a worker's failures begin after which nothing was done, and the same request may succeed later."""
 
 Headers = Iterable[tuple[str, str]]
 
@@ -81,6 +70,11 @@ def unknown_outcome(message: str) -> RestError:
     return RestError(500, "CommitStateUnknownException", f"It is not known whether the change was made: {message}")
 
 
+def done_before(message: str) -> RestError:
+    """A change that was made when the request came first, and whose answer can't be given any more."""
+    return RestError(500, "CommitStateUnknownException", f"The change was made when the request came first: {message}")
+
+
 def unavailable(message: str) -> RestError:
     """Nothing was done."""
     return RestError(503, "ServiceUnavailableException", message, _RETRY_AFTER)
@@ -108,7 +102,7 @@ def is_denied(error: BaseException) -> bool:
 def is_refusal(error: BaseException) -> bool:
     """Whether an exception of a worker says for certain that nothing was done."""
     text = _text(error)
-    if isinstance(error, MetaException) and text.startswith(IN_DOUBT):
+    if isinstance(error, MetaException) and text.startswith((DATABASE_UNREACHABLE, INTERNAL_ERROR)):
         return False
     return isinstance(
         error,
@@ -137,7 +131,7 @@ def of_worker(error: Exception, *, changes: bool) -> RestError:
         return RestError(404, "NotFoundException", text)
     if text.startswith(MODIFIED):
         return conflict(text)
-    if text.startswith(BUSY):
+    if text.startswith(DATABASE_BUSY):
         return unavailable(text)
     return bad_request(text)
 

@@ -8,10 +8,11 @@ import json
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import structlog
 from starlette.requests import Request
@@ -19,14 +20,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from lake.protocol.connection.thrift_client import ThriftClient
-from metastore.iceberg import tokens
+from lake.protocol.lake import RequestOutcome
+from metastore.iceberg import credentials, repeats, reports, tokens
 from metastore.iceberg.catalog import DEFAULT_CATALOG, TABLE, VIEW, Catalog, Change, Found, Kind, Name
-from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, of_status, unavailable
+from metastore.iceberg.credentials import Place, Vending
+from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, done_before, of_status, unavailable
 from metastore.iceberg.exposed import LakeTables, Memory
 from metastore.iceberg.files import LARGE, MetadataFiles
 from metastore.iceberg.footers import Footers
 from metastore.iceberg.metadata import Json, well_formed, with_refs_only
 from metastore.iceberg.paging import page
+from metastore.iceberg.repeats import Once
 from metastore.iceberg.tokens import NoToken
 from metastore.warehouse import Warehouse
 
@@ -42,7 +46,8 @@ log = structlog.get_logger(__name__)
 class Port:
     """What the HTTP port gives to the catalog.
 
-    `caller`: who sends a request; raises `refused`. `connect`: a connection to a worker on behalf of a caller.
+    `caller`: who sends a request; raises `refused`. `connect`: a connection to a worker on behalf of a caller, for one
+    request; raises OSError, TException when it is entered.
     `body`: a request's body of at most a number of bytes; raises `refused`. `refused`: has `status` and `headers`.
     """
 
@@ -54,12 +59,24 @@ class Port:
 
 @dataclass(frozen=True)
 class _Call:
-    """One request under way."""
+    """One request under way. `path`: as the specification writes it. `once`: if it may be sent again.
+
+    `vending`: what gives credentials, if the server can. `user`: the caller's, "" for nobody.
+    """
 
     request: Request
+    path: str
     catalog: Catalog
     files: MetadataFiles
     content: bytes
+    once: Once | None
+    vending: Vending | None
+    user: str
+
+    @property
+    def wants_credentials(self) -> bool:
+        """Whether the client wants credentials, and the server can give some."""
+        return self.vending is not None and credentials.wanted(self.request.headers.get(credentials.HEADER, ""))
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -100,6 +117,10 @@ def _number(text: str) -> float:
     return found
 
 
+_quoted = json.encoder.encode_basestring_ascii
+"""A text as JSON writes it."""
+
+
 def _json(value: Any, status: int = 200) -> Response:
     return Response(json.dumps(value, separators=(",", ":")), status, media_type="application/json")
 
@@ -114,7 +135,14 @@ def _nothing() -> Response:
 def _config(call: _Call) -> Response:
     warehouse = call.query.get("warehouse") or DEFAULT_CATALOG
     call.catalog.check()
-    return _json({"defaults": {}, "overrides": {"prefix": warehouse.lower()}, "endpoints": listed()})
+    return _json(
+        {
+            "defaults": {},
+            "overrides": {"prefix": warehouse.lower()},
+            "endpoints": listed(),
+            "idempotency-key-lifetime": repeats.LIFETIME,
+        }
+    )
 
 
 def _list_namespaces(call: _Call) -> Response:
@@ -172,14 +200,23 @@ def _texts(properties: Any) -> dict[str, str]:
 
 def _list(kind: Kind, call: _Call) -> Response:
     names, token = page(call.catalog.names(call.namespace, kind), call.query)
-    return _json({"identifiers": [{"namespace": [call.namespace], "name": each} for each in names]} | _token(token))
+    # Put together by hand: for a thousand names, a list of objects takes three times as long.
+    begin = f'{{"namespace":[{_quoted(call.namespace)}],"name":'
+    listed = ",".join([f"{begin}{_quoted(each)}}}" for each in names])
+    more = "" if token is None else f',"next-page-token":{_quoted(token)}'
+    return Response(f'{{"identifiers":[{listed}]{more}}}', media_type="application/json")
 
 
 def _create_table(call: _Call) -> Response:
     body = call.body()
     _check_name(body)
-    metadata, location = call.catalog.create_table(call.namespace, body)
-    return _loaded(call, TABLE, location, metadata)
+    made = call.catalog.create_table(call.namespace, body)
+    if made.location:
+        given = _given(call, call.catalog.data_place(made.name, None, shown=False)) if call.wants_credentials else {}
+        return _loaded(call, TABLE, made.location, _now(made), given)
+    assert made.new is not None
+    own = call.wants_credentials and call.catalog.is_alone(made)
+    return _json({"metadata": made.new, "config": {}} | (_given(call, (made.new["location"], True)) if own else {}))
 
 
 def _check_name(body: Json) -> None:
@@ -191,11 +228,48 @@ def _load_table(call: _Call) -> Response:
     snapshots = call.query.get("snapshots", "all").lower()
     if snapshots not in ("all", "refs"):
         raise bad_request(f"snapshots is all or refs, not {snapshots[:40]!r}")
-    found = call.catalog.show(call.catalog.find(call.name, TABLE))
+    stored = call.catalog.find(call.name, TABLE)
+    found = call.catalog.show(stored)
     tag = _tag(found.location, snapshots)
-    if tag in [each.strip() for each in call.request.headers.get("if-none-match", "").split(",")]:
+    if not call.wants_credentials and tag in [
+        each.strip() for each in call.request.headers.get("if-none-match", "").split(",")
+    ]:
         return Response(status_code=304, headers={"ETag": tag})
-    return _stored(found.location, _content(call, found, TABLE, snapshots), tag)
+    given = _given(call, _place_of(call, stored)) if call.wants_credentials else {}
+    return _stored(found.location, _content(call, found, TABLE, snapshots), tag, given)
+
+
+def _place_of(call: _Call, found: Found) -> tuple[str, bool] | None:
+    """`found`: as it is stored."""
+    return call.catalog.data_place(call.name, found.table.id, shown=found.is_shown)
+
+
+def _given(call: _Call, found: tuple[str, bool] | None) -> Json:
+    """The fields of an answer with credentials for a directory, writing ones or not; none if they can't be had."""
+    try:
+        place, properties = _vended(call, found)
+    except RestError as error:  # a client may have its own
+        log.warning("a table is shown without credentials", reason=str(error))
+        return {}
+    if place is None:
+        return {}
+    return {"config": properties, "storage-credentials": credentials.listed(place, properties)}
+
+
+def _vended(call: _Call, found: tuple[str, bool] | None) -> tuple[Place | None, Json]:
+    """Credentials, and the directory that they are for; None for none. Raises RestError."""
+    if call.vending is None or found is None:
+        return None, {}
+    location, write = found
+    place = Place.of(location)
+    if place is None:
+        return None, {}
+    properties = call.vending.credentials(place, call.user, write=write)
+    if "name" in call.request.path_params:
+        parts = (call.request.path_params[each] for each in ("prefix", "namespace", "name"))
+        again = "v1/{}/namespaces/{}/tables/{}/credentials".format(*(quote(each, safe="") for each in parts))
+        properties["client.refresh-credentials-endpoint"] = again
+    return place, properties
 
 
 def _content(call: _Call, found: Found, kind: Kind, snapshots: str = "all") -> bytes:
@@ -213,17 +287,17 @@ def _tag(location: str, snapshots: str = "all") -> str:
     return f'"{hashlib.sha256(f"{snapshots} {location}".encode()).hexdigest()[:32]}"'
 
 
-def _stored(location: str, content: bytes, tag: str | None = None) -> Response:
-    body = b'{"metadata-location":' + json.dumps(location).encode() + b',"metadata":' + content + b',"config":{}}'
+def _stored(location: str, content: bytes, tag: str | None = None, given: Json | None = None) -> Response:
+    """`given`: fields of the answer beside the metadata."""
+    more = json.dumps({"config": {}} | (given or {}), separators=(",", ":"))[1:].encode()
+    body = b'{"metadata-location":' + json.dumps(location).encode() + b',"metadata":' + content + b"," + more
     return Response(body, headers={"ETag": tag} if tag else None, media_type="application/json")
 
 
-def _loaded(call: _Call, kind: Kind, location: str | None, metadata: Json) -> Response:
+def _loaded(call: _Call, kind: Kind, location: str, metadata: Json, given: Json | None = None) -> Response:
     """What was just written: its bytes are mostly still kept."""
-    if location is None:
-        return _json({"metadata": metadata, "config": {}})
     content = call.files.kept(location, kind.uuid_key) or json.dumps(metadata, separators=(",", ":")).encode()
-    return _stored(location, content, _tag(location))
+    return _stored(location, content, _tag(location), given)
 
 
 def _exists(kind: Kind, call: _Call) -> Response:
@@ -286,26 +360,17 @@ def _commit_transaction(call: _Call) -> Response:
 
 
 def _report_metrics(call: _Call) -> Response:
-    body = call.body()
-    call.catalog.find(call.name, TABLE)
-    kind, metrics = str(body.get("report-type"))[:40], body.get("metrics")
-    figures = {
-        key[:_LONGEST_FIGURE]: each["value"]
-        for key, each in list(metrics.items() if isinstance(metrics, dict) else ())[:_MOST_FIGURES]
-        if isinstance(each, dict) and isinstance(each.get("value"), int)
-    }
-    log.info(
-        "iceberg report", table=str(call.name), kind=kind, snapshot=str(body.get("snapshot-id"))[:40], figures=figures
-    )
+    found = call.catalog.find(call.name, TABLE)
+    figures = reports.figures(call.body())
+    if figures is not None:
+        call.catalog.report(call.name, found, figures)
     return _nothing()
 
 
-_MOST_FIGURES, _LONGEST_FIGURE = 40, 60
-
-
 def _credentials(call: _Call) -> Response:
-    call.catalog.find(call.name, TABLE)
-    return _json({"storage-credentials": []})
+    found = call.catalog.find(call.name, TABLE)
+    place, properties = (None, {}) if call.vending is None else _vended(call, _place_of(call, found))
+    return _json({"storage-credentials": [] if place is None else credentials.listed(place, properties)})
 
 
 # -- views -----------------------------------------------------------------------------------------------------
@@ -336,22 +401,23 @@ def _drop_view(call: _Call) -> Response:
 
 # -- the table -------------------------------------------------------------------------------------------------
 
+_CONFIG = "/v1/config"
 _N = "/v1/{prefix}/namespaces"
 _T = f"{_N}/{{namespace}}/tables"
 _V = f"{_N}/{{namespace}}/views"
 
 ENDPOINTS: tuple[tuple[str, str, Handler], ...] = (
+    ("HEAD", f"{_T}/{{table}}", partial(_exists, TABLE)),
+    ("GET", f"{_T}/{{table}}", _load_table),
+    ("POST", f"{_T}/{{table}}", _commit_table),
+    ("GET", _T, partial(_list, TABLE)),
     ("GET", _N, _list_namespaces),
     ("POST", _N, _create_namespace),
     ("HEAD", f"{_N}/{{namespace}}", _namespace_exists),
     ("GET", f"{_N}/{{namespace}}", _load_namespace),
     ("DELETE", f"{_N}/{{namespace}}", _drop_namespace),
     ("POST", f"{_N}/{{namespace}}/properties", _update_namespace),
-    ("GET", _T, partial(_list, TABLE)),
     ("POST", _T, _create_table),
-    ("HEAD", f"{_T}/{{table}}", partial(_exists, TABLE)),
-    ("GET", f"{_T}/{{table}}", _load_table),
-    ("POST", f"{_T}/{{table}}", _commit_table),
     ("DELETE", f"{_T}/{{table}}", _drop_table),
     ("POST", f"{_N}/{{namespace}}/register", partial(_register, TABLE)),
     ("POST", "/v1/{prefix}/tables/rename", partial(_rename, TABLE)),
@@ -367,7 +433,10 @@ ENDPOINTS: tuple[tuple[str, str, Handler], ...] = (
     ("POST", f"{_N}/{{namespace}}/register-view", partial(_register, VIEW)),
     ("POST", "/v1/{prefix}/views/rename", partial(_rename, VIEW)),
 )
-"""Method, path as the specification writes it, and who answers. HEAD stands before GET, which would answer it too."""
+"""Method, path as the specification writes it, and who answers. HEAD stands before GET, which would answer it too.
+
+Routes are tried in this order: those come first that are requested most.
+"""
 
 
 def listed() -> list[str]:
@@ -399,16 +468,27 @@ class _Bodies:
 _LONG_BODIES, _BODY_SECONDS = 16, 30.0
 
 
-def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
-    """The routes below `BASE`. `warehouse`: what reads and writes metadata files."""
-    files, bodies = MetadataFiles(warehouse), _Bodies()
-    memory = Memory(Footers(warehouse))
+@dataclass(frozen=True)
+class _Server:
+    """What requests have in common."""
 
-    def route(method: str, path: str, handler: Handler, *, config: bool = False) -> Route:
+    port: Port
+    warehouse: Warehouse
+    vending: Vending | None
+    files: MetadataFiles
+    bodies: _Bodies
+    memory: Memory
+
+
+def iceberg_routes(port: Port, warehouse: Warehouse, vending: Vending | None = None) -> list[Route]:
+    """The routes below `BASE`. `warehouse`: what reads and writes metadata files. `vending`: gives credentials."""
+    server = _Server(port, warehouse, vending, MetadataFiles(warehouse), _Bodies(), Memory(Footers(warehouse)))
+
+    def route(method: str, path: str, handler: Handler) -> Route:
         def answer(request: Request) -> Response:
             try:
-                with files.request():
-                    return _answer(port, files, bodies, warehouse, memory, handler, request, config=config)
+                with server.files.request():
+                    return _answer(server, path, handler, request)
             except RestError as error:
                 response = _json(error.body(), error.status)
                 for name, value in error.headers:
@@ -419,7 +499,7 @@ def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
         return Route(BASE + own, answer, methods=[method], name=f"{method} {path}")
 
     return [
-        route("GET", "/v1/config", _config, config=True),
+        route("GET", _CONFIG, _config),
         *(route(*each) for each in ENDPOINTS),
         Route(BASE + "/v1/oauth/tokens", lambda request: _token_for(port, request), methods=["POST"]),
         Route(BASE + "/{rest:path}", _no_endpoint, methods=["GET", "HEAD", "POST", "PUT", "DELETE"]),
@@ -444,42 +524,80 @@ def _no_endpoint(request: Request) -> Response:
     return _json(RestError(404, "NotFoundException", text).body(), 404)
 
 
-def _answer(
-    port: Port,
-    files: MetadataFiles,
-    bodies: _Bodies,
-    warehouse: Warehouse,
-    memory: Memory,
-    handler: Handler,
-    request: Request,
-    *,
-    config: bool,
-) -> Response:
+def _answer(server: _Server, path: str, handler: Handler, request: Request) -> Response:
+    port, files = server.port, server.files
     try:
         caller = port.caller(request)
         content = b""
         if request.method == "POST":
-            with bodies.place(request):
+            with server.bodies.place(request):
                 content = port.body(request, MAX_BODY)
                 files.take_turn(len(content))  # while it waits, its body takes a place
     except port.refused as refused:
         raise of_status(refused.status, str(refused), refused.headers) from None  # type: ignore[attr-defined]
-    if config:
+    if path == _CONFIG:
         name = request.query_params.get("warehouse") or DEFAULT_CATALOG
     else:
         name = request.path_params["prefix"]
     if any(each in name for each in "@#\0"):
         raise RestError(404, "NotFoundException", f"Warehouse does not exist: {name[:100]}")
+    key = repeats.key_of(request, content)
+    with ExitStack() as until:
+        try:
+            client = until.enter_context(port.connect(caller))
+        except WORKER_ERRORS as error:
+            raise unavailable(f"no worker answers: {error}") from error
+        once = None if key is None else Once(client, key)
+        lake = LakeTables(client, server.warehouse, server.memory, _reader(caller))
+        catalog = Catalog(client, name.lower(), files, server.warehouse, lake, once)
+        user = "" if caller.identity is None else caller.identity.user
+        return _answered_once(handler, _Call(request, path, catalog, files, content, once, server.vending, user))
+
+
+def _answered_once(handler: Handler, call: _Call) -> Response:
+    """The answer to a request, or for one that was sent before what that one got."""
+    if call.once is None:
+        return _handled(handler, call)
     try:
-        client = port.connect(caller)
-    except WORKER_ERRORS as error:
-        raise unavailable(f"no worker answers: {error}") from error
+        before = call.once.begin()
+        if before.done or before.other:
+            return _again(call, before)
+        try:
+            return _handled(handler, call)
+        except RestError as error:
+            kept = call.once.refused(error)
+            if kept.done or kept.other:
+                return _again(call, kept)
+            raise
+    finally:
+        call.once.close()
+
+
+def _handled(handler: Handler, call: _Call) -> Response:
     try:
-        with client as connected:
-            lake = LakeTables(connected, warehouse, memory, _reader(caller))
-            return handler(_Call(request, Catalog(connected, name.lower(), files, warehouse, lake), files, content))
+        return handler(call)
     except UnicodeEncodeError:  # the first call of a worker that names it, before anything is written
         raise bad_request("a text has half of a surrogate pair, which is no character") from None
+
+
+def _again(call: _Call, outcome: RequestOutcome) -> Response:
+    """What a request is answered that was done or refused before. A table is shown as it is now."""
+    repeats.check(outcome)
+    if outcome.answer is not None:
+        return Response(outcome.answer, media_type="application/json")
+    if outcome.table is None:
+        return _nothing()
+    kind = VIEW if "view" in call.path else TABLE
+    name = call.name if "name" in call.request.path_params else Name.of(call.namespace, str(call.body()["name"]))
+    found = None
+    try:
+        found = call.catalog.find(name, kind)
+    except RestError as error:
+        if error.status != 404:
+            raise
+    if found is None or found.table.id != outcome.table:
+        raise done_before(f"{name} was dropped or renamed since")
+    return _stored(found.location, _content(call, found, kind), _tag(found.location))
 
 
 def _reader(caller: Any) -> str:

@@ -18,6 +18,7 @@ from lake.protocol.codec import binary
 from lake.protocol.codec.binary import EXCEPTION, ONEWAY, REPLY, STOP
 from lake.protocol.codec.protocols import Request
 from lake.protocol.codec.shared_columns import decode_sharing
+from lake.protocol.errors import INTERNAL_ERROR
 from lake.protocol.hive_versions import EXCEPTIONS_OF_2_3, NEW_SINCE_2_3
 from lake.protocol.method import Method
 from lake.protocol.required import missing_field
@@ -329,7 +330,7 @@ def _raised(method: Method, error: Exception, session: Session) -> _Answer:
     if isinstance(error, DatabaseUnavailable | Unstorable | WarehouseError):
         return _undeclared(method, session, str(error), str(error), type(error).__name__)
     reference = _report(method.name, error, user=session.user, peer=session.peer)
-    message = f"internal error, reference {reference}; see the server's log"
+    message = f"{INTERNAL_ERROR}{reference}; see the server's log"
     return _undeclared(method, session, message, message, "internal error")
 
 

@@ -15,6 +15,7 @@ from metastore.services.access.locations import AllowedLocations, AllowedRoot
 from metastore.services.access.places import Places
 from metastore.services.access.privileges import PrivilegeService
 from metastore.services.access.python_authorizer import PythonAuthorizer
+from metastore.services.access.repeated_requests import RepeatedRequests
 from metastore.services.access.rights import Authorizer
 from metastore.services.access.roles import RoleService
 from metastore.services.access.sql_standard import SqlStandard
@@ -84,6 +85,7 @@ class _Access(TypedDict):
     roles: RoleService
     delegation_tokens: DelegationTokenService
     issued_tokens: IssuedTokenService
+    repeated_requests: RepeatedRequests
 
 
 class _Catalog(TypedDict):
@@ -200,6 +202,7 @@ class Metastore:
     procedures: ProcedureService
     delegation_tokens: DelegationTokenService
     issued_tokens: IssuedTokenService
+    repeated_requests: RepeatedRequests
     resource_plans: ResourcePlanService
     scheduled_queries: ScheduledQueryService
     engine_reports: EngineReports
@@ -235,6 +238,7 @@ class Metastore:
         partition = _partition(parts, table)
         readiness = _readiness(parts, table, partition)
         timeline = _timeline(parts, table, readiness)
+        services = _table_services(parts, table)
         transactions = _transactions(parts)
         registry = _registry(parts)
         change_notes = ChangeNotes(parts.database)
@@ -243,7 +247,7 @@ class Metastore:
             sequencer=parts.sequencer,
             statistics=StatisticsService(parts.database, parts.events),
             change_notes=change_notes,
-            housekeeping=_housekeeping(parts, access, timeline, transactions, registry, change_notes),
+            housekeeping=_housekeeping(parts, access, timeline, services, transactions, registry, change_notes),
             pending_work=PendingWork(parts.database),
             server_info=ServerInfo(parts.database, settings, open_connections, _trouble_of(access["access_control"])),
             **access,
@@ -252,7 +256,7 @@ class Metastore:
             **partition,
             **readiness,
             **timeline,
-            **_table_services(parts, table),
+            **services,
             **_hudi(parts, catalog, table, timeline),
             **_subscriptions(parts, table),
             **transactions,
@@ -314,6 +318,7 @@ def _access(parts: _Parts, password_version: PasswordVersion) -> _Access:
             enabled="token" in parts.settings.authentication,
             password_version=password_version,
         ),
+        repeated_requests=RepeatedRequests(parts.database),
     )
 
 
@@ -489,6 +494,7 @@ def _housekeeping(
     parts: _Parts,
     access: _Access,
     timeline: _Timeline,
+    services: _TableServices,
     transactions: _Transactions,
     registry: _Registry,
     change_notes: ChangeNotes,
@@ -509,7 +515,9 @@ def _housekeeping(
         registry["engine_reports"].sweep,
         timeline["file_deletions"].run,
         timeline["reader_leases"].sweep,
+        services["table_looks"].sweep,
         change_notes.sweep,
         access["issued_tokens"].sweep,
+        access["repeated_requests"].sweep,
     )
     return Housekeeping(parts.database, parts.deletable, timeline["timeline_sweeper"], retention, sweeps)

@@ -1,5 +1,12 @@
 """The metastore's data in Postgres: the schema, migrations, and all SQL statements."""
 
-from metastore.store.engine.database import Conflict, Database, DatabaseReadOnly, DatabaseUnavailable, Unstorable
+from metastore.store.engine.database import (
+    Conflict,
+    Database,
+    DatabaseBusy,
+    DatabaseReadOnly,
+    DatabaseUnavailable,
+    Unstorable,
+)
 
-__all__ = ["Conflict", "Database", "DatabaseReadOnly", "DatabaseUnavailable", "Unstorable"]
+__all__ = ["Conflict", "Database", "DatabaseBusy", "DatabaseReadOnly", "DatabaseUnavailable", "Unstorable"]

@@ -3,3 +3,7 @@
 
 class WarehouseError(Exception):
     """A directory could not be used: the message says what was tried, on which location, and what to do."""
+
+
+class StorageFailed(WarehouseError):
+    """The storage refused, or didn't answer. The location may be right, and the same call may succeed later."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import structlog
 
 from metastore.warehouse.directories import Directories, FileStatus
-from metastore.warehouse.errors import WarehouseError
+from metastore.warehouse.errors import StorageFailed, WarehouseError
 from metastore.warehouse.local import true_path
 from metastore.warehouse.locations import Location
 from metastore.warehouse.schemes import DEFAULT_SCHEMES, SCHEMES, canonical, check, open_directories
@@ -286,7 +286,7 @@ class Warehouse:
                 return directories.make(path)
         except WarehouseError as error:
             # Hive's words, which its clients look for.
-            raise WarehouseError(f"{location} is not a directory or unable to create one: {error}") from error
+            raise type(error)(f"{location} is not a directory or unable to create one: {error}") from error
 
     def make_directories(self, locations: Collection[str], made: set[str]) -> None:
         """As `make_directory`, for many. `made` gets those that this call made, also if it raises."""
@@ -609,7 +609,7 @@ def _is_word(character: str) -> bool:
 
 
 def _failed(action: str, place: Location, error: Exception) -> WarehouseError:
-    return WarehouseError(f"cannot {action}: {_reason(error)}. {_advice(error, place)}")
+    return StorageFailed(f"cannot {action}: {_reason(error)}. {_advice(error, place)}")
 
 
 def _reason(error: Exception) -> str:

@@ -20,7 +20,10 @@ OTHER_READS = {
     *("lake_service_facts", "lake_due_tables", "lake_timeline_position"),
     *("lake_event_positions", "lake_event_groups", "lake_dead_events"),
 }
-WITHOUT_EFFECT_ON_OTHERS = {"set_ugi", "setMetaConf", "flushCache", "reinitialize", "setOption"}
+WITHOUT_EFFECT_ON_OTHERS = {
+    *("set_ugi", "setMetaConf", "flushCache", "reinitialize", "setOption"),
+    *("lake_begin_request", "lake_end_request"),
+}
 PURELY_NAMED = {"get_table", "get_table_req", "get_partitions_by_names", "get_database", "lake_get_snapshot"}
 
 

@@ -72,6 +72,9 @@ class Facts:
     unpublished_commits: int = 0
     orphans_removed_at: int | None = None
     shared: bool | None = None
+    scans: int = 0
+    scanned_files: int = 0
+    scanned_delete_files: int = 0
     plans: Sequence[Plan] = ()
     jobs: Sequence[Job] = ()
 
@@ -110,6 +113,9 @@ class Facts:
             unpublished_commits=given.unpublishedCommits or 0,
             orphans_removed_at=given.orphansRemovedAt,
             shared=given.shared,
+            scans=(given.engines and given.engines.scans) or 0,
+            scanned_files=(given.engines and given.engines.files) or 0,
+            scanned_delete_files=(given.engines and given.engines.deleteFiles) or 0,
             plans=[_plan(each) for each in given.plans or ()],
             jobs=[_job(each) for each in given.jobs or ()],
         )

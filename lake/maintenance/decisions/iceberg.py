@@ -144,6 +144,9 @@ def _rewriting(facts: Facts, policy: ClusteringPolicy, figures: Figures) -> Deci
         "delete_files": figures.delete_files,
         "new_files": new,
         "fewer_files": max(0, fewer),
+        "scans": facts.scans,
+        "files_per_scan": facts.scanned_files // facts.scans if facts.scans else 0,
+        "delete_files_per_scan": facts.scanned_delete_files // facts.scans if facts.scans else 0,
     }
     if not policy.enabled:
         return Decision(service=CLUSTERING, reason="clustering.enabled is false", figures=numbers)

@@ -61,6 +61,12 @@ class SaslTransport(TTransportBase):  # type: ignore[misc]
         self._unwrapped = memoryview(b"")  # what is left of the last frame, if frames are protected
         self._unsent = bytearray()
 
+    @property
+    def handle(self) -> socket.socket | None:
+        """The socket, as TSocket has it; None while the transport isn't open."""
+        found: socket.socket | None = self._below.handle
+        return found
+
     def setTimeout(self, milliseconds: float | None) -> None:
         self._below.setTimeout(milliseconds)
 

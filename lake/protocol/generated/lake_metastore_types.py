@@ -901,12 +901,27 @@ class PendingPlan(Struct):
         self.jobFinishedAt = jobFinishedAt
 
 
+class EngineFigures(Struct):
+    __slots__ = ('scans', 'files', 'deleteFiles', 'bytes', 'planningMs', 'commits', 'attempts', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('scans', 'files', 'deleteFiles', 'bytes', 'planningMs', 'commits', 'attempts',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, scans: int | None = None, files: int | None = None, deleteFiles: int | None = None, bytes: int | None = None, planningMs: int | None = None, commits: int | None = None, attempts: int | None = None) -> None:
+        self.scans = scans
+        self.files = files
+        self.deleteFiles = deleteFiles
+        self.bytes = bytes
+        self.planningMs = planningMs
+        self.commits = commits
+        self.attempts = attempts
+
+
 class ServiceFacts(Struct):
-    __slots__ = ('table', 'now', 'position', 'parameters', 'databaseParameters', 'inputFormat', 'keyed', 'paused', 'logFiles', 'logBytes', 'logGroups', 'mergedBytes', 'oldestLogAt', 'deltaCommits', 'smallFiles', 'smallBytes', 'smallBecome', 'unorderedFiles', 'unorderedBytes', 'baseFiles', 'baseBytes', 'cleanFiles', 'cleanBytes', 'oldestSupersededAt', 'plans', 'jobs', 'resumedAt', 'location', 'unpublishedPartitions', 'unpublishedCommits', 'orphansRemovedAt', 'shared', 'unknown')
+    __slots__ = ('table', 'now', 'position', 'parameters', 'databaseParameters', 'inputFormat', 'keyed', 'paused', 'logFiles', 'logBytes', 'logGroups', 'mergedBytes', 'oldestLogAt', 'deltaCommits', 'smallFiles', 'smallBytes', 'smallBecome', 'unorderedFiles', 'unorderedBytes', 'baseFiles', 'baseBytes', 'cleanFiles', 'cleanBytes', 'oldestSupersededAt', 'plans', 'jobs', 'resumedAt', 'location', 'unpublishedPartitions', 'unpublishedCommits', 'orphansRemovedAt', 'shared', 'engines', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'now', 'position', 'parameters', 'databaseParameters', 'inputFormat', 'keyed', 'logFiles', 'logBytes', 'logGroups', 'mergedBytes', 'deltaCommits', 'smallFiles', 'smallBytes', 'smallBecome', 'unorderedFiles', 'unorderedBytes', 'baseFiles', 'baseBytes', 'cleanFiles', 'cleanBytes', 'plans', 'jobs',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, now: int | None = None, position: int | None = None, parameters: dict[str, str] | None = None, databaseParameters: dict[str, str] | None = None, inputFormat: str | None = None, keyed: bool | None = None, paused: str | None = None, logFiles: int | None = None, logBytes: int | None = None, logGroups: int | None = None, mergedBytes: int | None = None, oldestLogAt: int | None = None, deltaCommits: int | None = None, smallFiles: int | None = None, smallBytes: int | None = None, smallBecome: int | None = None, unorderedFiles: int | None = None, unorderedBytes: int | None = None, baseFiles: int | None = None, baseBytes: int | None = None, cleanFiles: int | None = None, cleanBytes: int | None = None, oldestSupersededAt: int | None = None, plans: list[PendingPlan] | None = None, jobs: list[ServiceJob] | None = None, resumedAt: int | None = None, location: str | None = None, unpublishedPartitions: int | None = None, unpublishedCommits: int | None = None, orphansRemovedAt: int | None = None, shared: bool | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, now: int | None = None, position: int | None = None, parameters: dict[str, str] | None = None, databaseParameters: dict[str, str] | None = None, inputFormat: str | None = None, keyed: bool | None = None, paused: str | None = None, logFiles: int | None = None, logBytes: int | None = None, logGroups: int | None = None, mergedBytes: int | None = None, oldestLogAt: int | None = None, deltaCommits: int | None = None, smallFiles: int | None = None, smallBytes: int | None = None, smallBecome: int | None = None, unorderedFiles: int | None = None, unorderedBytes: int | None = None, baseFiles: int | None = None, baseBytes: int | None = None, cleanFiles: int | None = None, cleanBytes: int | None = None, oldestSupersededAt: int | None = None, plans: list[PendingPlan] | None = None, jobs: list[ServiceJob] | None = None, resumedAt: int | None = None, location: str | None = None, unpublishedPartitions: int | None = None, unpublishedCommits: int | None = None, orphansRemovedAt: int | None = None, shared: bool | None = None, engines: EngineFigures | None = None) -> None:
         self.table = table
         self.now = now
         self.position = position
@@ -939,6 +954,7 @@ class ServiceFacts(Struct):
         self.unpublishedCommits = unpublishedCommits
         self.orphansRemovedAt = orphansRemovedAt
         self.shared = shared
+        self.engines = engines
 
 
 class RecordDecisionsRequest(Struct):
@@ -1060,14 +1076,50 @@ class TableCommit(Struct):
 
 
 class CommitTablesRequest(Struct):
-    __slots__ = ('commits', 'checkOnly', 'places', 'unknown')
+    __slots__ = ('commits', 'checkOnly', 'places', 'alone', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('commits',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, commits: list[TableCommit] | None = None, checkOnly: bool | None = None, places: list[str] | None = None) -> None:
+    def __init__(self, commits: list[TableCommit] | None = None, checkOnly: bool | None = None, places: list[str] | None = None, alone: bool | None = None) -> None:
         self.commits = commits
         self.checkOnly = checkOnly
         self.places = places
+        self.alone = alone
+
+
+class IcebergNames(Struct):
+    __slots__ = ('tables', 'views', 'exposing', 'exposed', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('tables', 'views', 'exposing', 'exposed',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, tables: list[str] | None = None, views: list[str] | None = None, exposing: list[str] | None = None, exposed: bool | None = None) -> None:
+        self.tables = tables
+        self.views = views
+        self.exposing = exposing
+        self.exposed = exposed
+
+
+class RequestKey(Struct):
+    __slots__ = ('key', 'digest', 'answer', 'unknown')
+    required: ClassVar[tuple[str, ...]] = ('key', 'digest',)
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, key: str | None = None, digest: bytes | None = None, answer: str | None = None) -> None:
+        self.key = key
+        self.digest = digest
+        self.answer = answer
+
+
+class RequestOutcome(Struct):
+    __slots__ = ('other', 'refusal', 'table', 'answer', 'done', 'unknown')
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, other: bool | None = None, refusal: int | None = None, table: int | None = None, answer: str | None = None, done: bool | None = None) -> None:
+        self.other = other
+        self.refusal = refusal
+        self.table = table
+        self.answer = answer
+        self.done = done
 
 
 class TableReplaced(ExceptionStruct):
@@ -1182,7 +1234,8 @@ JobRequest.thrift_spec = f(None, (1, 'action', 11, 'UTF8'), (2, 'instant', 11, '
 ServiceDecision.thrift_spec = f(None, (1, 'tableService', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'reason', 11, 'UTF8'), (4, 'figures', 11, 'UTF8'), (5, 'gain', 4, None), (6, 'cost', 4, None), (7, 'decidedAt', 10, None), (8, 'position', 10, None))
 ServiceFactsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'smallFileBytes', 10, None), (3, 'targetFileBytes', 10, None), (4, 'order', 11, 'BINARY'), (5, 'keepCommits', 8, None), (6, 'keepHours', 8, None), (7, 'keepVersions', 8, None), (8, 'shared', 2, None))
 PendingPlan.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'state', 11, 'UTF8'), (4, 'requestedAt', 10, None), (5, 'fileGroups', 10, None), (6, 'jobState', 11, 'UTF8'), (7, 'jobFinishedAt', 10, None))
-ServiceFacts.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'now', 10, None), (3, 'position', 10, None), (4, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (5, 'databaseParameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (6, 'inputFormat', 11, 'UTF8'), (7, 'keyed', 2, None), (8, 'paused', 11, 'UTF8'), (9, 'logFiles', 10, None), (10, 'logBytes', 10, None), (11, 'logGroups', 10, None), (12, 'mergedBytes', 10, None), (13, 'oldestLogAt', 10, None), (14, 'deltaCommits', 10, None), (15, 'smallFiles', 10, None), (16, 'smallBytes', 10, None), (17, 'smallBecome', 10, None), (18, 'unorderedFiles', 10, None), (19, 'unorderedBytes', 10, None), (20, 'baseFiles', 10, None), (21, 'baseBytes', 10, None), (22, 'cleanFiles', 10, None), (23, 'cleanBytes', 10, None), (24, 'oldestSupersededAt', 10, None), (25, 'plans', 15, (12, [PendingPlan, None], False)), (26, 'jobs', 15, (12, [ServiceJob, None], False)), (27, 'resumedAt', 10, None), (28, 'location', 11, 'UTF8'), (29, 'unpublishedPartitions', 10, None), (30, 'unpublishedCommits', 10, None), (31, 'orphansRemovedAt', 10, None), (32, 'shared', 2, None))
+EngineFigures.thrift_spec = f(None, (1, 'scans', 10, None), (2, 'files', 10, None), (3, 'deleteFiles', 10, None), (4, 'bytes', 10, None), (5, 'planningMs', 10, None), (6, 'commits', 10, None), (7, 'attempts', 10, None))
+ServiceFacts.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'now', 10, None), (3, 'position', 10, None), (4, 'parameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (5, 'databaseParameters', 13, (11, 'UTF8', 11, 'UTF8', False)), (6, 'inputFormat', 11, 'UTF8'), (7, 'keyed', 2, None), (8, 'paused', 11, 'UTF8'), (9, 'logFiles', 10, None), (10, 'logBytes', 10, None), (11, 'logGroups', 10, None), (12, 'mergedBytes', 10, None), (13, 'oldestLogAt', 10, None), (14, 'deltaCommits', 10, None), (15, 'smallFiles', 10, None), (16, 'smallBytes', 10, None), (17, 'smallBecome', 10, None), (18, 'unorderedFiles', 10, None), (19, 'unorderedBytes', 10, None), (20, 'baseFiles', 10, None), (21, 'baseBytes', 10, None), (22, 'cleanFiles', 10, None), (23, 'cleanBytes', 10, None), (24, 'oldestSupersededAt', 10, None), (25, 'plans', 15, (12, [PendingPlan, None], False)), (26, 'jobs', 15, (12, [ServiceJob, None], False)), (27, 'resumedAt', 10, None), (28, 'location', 11, 'UTF8'), (29, 'unpublishedPartitions', 10, None), (30, 'unpublishedCommits', 10, None), (31, 'orphansRemovedAt', 10, None), (32, 'shared', 2, None), (33, 'engines', 12, [EngineFigures, None]))
 RecordDecisionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'position', 10, None), (3, 'decisions', 15, (12, [ServiceDecision, None], False)), (4, 'jobs', 15, (12, [JobRequest, None], False)), (5, 'lookAgainAt', 10, None))
 ListJobsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'states', 15, (11, 'UTF8', False)), (3, 'limit', 8, None), (4, 'latestFirst', 2, None), (5, 'withLogs', 2, None))
 ListJobsResponse.thrift_spec = f(None, (1, 'jobs', 15, (12, [ServiceJob, None], False)), (2, 'now', 10, None))
@@ -1193,7 +1246,10 @@ DelegationToken.thrift_spec = f(None, (1, 'id', 10, None), (2, 'owner', 11, 'UTF
 ListTokensRequest.thrift_spec = f(None, (1, 'owner', 11, 'UTF8'), (2, 'everybody', 2, None))
 CancelTokensRequest.thrift_spec = f(None, (1, 'tokens', 15, (10, None, False)), (2, 'owner', 11, 'UTF8'), (3, 'everybody', 2, None))
 TableCommit.thrift_spec = f(None, (1, 'table', 12, [Table, None]), (2, 'expectedMetadataLocation', 11, 'UTF8'), (3, 'forgottenFiles', 15, (11, 'UTF8', False)))
-CommitTablesRequest.thrift_spec = f(None, (1, 'commits', 15, (12, [TableCommit, None], False)), (2, 'checkOnly', 2, None), (3, 'places', 15, (11, 'UTF8', False)))
+CommitTablesRequest.thrift_spec = f(None, (1, 'commits', 15, (12, [TableCommit, None], False)), (2, 'checkOnly', 2, None), (3, 'places', 15, (11, 'UTF8', False)), (4, 'alone', 2, None))
+IcebergNames.thrift_spec = f(None, (1, 'tables', 15, (11, 'UTF8', False)), (2, 'views', 15, (11, 'UTF8', False)), (3, 'exposing', 15, (11, 'UTF8', False)), (4, 'exposed', 2, None))
+RequestKey.thrift_spec = f(None, (1, 'key', 11, 'UTF8'), (2, 'digest', 11, 'BINARY'), (3, 'answer', 11, 'UTF8'))
+RequestOutcome.thrift_spec = f(None, (1, 'other', 2, None), (2, 'refusal', 8, None), (3, 'table', 10, None), (4, 'answer', 11, 'UTF8'), (5, 'done', 2, None))
 TableReplaced.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'id', 10, None))
 EventsGone.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'oldest', 10, None), (3, 'restored', 2, None))
 InstantConflict.thrift_spec = f(None, (1, 'message', 11, 'UTF8'), (2, 'winners', 15, (12, [Instant, None], False)), (3, 'overlap', 15, (11, 'UTF8', False)), (4, 'filesToRemove', 15, (11, 'UTF8', False)))
@@ -1263,6 +1319,7 @@ for _cls in (
     ServiceDecision,
     ServiceFactsRequest,
     PendingPlan,
+    EngineFigures,
     ServiceFacts,
     RecordDecisionsRequest,
     ListJobsRequest,
@@ -1275,6 +1332,9 @@ for _cls in (
     CancelTokensRequest,
     TableCommit,
     CommitTablesRequest,
+    IcebergNames,
+    RequestKey,
+    RequestOutcome,
     TableReplaced,
     EventsGone,
     InstantConflict,

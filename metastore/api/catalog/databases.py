@@ -41,7 +41,8 @@ def create_database_req(call: Call, request: CreateDatabaseRequest) -> None:
         connector_name=request.dataConnectorName,
         remote_dbname=request.remote_dbname,
     )
-    call.metastore.databases.create(database)
+    with call.once():
+        call.metastore.databases.create(database)
 
 
 @answers("get_database", reads="SEE database name", uncommitted="no table", cached=True)
@@ -81,7 +82,8 @@ def get_all_databases(call: Call) -> list[str]:
 def alter_database(call: Call, name: str | None, database: Database | None) -> None:
     if database is None:
         raise MetaException("the new database is missing")
-    call.metastore.databases.alter(name, database)
+    with call.once():
+        call.metastore.databases.alter(name, database)
 
 
 @answers(
@@ -111,11 +113,12 @@ def drop_database(call: Call, name: str | None, delete_data: bool | None, cascad
     differs="a missing one is no error if the client says so; directories of others are left alone",
 )
 def drop_database_req(call: Call, request: DropDatabaseRequest) -> None:
-    call.metastore.databases.drop(
-        request.name,
-        delete_data=bool(request.deleteData),
-        cascade=bool(request.cascade),
-        if_exists=bool(request.ignoreUnknownDb),
-        catalog=request.catalogName,
-        shown=call.shown,
-    )
+    with call.once():
+        call.metastore.databases.drop(
+            request.name,
+            delete_data=bool(request.deleteData),
+            cascade=bool(request.cascade),
+            if_exists=bool(request.ignoreUnknownDb),
+            catalog=request.catalogName,
+            shown=call.shown,
+        )

@@ -1,6 +1,7 @@
 """Our own calls: the table management service's decisions and jobs, and readers' leases."""
 
 from lake.protocol.lake import (
+    EngineFigures,
     FinishJobRequest,
     JobRequest,
     LeaseRequest,
@@ -42,6 +43,11 @@ def lake_list_leases(call: Call, table: TableReference) -> list[ReaderLease]:
 @answers("lake_service_facts", reads="TABLE_SERVICE lake request.table", uncommitted="table services")
 def lake_service_facts(call: Call, request: ServiceFactsRequest) -> ServiceFacts:
     return call.metastore.table_looks.facts(request)
+
+
+@answers("lake_report_figures", changes="LIST lake table", uncommitted="table services")
+def lake_report_figures(call: Call, table: TableReference, figures: EngineFigures) -> None:
+    call.metastore.table_looks.report(table, figures)
 
 
 @answers(

@@ -6,6 +6,7 @@ from lake.protocol.lake import (
     CommitPartitionsRequest,
     CommitPartitionsResponse,
     CommitTablesRequest,
+    IcebergNames,
     ListPartitionsRequest,
     ListPartitionsResponse,
     ReopenPartitionsRequest,
@@ -86,4 +87,24 @@ def _named(table: TableReference | None) -> TableReference:
     stores=True,
 )
 def lake_commit_tables(call: Call, request: CommitTablesRequest) -> None:
-    call.metastore.tables.commit(request.commits or [], check_only=bool(request.checkOnly))
+    with call.once():
+        call.metastore.tables.commit(
+            request.commits or [], check_only=bool(request.checkOnly), alone=bool(request.alone)
+        )
+
+
+@answers(
+    "lake_list_iceberg", reads="SEE database database | iceberg_names database", uncommitted="table itself", cached=True
+)
+def lake_list_iceberg(call: Call, database: str | None) -> IcebergNames:
+    return call.metastore.tables.iceberg_names(database)
+
+
+@answers(
+    "lake_data_place",
+    changes="SELECT lake table uncommitted=uncommitted; ALTER lake table if=write",
+    uncommitted="table itself",
+)
+def lake_data_place(call: Call, table: TableReference, write: bool | None, uncommitted: bool | None) -> str:
+    """It changes nothing. But the server gives credentials after it, which is for the audit log like a change."""
+    return call.metastore.tables.data_place(table)

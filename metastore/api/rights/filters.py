@@ -128,6 +128,15 @@ def tables(view: View, found: list[str]) -> list[str]:
 
 
 @_filter
+def iceberg_names(view: View, found: Any) -> Any:
+    """The lists of a database's tables that Iceberg's catalog may show."""
+    found.tables, found.views, found.exposing = (
+        tables(view, each) for each in (found.tables, found.views, found.exposing)
+    )
+    return found
+
+
+@_filter
 def table_structs(view: View, found: Any) -> Any:
     """Tables, or what is known of each, as a list."""
     return view.seen(found, [_object(each.catName, each.dbName, each.tableName) for each in found])

@@ -266,15 +266,16 @@ def _alter(
     cascade: bool = False,
     catalog: str | None = None,
 ) -> None:
-    call.metastore.tables.alter(
-        database,
-        table,
-        new,
-        context,
-        cascade=cascade,
-        catalog=catalog,
-        incompatible_types_allowed=call.session.metaconf.get(INCOMPATIBLE_TYPES, "").lower() == "false",
-    )
+    with call.once():
+        call.metastore.tables.alter(
+            database,
+            table,
+            new,
+            context,
+            cascade=cascade,
+            catalog=catalog,
+            incompatible_types_allowed=call.session.metaconf.get(INCOMPATIBLE_TYPES, "").lower() == "false",
+        )
 
 
 @answers(
@@ -302,7 +303,8 @@ def drop_table_with_environment_context(
 ) -> None:
     """The context may ask to bypass the trash (ifPurge); there is none here. See `PURGE_EXTERNAL`."""
     purge = hive_objects.is_true(hive_objects.properties(context).get(PURGE_EXTERNAL))
-    call.metastore.tables.drop(database, table, delete_data=bool(delete_data), purge=purge, shown=call.shown)
+    with call.once():
+        call.metastore.tables.drop(database, table, delete_data=bool(delete_data), purge=purge, shown=call.shown)
 
 
 @answers(

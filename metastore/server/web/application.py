@@ -10,6 +10,7 @@ import json
 import threading
 import time
 from email.utils import formatdate
+from functools import lru_cache
 
 import anyio
 import structlog
@@ -23,15 +24,16 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from thrift.Thrift import TApplicationException, TException
 
-from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.lake import EventGroup
+from metastore.iceberg.credentials import Sts, Vending
 from metastore.iceberg.routes import Port, iceberg_routes
 from metastore.server.login.passing_on import PassedOn
 from metastore.server.monitoring import metrics
 from metastore.server.web import hudi_callback
+from metastore.server.web.kept_connections import KEPT_SECONDS, KeptConnections
 from metastore.server.web.request_logins import RequestLogins
 from metastore.server.web.requests import Context, Refused, body, caller, challenges, head_limit, refusal
-from metastore.server.web.worker_client import worker_client
+from metastore.server.web.worker_client import WorkerClient, worker_client
 from metastore.settings import Settings
 from metastore.warehouse import Warehouse
 
@@ -82,7 +84,7 @@ class _Entrance:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def completed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                more = [(b"date", formatdate(usegmt=True).encode())]
+                more = [(b"date", _date(int(time.time())))]
                 if self._draining.is_set():
                     more.append((b"connection", b"close"))
                 message["headers"] = [*message["headers"], *more]
@@ -105,6 +107,11 @@ class _Entrance:
         if {b"content-length", b"transfer-encoding"} <= {name for name, _ in headers}:
             return PlainTextResponse("the request says twice how long its body is\n", 400, close)
         return None
+
+
+@lru_cache(1)
+def _date(seconds: int) -> bytes:
+    return formatdate(seconds, usegmt=True).encode()
 
 
 class _Handlers:
@@ -152,11 +159,26 @@ def _hudi_commit(request: Request) -> Response:
 
 
 def _iceberg(settings: Settings) -> list[Route]:
-    def connect(sender: PassedOn) -> ThriftClient:
+    def connect(sender: PassedOn) -> WorkerClient:
         return worker_client(settings, timeout=_CALL_SECONDS, on_behalf_of=sender)
 
+    # Before a worker ends connections that are idle.
+    kept = KeptConnections(connect, min(KEPT_SECONDS, settings.idle_timeout_seconds / 2 or KEPT_SECONDS))
     warehouse = Warehouse(settings.warehouse_dir, settings.warehouse_external_dir, delete_roots=settings.delete_roots)
-    return iceberg_routes(Port(caller, connect, body, Refused), warehouse)
+    return iceberg_routes(Port(caller, kept.connection, body, Refused), warehouse, _vending(settings))
+
+
+def _vending(settings: Settings) -> Vending | None:
+    """None if no credentials are to be given. Raises UserError if what gets them can't be used."""
+    if settings.iceberg_credentials_role is None:
+        return None
+    sts = Sts(
+        settings.iceberg_credentials_role,
+        settings.iceberg_credentials_endpoint,
+        settings.iceberg_credentials_region,
+        settings.iceberg_credentials_seconds,
+    )
+    return Vending.of(sts)
 
 
 async def _not_here(request: Request, error: Exception) -> Response:

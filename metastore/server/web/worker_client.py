@@ -1,7 +1,13 @@
 """How other processes of a server ask its workers."""
 
+import select
+from typing import Any
+
+from thrift.Thrift import TApplicationException
+
 from lake.protocol.connection.login import Login
 from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.struct import ExceptionStruct
 from metastore.server.credentials import logins
 from metastore.server.login.mechanisms import SERVER_MECHANISM
 from metastore.server.login.passing_on import PassedOn
@@ -30,11 +36,39 @@ class _ServerProcess(Login):
         """The workers have the same secret, and nobody else listens on the port."""
 
 
-def worker_client(settings: Settings, *, timeout: float, on_behalf_of: PassedOn | None = None) -> ThriftClient:
+class WorkerClient(ThriftClient):
+    """A connection to a worker, which may be kept for later calls of the same caller."""
+
+    def __init__(self, host: str, port: int, *, timeout: float, login: Login) -> None:
+        super().__init__(host, port, timeout=timeout, login=login)
+        self._whole = True
+
+    def call(self, name: str, *args: Any, **named: Any) -> Any:
+        self._whole = False
+        try:
+            found = super().call(name, *args, **named)
+        except (ExceptionStruct, TApplicationException):  # an answer, too
+            self._whole = True
+            raise
+        self._whole = True
+        return found
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether another call may be made: all answers were read to their ends, and the worker hasn't hung up."""
+        handle = self._socket.handle
+        if not self._whole or handle is None:
+            return False
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        return not poll.poll(0)  # the end of the connection is something to read, too
+
+
+def worker_client(settings: Settings, *, timeout: float, on_behalf_of: PassedOn | None = None) -> WorkerClient:
     """A connection to a worker of this server. `timeout` in seconds. Raises OSError, TException.
 
     Its calls are the server's own, which may do anything, unless they are made `on_behalf_of` somebody.
     """
     host = _EVERY_INTERFACE.get(settings.host, settings.host)
     login = _ServerProcess(on_behalf_of) if logins.needed(settings) else Login()
-    return ThriftClient(host, settings.port, timeout=timeout, login=login)
+    return WorkerClient(host, settings.port, timeout=timeout, login=login)

@@ -24,6 +24,7 @@ from metastore.services.model import names as given
 from metastore.services.model.names import DEFAULT_CATALOG, DEFAULT_DATABASE
 from metastore.services.model.validation import check_length, is_database_name
 from metastore.store import Database as Store
+from metastore.store.access import request_keys
 from metastore.store.catalog import catalogs, databases, functions
 from metastore.store.catalog.databases import DatabaseRow, RowLock
 from metastore.store.engine.database import Transaction
@@ -82,6 +83,7 @@ class DatabaseService:
         with new_directories(self._warehouse, taken) as made:
             self._warehouse.make_directories(places, made)
             with self._store.write() as tx:
+                request_keys.claim(tx)
                 databases.add(
                     tx,
                     catalog.id,
@@ -152,6 +154,7 @@ class DatabaseService:
             row = databases.find(tx, name, RowLock.EXCLUSIVE)
             if row is None:
                 raise NoSuchObjectException(given.plain(database))
+            request_keys.claim(tx)
             old = hive_objects.database_of(row)
             changed = old.replace(
                 parameters=new.parameters or {},
@@ -223,6 +226,7 @@ class DatabaseService:
                         raise InvalidOperationException(
                             f"Database {name.database} is not empty. One or more {what} exist."
                         )
+            request_keys.claim(tx)
             own = [place for place in (row.location, row.managed_location) if place]
             inside = self._remove_contents(tx, row, hidden)
             databases.remove(tx, row.id)

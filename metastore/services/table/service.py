@@ -23,7 +23,7 @@ from lake.protocol.hive import (
     UnknownDBException,
     UnknownTableException,
 )
-from lake.protocol.lake import TableCommit, TableReference, TableReplaced, TablesNotCommitted
+from lake.protocol.lake import IcebergNames, TableCommit, TableReference, TableReplaced, TablesNotCommitted
 from metastore.services.access.privileges import keep_creators
 from metastore.services.commit_flag.policy import ReadinessProperties
 from metastore.services.events.recorder import Events, PartitionChange, kept_before, kept_changed
@@ -42,7 +42,8 @@ from metastore.services.model import names as given
 from metastore.services.model.type_compatibility import incompatible
 from metastore.services.model.validation import check_columns, check_length, is_table_name, wrong_type
 from metastore.services.table import transactional_property
-from metastore.store import Conflict, Database
+from metastore.store import Conflict, Database, DatabaseBusy
+from metastore.store.access import request_keys
 from metastore.store.catalog import catalogs, databases
 from metastore.store.catalog.databases import DatabaseRow, RowLock
 from metastore.store.engine.database import Transaction
@@ -53,11 +54,19 @@ from metastore.store.partition import partitions
 from metastore.store.snapshot import data_files
 from metastore.store.snapshot.data_files import WHOLE_TABLE
 from metastore.store.statistics import statistics
-from metastore.store.table import altered_tables, constraints, descriptors, former_positions, table_indexes, tables
+from metastore.store.table import (
+    altered_tables,
+    constraints,
+    descriptors,
+    former_positions,
+    iceberg_names,
+    table_indexes,
+    tables,
+)
 from metastore.store.table.table_indexes import IndexRow
 from metastore.store.table.tables import LockedTable, TableRow
 from metastore.store.transactions import locks, written_tables
-from metastore.warehouse import Warehouse, WarehouseError
+from metastore.warehouse import StorageFailed, Warehouse, WarehouseError
 
 DDL_TIME = "transient_lastDdlTime"
 CASCADE = "CASCADE"
@@ -67,6 +76,7 @@ PURGE_EXTERNAL = "purge_external"
 """A key of a drop's context, by which the data of an external Iceberg table are deleted with it."""
 
 _METADATA_FILES = ".metadata.json", ".metadata.json.gz"
+EXPOSE = "iceberg.expose"
 METADATA_LOCATION, PREVIOUS_METADATA_LOCATION = "metadata_location", "previous_metadata_location"
 
 
@@ -313,6 +323,16 @@ class TableService:
             condition = table_filter.parse(text)
             return tables.names(tx, name, condition=condition, limit=limit)
 
+    def iceberg_names(self, database: str | None) -> IcebergNames:
+        """The names that Iceberg's REST catalog may list. Raises NoSuchObjectException."""
+        with self._database.read() as tx:
+            found = iceberg_names.find(tx, given.database_name(database))
+        if found is None:
+            raise NoSuchObjectException(given.plain(database))
+        of_database = hive_objects.database_of(found.database).parameters or {}
+        exposed = of_database.get(EXPOSE, "").lower() == "true"
+        return IcebergNames(found.tables, found.views, found.exposing, exposed)
+
     def summaries(
         self, database_pattern: str | None, table_pattern: str | None, types: Sequence[str] | None
     ) -> list[TableMeta]:
@@ -398,6 +418,7 @@ class TableService:
                 found = tables.find_to_alter(tx, old_name)
                 if found is None:
                     raise InvalidOperationException(f"{given.plain(database)}.{table} table not found")
+                request_keys.claim(tx)
                 move = self._alter_found(
                     tx, found, new, new_name, home, context, cascade=cascade, any_type=incompatible_types_allowed
                 )
@@ -467,12 +488,35 @@ class TableService:
             tables.change(tx, row.id, database_id, values)
         return move
 
-    def commit(self, commits: Sequence[TableCommit], *, check_only: bool = False) -> None:
+    def data_place(self, table: TableReference) -> str:
+        """The directory in which all is a table's own; empty if something else lies at it, below or around it.
+
+        Raises NoSuchObjectException, TableReplaced, MetaException if the storage fails.
+        """
+        try:
+            with self._database.read() as tx:
+                row = self.row_of(tx, table)
+                if not row.location or row.type == hive_objects.VIEW:
+                    return ""
+                place = base_of(row.location)
+                return "" if self._deletable.overlapping(tx, place, besides=row.id) is not None else place
+        except WarehouseError as error:
+            raise MetaException(str(error)) from None
+
+    def commit(self, commits: Sequence[TableCommit], *, check_only: bool = False, alone: bool = False) -> None:
         """Creates and alters several tables or views in one transaction: all of them, or none.
 
-        `check_only`: says what would be refused by what is stored now, and changes nothing. Raises TablesNotCommitted,
-        and what `create` and `alter` raise.
+        `check_only`: says what would be refused by what is stored now, and changes nothing. `alone`: a check refuses
+        new tables where something else lies, too. Raises TablesNotCommitted, and what `create` and `alter` raise.
         """
+        try:
+            self._commit(commits, check_only=check_only, alone=alone)
+        except DatabaseBusy as error:
+            raise TablesNotCommitted(str(error), "busy") from error
+        except StorageFailed as error:  # before the transaction, or in it
+            raise TablesNotCommitted(str(error), "storage") from error
+
+    def _commit(self, commits: Sequence[TableCommit], *, check_only: bool, alone: bool) -> None:
         names = [_name_of(each) for each in commits]
         if len(set(names)) < len(names):
             raise InvalidOperationException("a table is named twice: send all changes of a table as one commit")
@@ -489,6 +533,8 @@ class TableService:
                 for index in in_order:
                     if index not in new:
                         _check_commit(tx, index, commits[index], tables.find(tx, names[index]))
+                    elif alone:
+                        self._check_alone(tx, index, new[index])
             return
         context = {basic_statistics.DO_NOT_UPDATE: "true"}
         with ExitStack() as directories:
@@ -500,16 +546,28 @@ class TableService:
             with self._database.write() as tx:
                 for home in sorted({names[index].of_database for index in new}):  # before their tables, as in a drop
                     databases.find(tx, home, RowLock.SHARED)
+                single = len(commits) == 1
+                if not single:
+                    request_keys.claim(tx)
                 for index in in_order:
                     if index in new:
-                        self._add_or_refuse(tx, index, commits[index], new[index], made[index])
+                        table_id = self._add_or_refuse(tx, index, commits[index], new[index], made[index])
+                        if single:
+                            request_keys.claim(tx, table_id)
                         continue
                     found = tables.find_to_alter(tx, names[index])
                     _check_commit(tx, index, commits[index], None if found is None else found.row)
                     assert found is not None
-                    last = len(commits) == 1
-                    self._alter_found(tx, found, _definition(commits[index]), names[index], None, context, last=last)
+                    if single:  # before the alteration, which may be put off until the commit
+                        request_keys.claim(tx, found.row.id)
+                    self._alter_found(tx, found, _definition(commits[index]), names[index], None, context, last=single)
                     data_files.schedule_deletion(tx, found.row.id, self._forgotten(commits[index]))
+
+    def _check_alone(self, tx: Transaction, index: int, new: "_New") -> None:
+        assert new.value.sd is not None
+        place = new.value.sd.location
+        if not place or self._deletable.overlapping(tx, base_of(place), besides=0) is not None:
+            raise TablesNotCommitted(f"something else lies at, below or around {place}", "shared", index)
 
     def _forgotten(self, commit: TableCommit) -> set[str]:
         """The paths of the metadata files below a table's location that the table needs no more.
@@ -524,10 +582,10 @@ class TableService:
                     found.add(self._warehouse.relative_to(each, definition.sd.location or ""))
         return {each for each in found if each is not None}
 
-    def _add_or_refuse(self, tx: Transaction, index: int, commit: TableCommit, new: "_New", made: set[str]) -> None:
+    def _add_or_refuse(self, tx: Transaction, index: int, commit: TableCommit, new: "_New", made: set[str]) -> int:
         if tables.find(tx, new.name) is not None:
             raise TablesNotCommitted(_exists(_definition(commit)), "exists", index)
-        self._add(tx, new, made)
+        return self._add(tx, new, made)
 
     def _check_altered(
         self, row: TableRow, old: Table, new: Table, value: Table, context: Mapping[str, str], *, any_type: bool
@@ -683,6 +741,7 @@ class TableService:
             if table_indexes.holds_index(tx, row.id):
                 raise MetaException(f"The table {table} is an index table. Please do drop index instead.")
             view_sources.check_unused(tx, row.name.catalog, [row.name], hidden)
+            request_keys.claim(tx)
             indexes = table_indexes.of_table(tx, row.id)
             gone = [(each, True) for each in self._made_for(tx, indexes)]
             purged = {row.id} if purge and hive_objects.is_iceberg(row) else set()

@@ -3,6 +3,7 @@
 from lake.protocol.formats.keyed_table import TOMBSTONES
 from lake.protocol.hive import InvalidOperationException, MetaException
 from lake.protocol.lake import (
+    EngineFigures,
     PendingPlan,
     RecordDecisionsRequest,
     ServiceDecision,
@@ -24,12 +25,14 @@ from metastore.services.timeline import changelogs
 from metastore.services.timeline.lookup import lake_table, written_lake_table
 from metastore.store import Database
 from metastore.store.catalog import databases
+from metastore.store.catalog.databases import RowLock
 from metastore.store.engine.clock import now_ms
 from metastore.store.engine.database import Transaction
 from metastore.store.engine.names import DatabaseName
 from metastore.store.table.tables import TableRow
-from metastore.store.table_services import decisions, facts, jobs
+from metastore.store.table_services import decisions, facts, jobs, reported
 from metastore.store.table_services.decisions import DecisionRow
+from metastore.store.table_services.reported import Reported
 from metastore.store.timeline import instants
 from metastore.warehouse import WarehouseError
 
@@ -56,6 +59,15 @@ KEPT = 50
 
 LATEST_TIME = 1 << 50
 """The latest time, in milliseconds since 1970, at which a table can be looked at again."""
+
+
+SUMMED_DAYS = 7
+"""The days whose figures are summed up."""
+
+KEPT_DAYS = 30
+"""The days for which figures are kept."""
+
+_REPORTED = ("scans", "files", "deleteFiles", "bytes", "planningMs", "commits", "attempts")
 
 
 class TableLooks:
@@ -89,6 +101,7 @@ class TableLooks:
             if keyed is not None:
                 unpublished = facts.unpublished(tx, row.id, TOMBSTONES, together=keyed.is_table_wide)
             standing = decisions.standing(tx, row.id)
+            engines = reported.sums(tx, row.id, SUMMED_DAYS)
             first_log = logs.first_added_at
             return ServiceFacts(
                 table=to_reference(row.id, row.name),
@@ -121,9 +134,26 @@ class TableLooks:
                 oldestSupersededAt=None if superseded_at is None else facts.completed_at(tx, row.id, superseded_at),
                 orphansRemovedAt=jobs.last_success(tx, row.id, ORPHANS),
                 shared=self._is_shared(tx, row) if request.shared else None,
+                engines=None if engines is None else EngineFigures(*engines),
                 plans=[PendingPlan(*each) for each in facts.plans(tx, row.id, MAX_PLANS)],
                 jobs=[to_thrift_job(each) for each in jobs.latest(tx, row.id, MAX_JOBS)],
             )
+
+    def report(self, table: TableReference, figures: EngineFigures) -> None:
+        """Adds what an engine reports to the figures of today.
+
+        Raises NoSuchObjectException, TableReplaced, InvalidOperationException for counts that can't be.
+        """
+        counts = Reported(*(getattr(figures, each) for each in _REPORTED))
+        if not all(0 <= each <= MAX_SIZE for each in counts):
+            raise InvalidOperationException(f"a count lies between 0 and {MAX_SIZE}: {counts}")
+        with self._database.write() as tx:
+            reported.add(tx, self._tables.row_of(tx, table, RowLock.SHARED).id, counts)
+
+    def sweep(self) -> None:
+        """Forgets old figures."""
+        with self._database.write() as tx:
+            reported.forget(tx, KEPT_DAYS)
 
     def _is_shared(self, tx: Transaction, row: TableRow) -> bool:
         """Whether a file in the table's directory may be another's. Raises MetaException if the storage fails."""

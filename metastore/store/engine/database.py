@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from lake.protocol.errors import CHANGED_BETWEEN, DATABASE_UNREACHABLE, LOCKED, POOL_BUSY, TIME_LIMIT
 from metastore.postgres.joined_messages import JoiningConnection
 from metastore.store.engine import binary_rows, read_set
 
@@ -32,6 +33,10 @@ Transaction = Connection
 
 class DatabaseUnavailable(RuntimeError):
     """The database can't answer now: it is down, overloaded, or the statement took too long. Retrying may help."""
+
+
+class DatabaseBusy(DatabaseUnavailable):
+    """The database didn't get to it in time, or another transaction was in the way. Nothing was done."""
 
 
 class DatabaseReadOnly(DatabaseUnavailable):
@@ -182,7 +187,7 @@ class Database:
                     if self._waited is not None:
                         self._waited(time.monotonic() - since)
             if not taken:
-                raise DatabaseUnavailable("all connections to the database are busy; try again later")
+                raise DatabaseBusy(f"{POOL_BUSY}; try again later")
             yield
         finally:
             if taken:
@@ -296,11 +301,11 @@ def _translate(cause: BaseException | None, error: Exception) -> Exception:
     if isinstance(cause, psycopg2.errors.UniqueViolation):
         return Conflict(cause.diag.constraint_name)
     if isinstance(cause, psycopg2.errors.QueryCanceled):
-        return DatabaseUnavailable("the request took longer than its time limit")
+        return DatabaseBusy(TIME_LIMIT)
     if isinstance(cause, psycopg2.errors.LockNotAvailable):
-        return DatabaseUnavailable("another change of the same object takes too long; try again later")
+        return DatabaseBusy(f"{LOCKED}; try again later")
     if isinstance(cause, psycopg2.errors.DeadlockDetected | psycopg2.errors.SerializationFailure):
-        return DatabaseUnavailable("another change came between; try again")
+        return DatabaseBusy(f"{CHANGED_BETWEEN}; try again")
     if isinstance(cause, psycopg2.errors.CharacterNotInRepertoire):  # Postgres's own check, of a text that is copied in
         return Unstorable(_NUL)
     if isinstance(cause, psycopg2.errors.UntranslatableCharacter):  # Postgres's own check, of a text within JSON
@@ -314,5 +319,5 @@ def _translate(cause: BaseException | None, error: Exception) -> Exception:
         return Unstorable(str(cause).splitlines()[0])
     # psycopg2 raises the plain DatabaseError if Postgres crashes before it sends an error code.
     if isinstance(cause, psycopg2.OperationalError | psycopg2.InterfaceError) or type(cause) is psycopg2.DatabaseError:
-        return _Unreachable("the metastore's database can't be reached; try again later")
+        return _Unreachable(f"{DATABASE_UNREACHABLE}; try again later")
     return error

@@ -23,7 +23,8 @@ class Kind(StrEnum):
     DATABASE = "d"
     """One database itself."""
     TABLES = "T"
-    """The list of tables in a database, with their types. The number is the database's id."""
+    """The list of tables in a database, with their types, and which of them are Iceberg's or are shown as Iceberg. The
+    number is the database's id."""
     TABLE = "t"
     """One table itself, without its partitions and so on."""
     PARTITIONS = "p"

@@ -1,9 +1,10 @@
-"""Tables of roles, privileges and keys."""
+"""Tables of roles, privileges, keys, and of the requests that callers have made."""
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    DateTime,
     ForeignKey,
     Identity,
     Index,
@@ -13,6 +14,8 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    Uuid,
+    text,
 )
 
 from metastore.store.schema.base import NAME, identifier, metadata
@@ -100,4 +103,19 @@ issued_tokens = Table(
     Column("real_user_password", Text, comment="the same of who fetched it for the owner"),
     Index(None, "owner"),
     comment="delegation tokens that are neither cancelled nor too old",
+)
+
+
+request_keys = Table(
+    "request_keys",
+    metadata,
+    Column("caller", NAME, primary_key=True, comment="the user; empty: nobody has logged in"),
+    Column("key", Uuid, primary_key=True),
+    Column("digest", LargeBinary, nullable=False, comment="SHA-256 of the request"),
+    Column("refusal", SmallInteger, comment="the status with which it was refused; NULL: it was done"),
+    Column("table_id", BigInteger, comment="of the one table that it changed"),
+    Column("answer", Text, comment="for who sends the request again"),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Index(None, "at"),
+    comment="requests that were done or refused for good, by the keys that clients gave them",
 )

@@ -28,6 +28,11 @@ storage_descriptors = Table(
     comment="each distinct descriptor once: the partitions of a table mostly differ in their location alone",
 )
 
+# Conditions as their indexes have them. Texts, not parameters: Postgres has to see that they are the same.
+OF_ICEBERG = text("lower(parameters ->> 'table_type') = 'iceberg'")
+VIEWS_OF_ICEBERG = text("lower(parameters ->> 'table_type') = 'iceberg-view'")
+EXPOSING = text("lower(parameters ->> 'iceberg.expose') = 'true'")
+"""The table's own property says that it is shown as Iceberg."""
 
 tables = Table(
     "tables",
@@ -46,6 +51,9 @@ tables = Table(
     UniqueConstraint("database_id", "name"),
     Index(None, "storage_descriptor_id"),
     Index("tables_materialized_views_idx", "database_id", postgresql_where=text("type = 'MATERIALIZED_VIEW'")),
+    Index("tables_iceberg_idx", "database_id", "name", postgresql_where=OF_ICEBERG),
+    Index("tables_iceberg_views_idx", "database_id", "name", postgresql_where=VIEWS_OF_ICEBERG),
+    Index("tables_exposing_idx", "database_id", "name", postgresql_where=EXPOSING),
 )
 
 

@@ -4,6 +4,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Date,
     DateTime,
     Double,
     ForeignKey,
@@ -89,4 +90,21 @@ service_tables = Table(
     Column("look_at", DateTime(timezone=True), comment="when time alone may change them"),
     Index(None, "look_at"),
     comment="how far the table management service has looked at tables",
+)
+
+
+engine_figures = Table(
+    "engine_figures",
+    metadata,
+    Column("table_id", ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("day", Date, primary_key=True, comment="in UTC"),
+    Column("scans", BigInteger, nullable=False),
+    Column("files", BigInteger, nullable=False),
+    Column("delete_files", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("planning_ms", BigInteger, nullable=False),
+    Column("commits", BigInteger, nullable=False),
+    Column("attempts", BigInteger, nullable=False),
+    Index(None, "day"),
+    comment="what engines reported of tables, summed up for each day",
 )

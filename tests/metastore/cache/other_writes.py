@@ -97,11 +97,13 @@ from lake.protocol.hive import (
 )
 from lake.protocol.lake import (
     CommitTablesRequest,
+    EngineFigures,
     FinishJobRequest,
     JobRequest,
     LeaseRequest,
     ReadGroupEventsRequest,
     RecordDecisionsRequest,
+    RequestKey,
     RoutePartitionsRequest,
     ServiceDecision,
     ShardPosition,
@@ -366,6 +368,8 @@ TABLE_SERVICES = [
     _of("lake_commit_tables", lambda db: (_commit(db, "m1", "m0"),)),
     _of("lake_lease_snapshot", lambda db: (LeaseRequest(_table(db), "me", seconds=60),)),
     _of("lake_release_lease", lambda db: (_table(db), "me")),
+    _of("lake_report_figures", lambda db: (_table(db), EngineFigures(1, 2, 0, 3, 4, 0, 0))),
+    _of("lake_data_place", lambda db: (_table(db), True, False)),
     _of(
         "lake_record_decisions",
         lambda db: (RecordDecisionsRequest(_table(db), 0, [ServiceDecision("clean", "clean", "why")]),),
@@ -390,6 +394,8 @@ CONNECTION = [
     _step("setMetaConf", "includeUnCommit", "false"),
     _step("flushCache"),
     _step("reinitialize"),
+    _step("lake_begin_request", RequestKey("017f22e2-79b0-7cc3-98c4-dc0c0c07398f", b"d" * 32)),
+    _step("lake_end_request", 409, "no"),
 ]
 
 CHAINS = {

@@ -160,6 +160,8 @@ READS: list[tuple[str, Ask]] = [
     ),
     call("get_databases", "d*"),
     call("get_all_databases"),
+    of_database("lake_list_iceberg"),
+    ("lake_list_iceberg", lambda reader: reader.client.lake_list_iceberg(reader.db + "b")),
 ]
 
 

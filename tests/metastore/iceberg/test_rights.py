@@ -12,6 +12,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from lake.protocol.connection.login import Login
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import MetaException
+from lake.protocol.lake import CancelTokensRequest, ListTokensRequest
 from lake.tables.lake import LakeClient
 from metastore.server.credentials import password_file
 from tests.metastore.iceberg.conftest import Catalog
@@ -248,3 +249,45 @@ def test_forgotten_metadata_files_are_deleted(guarded: dict[str, Catalog]) -> No
         files.append(ann.ask("POST", "hive/namespaces/shop/tables/forgets", change)["metadata-location"])
     settled(ann.server)
     assert [local(each).exists() for each in files] == [False, False, True, True]
+
+
+def test_lists_have_what_a_caller_sees(guarded: dict[str, Catalog]) -> None:
+    ann, bob = guarded["ann"], guarded["bob"]
+    guarded["root"].ask("POST", "hive/namespaces", {"namespace": ["lists"]})
+    path = "hive/namespaces/lists/tables"
+    assert bob.refused("GET", path)[:2] == (404, "NoSuchNamespaceException")
+    with as_user(ann.server, "root") as root:
+        grant(root, "ann", "CREATE", "lists")
+        for name in ("a", "b"):
+            ann.ask("POST", path, {"name": name, "schema": SCHEMA})
+        grant(root, "bob", "SELECT", "lists", "b")
+        names = [[each["name"] for each in who.ask("GET", path)["identifiers"]] for who in (ann, bob, ann, bob)]
+        assert names == [["a", "b"], ["b"]] * 2
+        revoke(root, "bob", "SELECT", "lists", "b")
+    assert bob.refused("GET", path)[0] == 404
+
+
+def test_an_answer_is_for_who_made_the_request(guarded: dict[str, Catalog]) -> None:
+    """A key says nothing to others, and gives no rights back that were revoked."""
+    ann, eve, key = guarded["ann"], guarded["eve"], {"Idempotency-Key": "01890000-0000-7000-8000-000000000001"}
+    create(ann, "keyed")
+    path = "hive/namespaces/shop/tables/keyed"
+    assert ann.send("POST", path, changed(a="1"), headers=key).ok
+    assert ann.send("POST", path, changed(a="1"), headers=key).ok
+    assert eve.send("POST", path, changed(a="1"), headers=key).status_code == 404
+    with as_user(ann.server, "root") as root:
+        stored = root.get_table("shop", "keyed")
+        root.alter_table("shop", "keyed", stored.replace(owner="root"))
+    assert ann.send("POST", path, changed(a="1"), headers=key).status_code == 500, "it was made, and isn't shown"
+
+
+def test_a_login_that_ends_ends_with_its_connection(guarded: dict[str, Catalog]) -> None:
+    """The port keeps a connection to a worker for the next request, but nobody's login."""
+    with as_user(guarded["ann"].server, "ann") as ann:
+        token = ann.get_delegation_token("ann", "ann")
+        identifier = ann.lake_list_tokens(ListTokensRequest())[-1].id
+        mine = Catalog(guarded["ann"].server)
+        headers = {"Authorization": f"Bearer {token}"}
+        assert mine.send("GET", "hive/namespaces/shop", headers=headers).ok
+        ann.lake_cancel_tokens(CancelTokensRequest([identifier]))
+    assert mine.send("GET", "hive/namespaces/shop", headers=headers).status_code == 401

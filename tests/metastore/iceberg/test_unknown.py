@@ -10,6 +10,7 @@ from thrift.transport.TTransport import TTransportException
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import MetaException
+from lake.protocol.lake import CommitTablesRequest, TableCommit, TablesNotCommitted
 from metastore.iceberg.catalog import Catalog as Operations
 from metastore.iceberg.catalog import Name
 from metastore.iceberg.errors import RestError
@@ -18,6 +19,7 @@ from metastore.store.engine.database import _translate
 from metastore.warehouse import Warehouse
 from tests.metastore.iceberg.conftest import Catalog
 from tests.metastore.iceberg.test_http import create, set_property
+from tests.support import builders
 
 
 class Interrupted(ThriftClient):
@@ -104,6 +106,33 @@ def test_a_busy_database(rest: Catalog, cause: type[psycopg2.Error]) -> None:
             operations(rest, client).commit([(Name.of(namespace, "t"), [], [set_property("1")])])
     assert error.value.status == 503
     assert len(files(location)) == 1
+
+
+@pytest.mark.parametrize("reason", ["busy", "storage"])
+def test_a_worker_that_could_not_commit(rest: Catalog, reason: str) -> None:
+    """As with a busy database; it says so by the reason, not by words."""
+    namespace = rest.namespace()
+    location = create(rest, namespace)["metadata-location"]
+    with Interrupted(rest.server.host, rest.server.port) as client:
+
+        def refuse(client: Interrupted) -> None:
+            raise TablesNotCommitted("something failed", reason)
+
+        client.before = refuse
+        with pytest.raises(RestError) as error:
+            operations(rest, client).commit([(Name.of(namespace, "t"), [], [set_property("1")])])
+    assert error.value.status == 503
+    assert len(files(location)) == 1
+
+
+def test_a_directory_that_the_storage_refuses(rest: Catalog, client: ThriftClient, tmp_path: Path) -> None:
+    namespace = rest.namespace()
+    (tmp_path / "file").touch()
+    table = builders.external_table(namespace, "t", sd=builders.storage(location=f"file:{tmp_path}/file/t"))
+    with pytest.raises(TablesNotCommitted) as refused:
+        client.lake_commit_tables(CommitTablesRequest([TableCommit(table)]))
+    assert refused.value.reason == "storage"
+    assert "t" not in client.get_all_tables(namespace)
 
 
 def test_a_commit_that_another_one_overtakes(rest: Catalog) -> None:
