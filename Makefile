@@ -46,7 +46,7 @@ setup-tests:
 	@tools/setup.sh --spark35
 
 setup-logins:
-	@tools/setup.sh --spark35 --spark-connect --logins --mariadb
+	@tools/setup.sh --spark35 --spark-connect --logins --mariadb --engines
 
 setup-bench:
 	@tools/setup.sh --jdbc --spark35 --spark-connect

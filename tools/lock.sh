@@ -17,5 +17,6 @@ compile pyproject.toml --group dev -c requirements/build.lock -o requirements/de
 compile requirements/spark35.in -o requirements/spark35.lock
 compile requirements/logins.in -c requirements/build.lock -c requirements/dev.lock -o requirements/logins.lock
 compile requirements/spark-connect.in -c requirements/build.lock -c requirements/dev.lock -o requirements/spark-connect.lock
+compile requirements/engines.in -c requirements/build.lock -o requirements/engines.lock
 compile pyproject.toml requirements/image.in --extra s3 --extra gcs --extra azure --extra kafka --extra jwt --extra cedar \
     -c requirements/build.lock -o requirements/image.lock

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Makes the virtual environments and sees to Java. Usage: tools/setup.sh [--spark35] [--spark-connect] [--jdbc]
-#     [--logins] [--mariadb]
+#     [--logins] [--mariadb] [--engines]
 #
 # .venv holds the server, its tests and PySpark 4, .venv-spark35 (with --spark35) PySpark 3.5 alone. Packages come from
 # the lock files, checked by their hashes. What Debian has to bring (venv, Java; with --jdbc Postgres' driver for Java,
 # which Hive's server needs in the benchmark) is installed by apt-get if we are root; otherwise one line says what to
 # install. A second run does nothing until a lock file changes.
+#
+# --engines makes .venv-engines: engines that read Iceberg tables, in the tests of other systems (half a gigabyte).
 #
 # --spark-connect adds what spark-pipelines needs, which is beside our layers in a benchmark and a test.
 #
@@ -187,6 +189,7 @@ for option in "$@"; do
             spark35=
             ;;
         --spark-connect) make_spark_connect ;;
+        --engines) make_environment .venv-engines requirements/engines.lock || say "without these engines, tests of what they read are skipped" ;;
         --jdbc) make_driver ;;
         --logins) make_logins ;;
         --mariadb) make_mariadb || say "without MariaDB, tests of its capture are skipped" ;;

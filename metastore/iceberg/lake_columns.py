@@ -66,7 +66,7 @@ class LakeColumns:
     mapping: str
     keys: tuple[tuple[str, str], ...]
     ambiguous: frozenset[str]
-    last_column_id: int
+    last_column_id: int  # the highest of a file's columns: ClickHouse refuses files with a higher one
     names: frozenset[str]
 
     def check_names(self, path: str, names: Sequence[str]) -> None:
@@ -145,10 +145,9 @@ def lake_columns(table: Table) -> LakeColumns:
         ],
     }
     schema = {"type": "struct", "schema-id": ids.version, "fields": fields}
-    last = max([*(each["id"] for each in fields), *taken, *holder.values()], default=0)
     text = json.dumps(mapped, separators=(",", ":"))
     known = frozenset(name for each in mapped for name in each["names"])
-    return LakeColumns(schema, spec, text, tuple(partitioned), ambiguous, last, known)
+    return LakeColumns(schema, spec, text, tuple(partitioned), ambiguous, INSTANT_ID, known)
 
 
 def _upper(name: str, names: Mapping[str, int]) -> list[str]:

@@ -1,5 +1,6 @@
 """Trino in one process, of an older release and of a newer one, for a newer Java."""
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,12 @@ JARS = {
         *("io.trino:trino-testing:476", "io.trino:trino-hive:476"),
     ),
 }
+ICEBERG = (*JARS["476"][:-1], "io.trino:trino-iceberg:476")
+"""The jars of the newer release with Iceberg's connector."""
+FACTORIES = {
+    "hive": "io.trino.plugin.hive.HiveConnectorFactory",
+    "iceberg": "io.trino.plugin.iceberg.IcebergConnectorFactory",
+}
 OPTIONS = {"411": (), "476": ("--add-modules=jdk.incubator.vector",)}
 
 
@@ -31,25 +38,25 @@ class TrinoError(Exception):
 class Trino:
     """A Trino of one node."""
 
-    def __init__(self, machine: Any, release: str, catalogs: Mapping[str, Mapping[str, str]]) -> None:
-        """`catalogs`: settings of catalogs of Hive's connector, by their names. The first is the usual one."""
+    def __init__(self, machine: Any, release: str, catalogs: Mapping[str, Mapping[str, str]], connector: str) -> None:
+        """`catalogs`: settings of catalogs of a connector, by their names. The first is the usual one."""
         usual = next(iter(catalogs))
         self._session = machine.io.trino.testing.TestingSession.testSessionBuilder().setCatalog(usual).build()
         try:
-            self._runner = self._start(machine, release, catalogs)
+            self._runner = self._start(machine, release, catalogs, connector)
         except Py4JJavaError as error:
             raise TrinoError(java.failure(error.java_exception)) from None
 
-    def _start(self, machine: Any, release: str, catalogs: Mapping[str, Mapping[str, str]]) -> Any:
+    def _start(self, machine: Any, release: str, catalogs: Mapping[str, Mapping[str, str]], connector: str) -> Any:
         builder = machine.io.trino.testing.DistributedQueryRunner.builder(self._session)
         runner = (builder.setNodeCount(1) if release == "411" else builder.setWorkerCount(0)).build()
-        factory = machine.io.trino.plugin.hive.HiveConnectorFactory()
+        factory = operator.attrgetter(FACTORIES[connector])(machine)()
         runner.installPlugin(machine.io.trino.connector.MockConnectorPlugin(factory))
         for catalog, settings in catalogs.items():
             properties = machine.java.util.HashMap()
             for key, value in settings.items():
                 properties[key] = value
-            runner.createCatalog(catalog, "hive", properties)
+            runner.createCatalog(catalog, connector, properties)
         return runner
 
     def sql(self, statement: str) -> list[list[Any]]:
@@ -74,13 +81,14 @@ def running(
     directory: Path,
     catalogs: Mapping[str, Mapping[str, str]],
     options: Sequence[str] = (),
+    connector: str = "hive",
 ) -> Iterator[Trino]:
     """A Trino in a JVM of its own, which gets further `options`. Raises TrinoError."""
     program = java.find(*RELEASES[release])
     assert program is not None
     needed = ("-Xmx1g", *jvm.SMALL, "--add-opens=java.base/java.nio=ALL-UNNAMED", *OPTIONS[release])
     with jvm.running(jars, directory, java=program, options=[*needed, *options]) as gateway:
-        engine = Trino(gateway.jvm, release, catalogs)
+        engine = Trino(gateway.jvm, release, catalogs, connector)
         yield engine
         engine.close()
 
