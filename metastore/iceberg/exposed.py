@@ -14,9 +14,8 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any, NamedTuple
 
 import structlog
@@ -35,8 +34,9 @@ from lake.protocol.lake import (
     TableReference,
     TableReplaced,
 )
+from metastore.iceberg.bounds import NONE
 from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, is_denied, no_table, unavailable
-from metastore.iceberg.footers import Footers
+from metastore.iceberg.footers import Footer, Footers
 from metastore.iceberg.lake_columns import LakeColumns, lake_columns
 from metastore.iceberg.lake_files import Exact, NeedsMerging, exact_positions, read, shown
 from metastore.iceberg.manifests import Entry, ManifestFile, chunks, manifest, manifest_list
@@ -56,6 +56,9 @@ LEASE_SECONDS = 900
 MAKING_SECONDS = 30.0
 """How long a request may make files; then it is answered by 503. The next one goes on with what is there."""
 
+MAX_FOOTERS = 20_000
+"""Files of a table whose footers are looked at for bounds of columns: the first ones."""
+
 MAX_SNAPSHOTS = 1_000
 """Earlier snapshots that a table shows: the latest."""
 
@@ -65,6 +68,7 @@ MAX_SAVEPOINTS = 100
 _UUIDS = uuid.UUID("5f0c1a58-2b6a-4c0e-9a35-0d5a4e0c7a11")
 _OF_UNCOMMITTED = 1 << 62  # added to the position in a snapshot's id
 _FOOTERS_AT_ONCE = 16
+_FILES_AT_ONCE = 1_000
 _TRIES = 3
 _DAYS_KEPT = 2  # longer than a request may make files, whatever the clocks of servers say
 _PARQUET = "parquet"
@@ -115,7 +119,18 @@ class Memory:
     footers: Footers
     _leases: TTLCache[tuple[int, str], bool] = field(default_factory=lambda: TTLCache(10_000, LEASE_SECONDS / 3))
     _shown: LRUCache[tuple[int, int], int] = field(default_factory=lambda: LRUCache(10_000))
+    _manifests: LRUCache[bytes, ManifestFile] = field(default_factory=lambda: LRUCache(20_000))
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def manifest(self, key: bytes) -> ManifestFile | None:
+        """The manifest that was made of some files. `key`: says which files, of which table."""
+        with self._lock:
+            found: ManifestFile | None = self._manifests.get(key)
+        return found
+
+    def made(self, key: bytes, manifest: ManifestFile) -> None:
+        with self._lock:
+            self._manifests[key] = manifest
 
     def is_leased(self, table: int, id: str) -> bool:
         """Whether a lease was taken or renewed a short time ago."""
@@ -379,36 +394,80 @@ class _Showing:
         name = _Name(self._day, exact.position, self._time_of(exact.position), kind, self._place)
         request = SnapshotRequest(self._reference, asOfPosition=exact.position, includeUncommitted=kind == _ALL)
         made: list[ManifestFile] = []
-        files = shown(read(self._client, request), exact)
-        for piece in chunks(self._entries(files, exact.position)):
-            one, content = manifest(self._columns, piece)
-            made.append(one)
-            # What is there already doesn't count: each request brings the description further.
-            if self._write(f"{self._day}/{one.name}", content) and time.monotonic() > self._until:
-                raise unavailable("the table has many files, whose description is being made: try again")
+        looked_at = 0
+        for piece in chunks(self._entries(shown(read(self._client, request), exact), exact.position)):
+            made.append(self._manifest(piece, max(0, MAX_FOOTERS - looked_at)))
+            looked_at += len(piece)
         path = self._path(self._day)
         content = manifest_list(self._columns, made, lambda file: f"{path}/{file}", name.snapshot, exact.position)
         self._write(str(name), content)
         return name
 
     def _entries(self, files: Iterator[DataFile], position: int) -> Iterator[Entry]:
-        while batch := list(islice(files, 1_000)):
-            unknown = [each for each in batch if each.rows is None or self._columns.ambiguous]
-            if unknown:
-                with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-                    for file, rows in zip(unknown, pool.map(self._rows, unknown), strict=True):
-                        file.rows = rows
-            for file in batch:
-                added = min(file.addedAt or 0, position)
-                yield Entry(file.partition or "", f"{self._base}/{file.path}", file.size or 0, file.rows or 0, added)
+        for file in files:
+            added = min(file.addedAt or 0, position)
+            yield Entry(file.partition or "", f"{self._base}/{file.path}", file.size or 0, file.rows, added)
 
-    def _rows(self, file: DataFile) -> int:
-        """How many rows a file has by its footer. Raises RestError for columns that readers would mistake."""
-        path = f"{self._base}/{file.path}"
-        footer = self._memory.footers.of(path, file.size or 0)
+    def _manifest(self, piece: list[Entry], footers: int) -> ManifestFile:
+        """Writes the manifest of some files. `footers`: how many of the files are looked at for bounds."""
+        key = self._key(piece, footers)
+        known = self._memory.manifest(key)
+        if known is not None and f"{self._day}/{known.name}" in self._there:
+            return known
+        looked = self._looked_at(piece, footers)
+        one, content = manifest(self._columns, looked)
+        # What is there already doesn't count: each request brings the description further.
+        if self._write(f"{self._day}/{one.name}", content) and time.monotonic() > self._until:
+            raise unavailable("the table has many files, whose description is being made: try again")
+        self._memory.made(key, one)
+        return one
+
+    def _key(self, piece: Sequence[Entry], footers: int) -> bytes:
+        found = hashlib.sha256(f"{self._place} {self._columns.mapping} {min(footers, len(piece))}".encode())
+        found.update(json.dumps([self._columns.schema, self._columns.spec]).encode())
+        for each in piece:
+            found.update(f"\0{each.partition}\0{each.path}\0{each.size}\0{each.rows}\0{each.position}".encode())
+        return found.digest()
+
+    def _looked_at(self, piece: Sequence[Entry], footers: int) -> list[Entry]:
+        """Files with their numbers of rows and what is known of their columns."""
+        found: list[Entry] = []
+        for start in range(0, len(piece), _FILES_AT_ONCE):
+            batch = piece[start : start + _FILES_AT_ONCE]
+            is_kept = self._memory.footers.has
+            wanted = [self._needs(each) or start + place < footers for place, each in enumerate(batch)]
+            fetches = any(w and not is_kept(each.path, each.size) for w, each in zip(wanted, batch, strict=True))
+            with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+                footers_of = list(pool.map(self._footer, batch, wanted))
+            for each, footer in zip(batch, footers_of, strict=True):
+                known = NONE if footer is None else self._columns.metrics(footer)
+                rows = each.rows if footer is None else footer.rows
+                found.append(replace(each, rows=rows, metrics=known))
+            if fetches and time.monotonic() > self._until:
+                raise unavailable("the table has many files, which are being looked at: try again")
+        return found
+
+    def _needs(self, entry: Entry) -> bool:
+        """Whether a file can't be shown without a look at its footer."""
+        return entry.rows is None or bool(self._columns.ambiguous)
+
+    def _footer(self, entry: Entry, is_wanted: bool) -> Footer | None:
+        """What a file's footer says. Raises RestError for columns that readers would mistake.
+
+        None unless it is wanted, or if it can't be read and isn't needed: a reader that wants the file will say so.
+        """
+        if not is_wanted:
+            return None
+        try:
+            footer = self._memory.footers.of(entry.path, entry.size)
+        except RestError as error:
+            if self._needs(entry):
+                raise
+            log.warning("a file has no bounds for Iceberg's readers", file=entry.path, reason=str(error))
+            return None
         if not footer.has_ids:
-            self._columns.check_names(path, footer.columns)
-        return footer.rows
+            self._columns.check_names(entry.path, footer.columns)
+        return footer
 
     def _write(self, name: str, content: bytes) -> bool:
         """Writes a file, unless it is there. Returns whether it wasn't."""

@@ -1,10 +1,17 @@
-"""What the footers of Parquet files say: how many rows they have, and their columns."""
+"""What the footers of Parquet files say: how many rows they have, their columns, and the figures of these.
 
+Footers are decoded by Thrift's C accelerator. It passes over the fields that aren't declared here, and bounds how deep
+structs may be nested.
+"""
+
+import marshal
 import threading
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from cachetools import LRUCache
-from thrift.protocol.TCompactProtocol import TCompactProtocol
+from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
 from thrift.Thrift import TException, TType
 from thrift.transport.TTransport import TMemoryBuffer
 
@@ -14,108 +21,311 @@ from metastore.warehouse import Warehouse, WarehouseError
 MAX_FOOTER = 32 << 20
 """Of a footer, in bytes."""
 
+MAX_FIGURES = 2 << 20
+"""Of a footer whose columns' figures are looked at, in bytes: decoded they take many times as much."""
+
+MAX_COLUMNS = 100
+"""Columns of a file whose figures are kept: the first ones."""
+
 _FIRST_READ = 64 << 10
 _MAGIC = b"PAR1"
 _TAIL = 8  # the footer's length and the magic
-_KEPT = 100_000
-_SCHEMA, _NUM_ROWS = 2, 3  # fields of FileMetaData
-_NAME, _CHILDREN, _FIELD_ID = 4, 5, 9  # of SchemaElement
+_KEPT_BYTES = 64 << 20
+_LONGEST_BOUND = 72  # bytes: more than the characters that a bound of Iceberg's has
+
+INT32, INT64, BYTE_ARRAY, FIXED = 1, 2, 6, 7
+"""Parquet's physical types whose figures are kept."""
+
+
+class Kind(NamedTuple):
+    """How a file has a column. `physical`: Parquet's type. `logical`: what its values are, "" for just that.
+
+    `scale`: of decimals. `utc`: of timestamps, whether they are instants.
+    """
+
+    physical: int
+    logical: str = ""
+    scale: int = 0
+    utc: bool = False
+
+
+class Figures(NamedTuple):
+    """Of a column without parts. `lowest`, `highest`: as the file has them, the first bytes of long ones.
+
+    None is what the file doesn't say. `rows`, `nulls`: counts. `id`: the field id.
+    """
+
+    name: str
+    id: int | None
+    kind: Kind
+    rows: int
+    nulls: int | None
+    lowest: bytes | None
+    highest: bytes | None
 
 
 class Footer(NamedTuple):
-    """`columns`: names as the file has them. `has_ids`: whether any column has a field id."""
+    """`columns`: names as the file has them. `has_ids`: whether any column, or a part of one, has a field id."""
 
     rows: int
     columns: tuple[str, ...]
     has_ids: bool
+    figures: tuple[Figures, ...] = ()
 
 
+@dataclass
 class Footers:
-    """Reads footers, and keeps what they say: a file doesn't change. Thread-safe."""
+    """Reads footers, and keeps what they say: a file of one size and version doesn't change. Thread-safe."""
 
-    def __init__(self, warehouse: Warehouse) -> None:
-        self._warehouse = warehouse
-        self._kept: LRUCache[tuple[str, int], Footer] = LRUCache(_KEPT)
-        self._lock = threading.Lock()
+    _warehouse: Warehouse
+    _kept: LRUCache[tuple[str, int, int], bytes] = field(
+        default_factory=lambda: LRUCache(_KEPT_BYTES, getsizeof=lambda each: len(each) + 300)
+    )
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, location: str, size: int) -> Footer:
-        """That of a file of `size` bytes. Raises RestError: 503 if it can't be read, 400 if it is no Parquet."""
+    def of(
+        self,
+        location: str,
+        size: int,
+        version: int = 0,
+        read: Callable[[Warehouse, str, int], Footer] | None = None,
+    ) -> Footer:
+        """That of a file of `size` bytes. `version`: another one for each content that a location had.
+
+        `read`: how the footer is read, by default as Parquet's. Raises RestError: 503 if it can't be read, 400 if it
+        is none.
+        """
+        key = (location, size, version)
         with self._lock:
-            known = self._kept.get((location, size))
-        if known is None:
-            known = self._read(location, size)
-            with self._lock:
-                self._kept[location, size] = known
-        return known
-
-    def _read(self, location: str, size: int) -> Footer:
-        end = self._end(location, size, min(size, _FIRST_READ))
-        if end[-len(_MAGIC) :] != _MAGIC:
-            raise bad_request(f"{location} is no Parquet file")
-        length = int.from_bytes(end[-_TAIL : -len(_MAGIC)], "little") + _TAIL
-        if length > min(size, MAX_FOOTER):
-            raise bad_request(f"{location} has no footer that can be read")
-        if length > len(end):
-            end = self._end(location, size, length)
-        try:
-            return _footer(TCompactProtocol(TMemoryBuffer(end[-length:-_TAIL])))
-        except (TException, EOFError, ValueError, IndexError):
-            raise bad_request(f"{location} has no footer that can be read") from None
-
-    def _end(self, location: str, size: int, length: int) -> bytes:
-        try:
-            found = self._warehouse.read_range(location, size - length, length)
-        except WarehouseError as error:
-            raise unavailable(f"a footer can't be read: {error}") from None
-        if len(found) != length or not length:
-            raise bad_request(f"{location} hasn't the {size} bytes that its writer said")
+            known = self._kept.get(key)
+        if known is not None:
+            return _unpacked(known)
+        found = (read or parquet_footer)(self._warehouse, location, size)
+        packed = marshal.dumps(_plain(found))
+        with self._lock:
+            if len(packed) < _KEPT_BYTES // 4:
+                self._kept[key] = packed
         return found
 
+    def has(self, location: str, size: int, version: int = 0) -> bool:
+        """Whether a footer is kept."""
+        with self._lock:
+            return (location, size, version) in self._kept
 
-def _footer(protocol: TCompactProtocol) -> Footer:
-    columns: list[str] = []
-    has_ids = False
-    protocol.readStructBegin()
-    while True:
-        _, kind, number = protocol.readFieldBegin()
-        if kind == TType.STOP:
-            raise ValueError("no number of rows")
-        if number == _NUM_ROWS:  # comes after the schema
-            return Footer(int(protocol.readI64()), tuple(columns), has_ids)
-        if number == _SCHEMA:
-            _, count = protocol.readListBegin()
-            inner = [0]  # how many elements are still to come, of each element that is open
-            for place in range(count):
-                name, children, has_id = _element(protocol)
-                if len(inner) == 2:
-                    columns.append(name)
-                    has_ids |= has_id
-                inner[-1] -= 1
-                if children:
-                    inner.append(children)
-                while place and len(inner) > 1 and not inner[-1]:
-                    inner.pop()
-            protocol.readListEnd()
+
+def _plain(footer: Footer) -> Any:
+    figures = tuple((*each[:2], tuple(each.kind), *each[3:]) for each in footer.figures)
+    return (*footer[:3], figures)
+
+
+def _unpacked(packed: bytes) -> Footer:
+    rows, columns, has_ids, figures = marshal.loads(packed)
+    some = tuple(Figures(name, id, Kind(*kind), *rest) for name, id, kind, *rest in figures)
+    return Footer(rows, columns, has_ids, some)
+
+
+def parquet_footer(warehouse: Warehouse, location: str, size: int) -> Footer:
+    """The footer of a Parquet file. Raises as `Footers.of`."""
+    end = read_end(warehouse, location, size, min(size, _FIRST_READ))
+    if end[-len(_MAGIC) :] != _MAGIC:
+        raise bad_request(f"{location} is no Parquet file")
+    length = int.from_bytes(end[-_TAIL : -len(_MAGIC)], "little") + _TAIL
+    if length > min(size, MAX_FOOTER):
+        raise bad_request(f"{location} has no footer that can be read")
+    if length > len(end):
+        end = read_end(warehouse, location, size, length)
+    try:
+        return _decoded(end[-length:-_TAIL])
+    except (TException, EOFError, ValueError, IndexError, TypeError, OverflowError, AttributeError):
+        raise bad_request(f"{location} has no footer that can be read") from None
+
+
+def read_end(warehouse: Warehouse, location: str, size: int, length: int) -> bytes:
+    """The last bytes of a file. Raises RestError: 503 if they can't be read, 400 if the file has another size."""
+    try:
+        found = warehouse.read_range(location, size - length, length)
+    except WarehouseError as error:
+        raise unavailable(f"a footer can't be read: {error}") from None
+    if len(found) != length or not length:
+        raise bad_request(f"{location} hasn't the {size} bytes that its writer said")
+    return found
+
+
+# -- Parquet's structs, as far as they are looked at: parquet.thrift --------------------------------------------------
+
+
+def _struct(title: str, /, **fields: tuple[int, int, Any]) -> Any:
+    """A class for Thrift's accelerator. `fields`: number, type, and what a type is made of, by name."""
+    spec: list[Any] = [None] * (max(number for number, _, _ in fields.values()) + 1)
+    for each, (number, kind, args) in fields.items():
+        spec[number] = (number, kind, each, args, None)
+    return type(title, (), {"thrift_spec": tuple(spec), **dict.fromkeys(fields)})
+
+
+def _of(cls: Any) -> list[Any]:
+    return [cls, cls.thrift_spec]
+
+
+_Nothing: Any = type("_Nothing", (), {"thrift_spec": ()})
+_Unit = _struct("_Unit", millis=(1, TType.STRUCT, _of(_Nothing)), micros=(2, TType.STRUCT, _of(_Nothing)))
+_Decimal = _struct("_Decimal", scale=(1, TType.I32, None), precision=(2, TType.I32, None))
+_Timestamp = _struct("_Timestamp", utc=(1, TType.BOOL, None), unit=(2, TType.STRUCT, _of(_Unit)))
+_Integer = _struct("_Integer", bits=(1, TType.BYTE, None), signed=(2, TType.BOOL, None))
+_Logical = _struct(
+    "_Logical",
+    string=(1, TType.STRUCT, _of(_Nothing)),
+    decimal=(5, TType.STRUCT, _of(_Decimal)),
+    date=(6, TType.STRUCT, _of(_Nothing)),
+    timestamp=(8, TType.STRUCT, _of(_Timestamp)),
+    integer=(10, TType.STRUCT, _of(_Integer)),
+)
+_Element = _struct(
+    "_Element",
+    type=(1, TType.I32, None),
+    repetition=(3, TType.I32, None),
+    name=(4, TType.STRING, "UTF8"),
+    children=(5, TType.I32, None),
+    converted=(6, TType.I32, None),
+    scale=(7, TType.I32, None),
+    id=(9, TType.I32, None),
+    logical=(10, TType.STRUCT, _of(_Logical)),
+)
+_Statistics = _struct(
+    "_Statistics",
+    nulls=(3, TType.I64, None),
+    highest=(5, TType.STRING, "BINARY"),
+    lowest=(6, TType.STRING, "BINARY"),
+)
+_ColumnData = _struct(
+    "_ColumnData",
+    path=(3, TType.LIST, (TType.STRING, "UTF8", False)),
+    values=(5, TType.I64, None),
+    statistics=(12, TType.STRUCT, _of(_Statistics)),
+)
+_Chunk = _struct("_Chunk", data=(3, TType.STRUCT, _of(_ColumnData)))
+_RowGroup = _struct("_RowGroup", columns=(1, TType.LIST, (TType.STRUCT, _of(_Chunk), False)), rows=(3, TType.I64, None))
+_Order = _struct("_Order", by_type=(1, TType.STRUCT, _of(_Nothing)))
+_Head = _struct("_Head", schema=(2, TType.LIST, (TType.STRUCT, _of(_Element), False)), rows=(3, TType.I64, None))
+_Whole = _struct(
+    "_Whole",
+    schema=(2, TType.LIST, (TType.STRUCT, _of(_Element), False)),
+    rows=(3, TType.I64, None),
+    groups=(4, TType.LIST, (TType.STRUCT, _of(_RowGroup), False)),
+    orders=(7, TType.LIST, (TType.STRUCT, _of(_Order), False)),
+)
+
+_GROUP_LIST, _REPEATED = -1, 2
+_CONVERTED = {0: "string", 5: "decimal", 6: "date", 15: "integer", 16: "integer", 17: "integer", 18: "integer"}
+_OTHER = "other"
+
+
+def _decoded(content: bytes) -> Footer:
+    found = (_Whole if len(content) <= MAX_FIGURES else _Head)()
+    protocol = TCompactProtocolAccelerated(
+        TMemoryBuffer(content), fallback=False, string_length_limit=len(content), container_length_limit=len(content)
+    )
+    protocol._fast_decode(found, protocol, _of(type(found)))
+    if found.rows is None or found.rows < 0 or not found.schema:
+        raise ValueError("no rows, or no schema")
+    top = _top_level(found.schema)
+    has_ids = any(each.id is not None for each in found.schema[1:])
+    columns = tuple(element.name for element, _ in top)
+    figures = _figures(found, top) if isinstance(found, _Whole) else ()
+    return Footer(int(found.rows), columns, has_ids, figures)
+
+
+def _top_level(schema: list[Any]) -> list[tuple[Any, int]]:
+    """The columns of a file, and the place of each among the leaves; _GROUP_LIST for one that has parts."""
+    found: list[tuple[Any, int]] = []
+    open_groups = [schema[0].children or 0]  # how many elements are still to come, of each group
+    leaves = 0
+    for each in schema[1:]:
+        while open_groups and not open_groups[-1]:
+            open_groups.pop()
+        if not open_groups:
+            raise ValueError("elements beyond the root's")
+        open_groups[-1] -= 1
+        if len(open_groups) == 1:
+            found.append((each, _GROUP_LIST if each.children else leaves))
+        if each.children:
+            open_groups.append(each.children)
         else:
-            protocol.skip(kind)
-        protocol.readFieldEnd()
+            leaves += 1
+    return found
 
 
-def _element(protocol: TCompactProtocol) -> tuple[str, int, bool]:
-    """A column's name, the number of its parts, and whether it has a field id."""
-    name, children, has_id = "", 0, False
-    protocol.readStructBegin()
-    while True:
-        _, kind, number = protocol.readFieldBegin()
-        if kind == TType.STOP:
-            break
-        if number == _NAME:
-            name = protocol.readString()
-        elif number == _CHILDREN:
-            children = protocol.readI32()
-        else:
-            has_id |= number == _FIELD_ID
-            protocol.skip(kind)
-        protocol.readFieldEnd()
-    protocol.readStructEnd()
-    return name, children, has_id
+def _figures(footer: Any, top: list[tuple[Any, int]]) -> tuple[Figures, ...]:
+    """The figures of the columns that have no parts, as far as the file has them for all its rows."""
+    groups = [each for each in footer.groups or () if each.rows]
+    if sum(each.rows for each in groups) != footer.rows:
+        return ()
+    found = []
+    for element, place in top[:MAX_COLUMNS]:
+        kind = None if place == _GROUP_LIST else _kind(element)
+        chunks = _chunks(groups, place, element.name)
+        if kind is None or chunks is None:
+            continue
+        rows = [each.rows for each in groups]
+        some: list[Any] = [each.statistics for each in chunks]
+        nulls = [None if each is None else each.nulls for each in some]
+        if any(count is not None and not 0 <= count <= most for count, most in zip(nulls, rows, strict=True)):
+            continue
+        counted = None if None in nulls else sum(filter(None, nulls))
+        filled = [each for each, count, most in zip(some, nulls, rows, strict=True) if count != most]
+        ordered = place < len(footer.orders or ()) and footer.orders[place].by_type is not None
+        lowest, highest = _extremes(kind, filled) if ordered and filled else (None, None)
+        found.append(Figures(element.name, element.id, kind, int(footer.rows), counted, lowest, highest))
+    return tuple(found)
+
+
+def _chunks(groups: list[Any], place: int, name: str) -> list[Any] | None:
+    """A leaf's data in all row groups; None unless each has it, under its name and with a value for each row."""
+    found: list[Any] = []
+    for each in groups:
+        chunk = each.columns[place].data if 0 <= place < len(each.columns or ()) else None
+        if chunk is None or chunk.path != [name] or chunk.values != each.rows:
+            return None
+        found.append(chunk)
+    return found
+
+
+def _kind(element: Any) -> Kind | None:
+    """How a leaf has its values; None for one with other types, or with several values in a row."""
+    if element.repetition == _REPEATED or element.type not in (INT32, INT64, BYTE_ARRAY, FIXED):
+        return None
+    logical = element.logical
+    if logical is None:
+        if element.converted is None:
+            return Kind(element.type)
+        return Kind(element.type, _CONVERTED.get(element.converted, _OTHER), element.scale or 0)
+    if logical.string is not None:
+        return Kind(element.type, "string")
+    if logical.decimal is not None:
+        return Kind(element.type, "decimal", logical.decimal.scale or 0)
+    if logical.date is not None:
+        return Kind(element.type, "date")
+    if logical.integer is not None:
+        return Kind(element.type, "integer" if logical.integer.signed else _OTHER)
+    if (stamp := logical.timestamp) is not None and stamp.unit is not None:
+        unit = "millis" if stamp.unit.millis is not None else "micros" if stamp.unit.micros is not None else _OTHER
+        return Kind(element.type, unit, 0, bool(stamp.utc))
+    return Kind(element.type, _OTHER)
+
+
+def _extremes(kind: Kind, statistics: list[Any]) -> tuple[bytes | None, bytes | None]:
+    """The lowest and the highest value of all row groups; None unless each of them says both."""
+    lows: list[bytes] = [each.lowest for each in statistics if each is not None and each.lowest is not None]
+    highs: list[bytes] = [each.highest for each in statistics if each is not None and each.highest is not None]
+    if not len(lows) == len(highs) == len(statistics):
+        return None, None
+    width = {INT32: 4, INT64: 8}.get(kind.physical)
+    if width is not None and any(len(each) != width for each in [*lows, *highs]):
+        return None, None
+    is_number = width is not None or kind.logical == "decimal"
+    order: Callable[[bytes], Any] = bytes
+    if is_number:
+        order = lambda each: int.from_bytes(each, "big" if width is None else "little", signed=True)  # noqa: E731
+    low, high = min(lows, key=order), max(highs, key=order)
+    if order(low) > order(high):
+        return None, None
+    return low[:_LONGEST_BOUND], high[:_LONGEST_BOUND]

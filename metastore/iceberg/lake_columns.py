@@ -17,7 +17,9 @@ from lake.protocol.formats.hive_types import parts_of
 from lake.protocol.formats.keyed_table import INSTANT, INSTANT_ID
 from lake.protocol.formats.partition_names import DEFAULT_PARTITION, values_of
 from lake.protocol.hive import InvalidObjectException, MetaException, Table
+from metastore.iceberg.bounds import Metrics, metrics
 from metastore.iceberg.errors import RestError, bad_request
+from metastore.iceberg.footers import Footer
 
 Json = dict[str, Any]
 
@@ -58,7 +60,8 @@ class LakeColumns:
 
     `keys`: names and Iceberg's types of the columns that partition the table. `ambiguous`: names that several columns
     have or had, so that a file without field ids doesn't say which of them it has. `names`: of the data columns, as
-    `mapping` has them.
+    `mapping` has them. `types`: of the data columns that have no parts, by id. `ids`: of the columns by all of these
+    names.
     """
 
     schema: Json
@@ -68,6 +71,8 @@ class LakeColumns:
     ambiguous: frozenset[str]
     last_column_id: int
     names: frozenset[str]
+    types: Mapping[int, str]
+    ids: Mapping[str, int]
 
     def check_names(self, path: str, names: Sequence[str]) -> None:
         """Raises RestError (400) for a file without field ids whose columns readers would not find, or mistake."""
@@ -81,6 +86,12 @@ class LakeColumns:
                     f"{path} has the column {each}, which Iceberg's readers would not find by the table's name"
                     f" {each.lower()}: write the file's rows again, with that name"
                 )
+
+    def metrics(self, footer: Footer) -> Metrics:
+        """Counts and bounds of the columns of a file, which has field ids or whose names were checked."""
+        if footer.has_ids:
+            return metrics(footer, self.types, lambda each: each.id)
+        return metrics(footer, self.types, lambda each: self.ids.get(each.name))
 
     def partition_values(self, name: str) -> tuple[PartitionValue, ...]:
         """The values of a partition, by its name. Raises RestError for a value that isn't of its column's type."""
@@ -147,8 +158,10 @@ def lake_columns(table: Table) -> LakeColumns:
     schema = {"type": "struct", "schema-id": ids.version, "fields": fields}
     last = max([*(each["id"] for each in fields), *taken, *holder.values()], default=0)
     text = json.dumps(mapped, separators=(",", ":"))
-    known = frozenset(name for each in mapped for name in each["names"])
-    return LakeColumns(schema, spec, text, tuple(partitioned), ambiguous, last, known)
+    by_name = {name: each["field-id"] for each in mapped for name in each["names"]}
+    types = {each["id"]: each["type"] for each in fields if isinstance(each["type"], str)}
+    known = frozenset(by_name)
+    return LakeColumns(schema, spec, text, tuple(partitioned), ambiguous, last, known, types, by_name)
 
 
 def _upper(name: str, names: Mapping[str, int]) -> list[str]:

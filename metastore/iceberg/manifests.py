@@ -9,12 +9,13 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import fastavro
 
+from metastore.iceberg.bounds import NONE, Metrics
 from metastore.iceberg.lake_columns import LakeColumns, PartitionValue
 
 MANIFEST_FILES = 1_000
@@ -34,13 +35,17 @@ _AVRO = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A data file of a snapshot. `position`: the one at which it was added. `path`: absolute; `size` in bytes."""
+    """A data file of a snapshot. `position`: the one at which it was added. `path`: absolute; `size` in bytes.
+
+    `rows`: None as long as it isn't known; a manifest needs it.
+    """
 
     partition: str
     path: str
     size: int
-    rows: int
+    rows: int | None
     position: int
+    metrics: Metrics = NONE
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,10 @@ def manifest(columns: LakeColumns, entries: Sequence[Entry]) -> tuple[ManifestFi
                 "partition": dict(zip(names, partition_values[each.partition], strict=True)),
                 "record_count": each.rows,
                 "file_size_in_bytes": each.size,
+                "value_counts": _by_field(each.metrics.values),
+                "null_value_counts": _by_field(each.metrics.nulls),
+                "lower_bounds": _by_field(each.metrics.lower),
+                "upper_bounds": _by_field(each.metrics.upper),
             },
         }
         for each in entries
@@ -132,12 +141,17 @@ def manifest(columns: LakeColumns, entries: Sequence[Entry]) -> tuple[ManifestFi
         name=f"{hashlib.sha256(content).hexdigest()[:40]}-m.avro",
         length=len(content),
         files=len(entries),
-        rows=sum(each.rows for each in entries),
+        rows=sum(each.rows or 0 for each in entries),
         first_position=min(each.position for each in entries),
         last_position=max(each.position for each in entries),
         values=list(partition_values.values()),
     )
     return made, content
+
+
+def _by_field(values: Mapping[int, int] | Mapping[int, bytes]) -> list[dict[str, Any]] | None:
+    """A map as Avro has one whose keys aren't texts."""
+    return [{"key": id, "value": value} for id, value in values.items()] or None
 
 
 def manifest_list(
@@ -208,6 +222,15 @@ def _optional(name: str, number: int, kind: Any) -> dict[str, Any]:
     return {"name": name, "type": ["null", kind], "default": None, "field-id": number}
 
 
+def _map(name: str, number: int, key: int, value: int, kind: str) -> dict[str, Any]:
+    item = {
+        "type": "record",
+        "name": f"k{key}_v{value}",
+        "fields": [_field("key", key, "int"), _field("value", value, kind)],
+    }
+    return _optional(name, number, {"type": "array", "logicalType": "map", "items": item})
+
+
 def _entry_schema(partition: Sequence[dict[str, Any]]) -> Any:
     data_file = {
         "type": "record",
@@ -219,6 +242,10 @@ def _entry_schema(partition: Sequence[dict[str, Any]]) -> Any:
             _field("partition", 102, {"type": "record", "name": "r102", "fields": list(partition)}),
             _field("record_count", 103, "long"),
             _field("file_size_in_bytes", 104, "long"),
+            _map("value_counts", 109, 119, 120, "long"),
+            _map("null_value_counts", 110, 121, 122, "long"),
+            _map("lower_bounds", 125, 126, 127, "bytes"),
+            _map("upper_bounds", 128, 129, 130, "bytes"),
         ],
     }
     return fastavro.parse_schema(

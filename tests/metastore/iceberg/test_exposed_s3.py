@@ -7,7 +7,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from lake.tables.lake import LakeClient
 from tests.metastore.iceberg.conftest import Catalog
-from tests.metastore.iceberg.test_exposed import COLUMNS, Duck, batch, keyed, of_pyiceberg, own
+from tests.metastore.iceberg.shown import COLUMNS, Duck, batch, keyed, of_pyiceberg, own
 from tests.support import object_store
 from tests.support.server import MetastoreServer
 
