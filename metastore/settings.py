@@ -600,6 +600,10 @@ class Settings(BaseSettings):
         default=True,
         description="Whether the HTTP port answers Iceberg's REST protocol at `/iceberg`.",
     )
+    iceberg_expose: bool = Field(
+        default=False,
+        description="Whether tables are shown as Iceberg that don't say `iceberg.expose`, and whose databases don't.",
+    )
     metrics_anonymous: bool = Field(
         default_factory=lambda data: is_loopback(data["http_host"]),
         description="Whether every caller that reaches the HTTP port sees `/metrics`. Otherwise requests for it must "

@@ -22,11 +22,12 @@ from lake.protocol.connection.thrift_client import ThriftClient
 from metastore.iceberg import tokens
 from metastore.iceberg.catalog import DEFAULT_CATALOG, TABLE, VIEW, Catalog, Change, Found, Kind, Name
 from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, of_status, unavailable
-from metastore.iceberg.exposed import LakeTables, Memory
 from metastore.iceberg.files import LARGE, MetadataFiles
-from metastore.iceberg.footers import Footers
 from metastore.iceberg.metadata import Json, well_formed, with_refs_only
 from metastore.iceberg.paging import page
+from metastore.iceberg.shown.exposed import ShownTables, reader_of
+from metastore.iceberg.shown.footer_cache import Footers
+from metastore.iceberg.shown.writing import Memory
 from metastore.iceberg.tokens import NoToken
 from metastore.warehouse import Warehouse
 
@@ -399,16 +400,31 @@ class _Bodies:
 _LONG_BODIES, _BODY_SECONDS = 16, 30.0
 
 
-def iceberg_routes(port: Port, warehouse: Warehouse) -> list[Route]:
-    """The routes below `BASE`. `warehouse`: what reads and writes metadata files."""
-    files, bodies = MetadataFiles(warehouse), _Bodies()
-    memory = Memory(Footers(warehouse))
+@dataclass(frozen=True)
+class _Server:
+    """What all requests share."""
+
+    port: Port
+    files: MetadataFiles
+    bodies: _Bodies
+    warehouse: Warehouse
+    memory: Memory
+    expose: bool
+
+
+def iceberg_routes(port: Port, warehouse: Warehouse, *, expose: bool) -> list[Route]:
+    """The routes below `BASE`. `warehouse`: what reads and writes metadata files.
+
+    `expose`: whether tables of other formats are shown that don't say it themselves, nor do their databases.
+    """
+    files = MetadataFiles(warehouse)
+    server = _Server(port, files, _Bodies(), warehouse, Memory(Footers(warehouse)), expose)
 
     def route(method: str, path: str, handler: Handler, *, config: bool = False) -> Route:
         def answer(request: Request) -> Response:
             try:
                 with files.request():
-                    return _answer(port, files, bodies, warehouse, memory, handler, request, config=config)
+                    return _answer(server, handler, request, config=config)
             except RestError as error:
                 response = _json(error.body(), error.status)
                 for name, value in error.headers:
@@ -444,22 +460,13 @@ def _no_endpoint(request: Request) -> Response:
     return _json(RestError(404, "NotFoundException", text).body(), 404)
 
 
-def _answer(
-    port: Port,
-    files: MetadataFiles,
-    bodies: _Bodies,
-    warehouse: Warehouse,
-    memory: Memory,
-    handler: Handler,
-    request: Request,
-    *,
-    config: bool,
-) -> Response:
+def _answer(server: _Server, handler: Handler, request: Request, *, config: bool) -> Response:
+    port, files = server.port, server.files
     try:
         caller = port.caller(request)
         content = b""
         if request.method == "POST":
-            with bodies.place(request):
+            with server.bodies.place(request):
                 content = port.body(request, MAX_BODY)
                 files.take_turn(len(content))  # while it waits, its body takes a place
     except port.refused as refused:
@@ -476,12 +483,10 @@ def _answer(
         raise unavailable(f"no worker answers: {error}") from error
     try:
         with client as connected:
-            lake = LakeTables(connected, warehouse, memory, _reader(caller))
-            return handler(_Call(request, Catalog(connected, name.lower(), files, warehouse, lake), files, content))
+            shown = ShownTables(
+                connected, server.warehouse, server.memory, reader_of(caller.identity), by_default=server.expose
+            )
+            catalog = Catalog(connected, name.lower(), files, server.warehouse, shown)
+            return handler(_Call(request, catalog, files, content))
     except UnicodeEncodeError:  # the first call of a worker that names it, before anything is written
         raise bad_request("a text has half of a surrogate pair, which is no character") from None
-
-
-def _reader(caller: Any) -> str:
-    """A name of a caller's for its leases."""
-    return hashlib.sha256(repr(caller.identity).encode()).hexdigest()[:16]

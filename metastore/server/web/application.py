@@ -156,7 +156,7 @@ def _iceberg(settings: Settings) -> list[Route]:
         return worker_client(settings, timeout=_CALL_SECONDS, on_behalf_of=sender)
 
     warehouse = Warehouse(settings.warehouse_dir, settings.warehouse_external_dir, delete_roots=settings.delete_roots)
-    return iceberg_routes(Port(caller, connect, body, Refused), warehouse)
+    return iceberg_routes(Port(caller, connect, body, Refused), warehouse, expose=settings.iceberg_expose)
 
 
 async def _not_here(request: Request, error: Exception) -> Response:

@@ -25,9 +25,10 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from metastore.iceberg.bounds import LONGEST_TEXT, Metrics, lower_text, metrics, upper_binary, upper_text
 from metastore.iceberg.errors import RestError
-from metastore.iceberg.footers import Footer, Footers
+from metastore.iceberg.shown.bounds import LONGEST_TEXT, Metrics, lower_text, metrics, upper_binary, upper_text
+from metastore.iceberg.shown.footer_cache import Footers
+from metastore.iceberg.shown.footers import Footer
 from metastore.warehouse import Warehouse
 
 TYPES: dict[str, IcebergType] = {

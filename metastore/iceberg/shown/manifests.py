@@ -15,11 +15,15 @@ from typing import Any
 
 import fastavro
 
-from metastore.iceberg.bounds import NONE, Metrics
-from metastore.iceberg.lake_columns import LakeColumns, PartitionValue
+from metastore.iceberg.shown.bounds import NONE, Metrics
+from metastore.iceberg.shown.footers import PARQUET
+from metastore.iceberg.shown.lake_columns import LakeColumns, PartitionValue
 
 MANIFEST_FILES = 1_000
 """Files in one manifest, except for a partition that has more."""
+
+FILES = "lake-metastore.files"
+"""What the header of a manifest says of the files in it: `files_key`."""
 
 _EXISTING = 1
 _DATA = 0
@@ -37,7 +41,8 @@ _AVRO = {
 class Entry:
     """A data file of a snapshot. `position`: the one at which it was added. `path`: absolute; `size` in bytes.
 
-    `rows`: None as long as it isn't known; a manifest needs it.
+    `rows`: None as long as it isn't known; a manifest needs it. `version`: another one for each content that the path
+    had; 0 if it has always had the same.
     """
 
     partition: str
@@ -46,11 +51,16 @@ class Entry:
     rows: int | None
     position: int
     metrics: Metrics = NONE
+    version: int = 0
+    format: str = PARQUET
 
 
 @dataclass(frozen=True)
 class ManifestFile:
-    """A manifest as a manifest list names it. `name`: of the file; `length`: in bytes."""
+    """A manifest as a manifest list names it. `name`: of the file; `length`: in bytes.
+
+    `further`: columns that some of its files have, and the table hasn't.
+    """
 
     name: str
     length: int
@@ -59,6 +69,7 @@ class ManifestFile:
     first_position: int
     last_position: int
     values: Sequence[tuple[PartitionValue, ...]]
+    further: frozenset[str] = frozenset()
 
 
 def chunks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
@@ -113,7 +124,7 @@ def manifest(columns: LakeColumns, entries: Sequence[Entry]) -> tuple[ManifestFi
             "data_file": {
                 "content": _DATA,
                 "file_path": each.path,
-                "file_format": "PARQUET",
+                "file_format": each.format,
                 "partition": dict(zip(names, partition_values[each.partition], strict=True)),
                 "record_count": each.rows,
                 "file_size_in_bytes": each.size,
@@ -135,6 +146,7 @@ def manifest(columns: LakeColumns, entries: Sequence[Entry]) -> tuple[ManifestFi
             "partition-spec-id": "0",
             "format-version": "2",
             "content": "data",
+            FILES: files_key((each.path, each.size, each.version) for each in entries),
         },
     )
     made = ManifestFile(
@@ -154,10 +166,21 @@ def _by_field(values: Mapping[int, int] | Mapping[int, bytes]) -> list[dict[str,
     return [{"key": id, "value": value} for id, value in values.items()] or None
 
 
+def files_key(files: Iterable[tuple[str, int, int]]) -> str:
+    """A hash of some files: their paths, sizes and versions."""
+    return hashlib.sha256(json.dumps(sorted(files)).encode()).hexdigest()
+
+
+def header(content: bytes, key: str) -> str | None:
+    """What the header of a file says of a key."""
+    found = fastavro.reader(io.BytesIO(content)).metadata.get(key)
+    return None if found is None else str(found)
+
+
 def manifest_list(
-    columns: LakeColumns, manifests: Sequence[ManifestFile], path: Callable[[str], str], snapshot: int, position: int
+    columns: LakeColumns, manifests: Sequence[ManifestFile], path: Callable[[str], str], about: dict[str, str]
 ) -> bytes:
-    """The manifest list of a snapshot. `path`: the absolute path of a manifest by its name."""
+    """The manifest list of a snapshot. `path`: the absolute path of a manifest by its name. `about`: for the header."""
     records = [
         {
             "manifest_path": path(each.name),
@@ -179,8 +202,7 @@ def manifest_list(
         }
         for each in manifests
     ]
-    about = {"snapshot-id": str(snapshot), "sequence-number": str(position), "format-version": "2"}
-    return _avro(_LIST_SCHEMA, records, about)
+    return _avro(_LIST_SCHEMA, records, {**about, "format-version": "2"})
 
 
 def _summary(kind: str, values: Sequence[PartitionValue]) -> dict[str, Any]:

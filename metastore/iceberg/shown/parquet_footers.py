@@ -4,19 +4,16 @@ Footers are decoded by Thrift's C accelerator. It passes over the fields that ar
 structs may be nested.
 """
 
-import marshal
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-from cachetools import LRUCache
 from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
 from thrift.Thrift import TException, TType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from metastore.iceberg.errors import bad_request, unavailable
-from metastore.warehouse import Warehouse, WarehouseError
+from metastore.iceberg.errors import bad_request
+from metastore.iceberg.shown.footers import BYTE_ARRAY, FIXED, INT32, INT64, Figures, Footer, Kind, read_end
+from metastore.warehouse import Warehouse
 
 MAX_FOOTER = 32 << 20
 """Of a footer, in bytes."""
@@ -30,98 +27,7 @@ MAX_COLUMNS = 100
 _FIRST_READ = 64 << 10
 _MAGIC = b"PAR1"
 _TAIL = 8  # the footer's length and the magic
-_KEPT_BYTES = 64 << 20
 _LONGEST_BOUND = 72  # bytes: more than the characters that a bound of Iceberg's has
-
-INT32, INT64, BYTE_ARRAY, FIXED = 1, 2, 6, 7
-"""Parquet's physical types whose figures are kept."""
-
-
-class Kind(NamedTuple):
-    """How a file has a column. `physical`: Parquet's type. `logical`: what its values are, "" for just that.
-
-    `scale`: of decimals. `utc`: of timestamps, whether they are instants.
-    """
-
-    physical: int
-    logical: str = ""
-    scale: int = 0
-    utc: bool = False
-
-
-class Figures(NamedTuple):
-    """Of a column without parts. `lowest`, `highest`: as the file has them, the first bytes of long ones.
-
-    None is what the file doesn't say. `rows`, `nulls`: counts. `id`: the field id.
-    """
-
-    name: str
-    id: int | None
-    kind: Kind
-    rows: int
-    nulls: int | None
-    lowest: bytes | None
-    highest: bytes | None
-
-
-class Footer(NamedTuple):
-    """`columns`: names as the file has them. `has_ids`: whether any column, or a part of one, has a field id."""
-
-    rows: int
-    columns: tuple[str, ...]
-    has_ids: bool
-    figures: tuple[Figures, ...] = ()
-
-
-@dataclass
-class Footers:
-    """Reads footers, and keeps what they say: a file of one size and version doesn't change. Thread-safe."""
-
-    _warehouse: Warehouse
-    _kept: LRUCache[tuple[str, int, int], bytes] = field(
-        default_factory=lambda: LRUCache(_KEPT_BYTES, getsizeof=lambda each: len(each) + 300)
-    )
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def of(
-        self,
-        location: str,
-        size: int,
-        version: int = 0,
-        read: Callable[[Warehouse, str, int], Footer] | None = None,
-    ) -> Footer:
-        """That of a file of `size` bytes. `version`: another one for each content that a location had.
-
-        `read`: how the footer is read, by default as Parquet's. Raises RestError: 503 if it can't be read, 400 if it
-        is none.
-        """
-        key = (location, size, version)
-        with self._lock:
-            known = self._kept.get(key)
-        if known is not None:
-            return _unpacked(known)
-        found = (read or parquet_footer)(self._warehouse, location, size)
-        packed = marshal.dumps(_plain(found))
-        with self._lock:
-            if len(packed) < _KEPT_BYTES // 4:
-                self._kept[key] = packed
-        return found
-
-    def has(self, location: str, size: int, version: int = 0) -> bool:
-        """Whether a footer is kept."""
-        with self._lock:
-            return (location, size, version) in self._kept
-
-
-def _plain(footer: Footer) -> Any:
-    figures = tuple((*each[:2], tuple(each.kind), *each[3:]) for each in footer.figures)
-    return (*footer[:3], figures)
-
-
-def _unpacked(packed: bytes) -> Footer:
-    rows, columns, has_ids, figures = marshal.loads(packed)
-    some = tuple(Figures(name, id, Kind(*kind), *rest) for name, id, kind, *rest in figures)
-    return Footer(rows, columns, has_ids, some)
 
 
 def parquet_footer(warehouse: Warehouse, location: str, size: int) -> Footer:
@@ -138,17 +44,6 @@ def parquet_footer(warehouse: Warehouse, location: str, size: int) -> Footer:
         return _decoded(end[-length:-_TAIL])
     except (TException, EOFError, ValueError, IndexError, TypeError, OverflowError, AttributeError):
         raise bad_request(f"{location} has no footer that can be read") from None
-
-
-def read_end(warehouse: Warehouse, location: str, size: int, length: int) -> bytes:
-    """The last bytes of a file. Raises RestError: 503 if they can't be read, 400 if the file has another size."""
-    try:
-        found = warehouse.read_range(location, size - length, length)
-    except WarehouseError as error:
-        raise unavailable(f"a footer can't be read: {error}") from None
-    if len(found) != length or not length:
-        raise bad_request(f"{location} hasn't the {size} bytes that its writer said")
-    return found
 
 
 # -- Parquet's structs, as far as they are looked at: parquet.thrift --------------------------------------------------

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from metastore.iceberg.footers import BYTE_ARRAY, FIXED, INT32, INT64, Figures, Footer, Kind
+from metastore.iceberg.shown.footers import BYTE_ARRAY, FIXED, INT32, INT64, Figures, Footer, Kind
 
 LONGEST_TEXT = 16
 """Characters of a text's bounds, and bytes of a binary value's; longer ones are truncated."""
