@@ -190,6 +190,7 @@ def test_files_are_skipped(spark: SparkSession, lake: LakeClient) -> None:
     table = keyed(lake, "b:string")
     for part, number in (("a", 1), ("b", 1_000)):
         table.upsert(rows(number, part=part, value=part * 20))
+    check(spark, table)  # footers are looked at when a position is shown first
     [gone] = Path(table.location().removeprefix("file:")).rglob("part=b/*.parquet")
     gone.unlink()
     for condition in ("id < 500", f"b < '{'a' * 21}'", "id = 1"):
