@@ -1,8 +1,11 @@
 """Hive tables without a timeline as PyIceberg and DuckDB read them. The server shows all tables that don't say no."""
 
 import datetime
+import itertools
 import os
+import random
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +21,7 @@ from pyiceberg.table import Table
 
 from lake.protocol.connection.thrift_client import ThriftClient
 from lake.protocol.hive import SerDeInfo, StorageDescriptor
+from lake.protocol.lake import CommitPartitionsRequest, ReopenPartitionsRequest, TableReference
 from tests.metastore.iceberg.conftest import Catalog
 from tests.metastore.iceberg.shown import NUMBERS, Duck
 from tests.support import builders
@@ -298,3 +302,80 @@ def test_which_tables_are_shown(client: ThriftClient, ours: RestCatalog, rest: C
     client.alter_database(database, found)
     assert ours.list_tables(database) == [(database, "mine")]
     assert rest.refused("GET", f"hive/namespaces/{database}/tables/shown")[0] == 404
+
+
+class Written:
+    """A table whose files, partitions and readiness change at random, and the rows that it has."""
+
+    def __init__(self, hive: Hive, seed: int) -> None:
+        self.hive = hive
+        self.random = random.Random(seed)
+        self.ids = itertools.count(1)
+        self.files: dict[str, dict[str, list[int]]] = {}
+        self.ready: dict[str, bool] = {}
+
+    def step(self) -> None:
+        parts = [*self.files]
+        what = self.random.choice(["partition", "file", "file", "overwrite", "delete", "flag", "drop"])
+        if what == "partition" or not parts:
+            part = f"p{next(self.ids)}"
+            some = [next(self.ids) for _ in range(self.random.randint(1, 3))]
+            self.ready[part] = self.random.random() < 0.7
+            self.files[part] = {"a.parquet": some}
+            self.hive.add(part, *some, ready=self.ready[part])
+            return
+        part = self.random.choice(parts)
+        place, files = self.hive.place / f"part={part}", self.files[part]
+        if what == "drop":
+            self.hive.client.drop_partition(self.hive.database, "t", [part], True)
+            del self.files[part], self.ready[part]
+        elif what == "flag":
+            self.ready[part] = not self.ready[part]
+            table = TableReference(database=self.hive.database, table="t")
+            if self.ready[part]:
+                self.hive.client.lake_commit_partitions(CommitPartitionsRequest(table, names=[f"part={part}"]))
+            else:
+                self.hive.client.lake_reopen_partitions(ReopenPartitionsRequest(table, names=[f"part={part}"]))
+        elif what == "delete" and files:
+            name = self.random.choice([*files])
+            (place / name).unlink()
+            del files[name]
+        else:
+            name = f"{next(self.ids)}.parquet"
+            if what == "overwrite" and files:
+                name = self.random.choice([*files])
+                time.sleep(0.002)  # the time of a file is in milliseconds
+            files[name] = [next(self.ids) for _ in range(self.random.randint(1, 3))]
+            write(place / name, *files[name])
+
+    def rows(self, *, uncommitted: bool = False) -> Rows:
+        return sorted(
+            row
+            for part, files in self.files.items()
+            if uncommitted or self.ready[part]
+            for ids in files.values()
+            for row in of(part, *ids)
+        )
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_changes(hive: Hive, duck: Duck, seed: int) -> None:
+    """Whatever changes, the rows are those of now, and every snapshot keeps the rows that it had."""
+    written = Written(hive, seed)
+    seen: dict[int, Rows] = {}
+    for _ in range(18):
+        written.step()
+        if written.random.random() < 0.3:
+            continue
+        shown = hive.load()
+        current = shown.current_snapshot()
+        assert current is not None
+        assert seen.setdefault(current.snapshot_id, written.rows()) == written.rows()
+        assert hive.rows() == written.rows()
+        for each in shown.history():
+            assert hive.rows(each.snapshot_id) == seen[each.snapshot_id]
+        branch = shown.snapshot_by_name("uncommitted")
+        assert branch is not None
+        assert hive.rows(branch.snapshot_id) == written.rows(uncommitted=True)
+    assert in_duck(duck, hive) == written.rows()
+    assert len({*seen}) > 3
