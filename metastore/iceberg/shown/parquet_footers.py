@@ -77,6 +77,7 @@ _Logical = _struct(
 _Element = _struct(
     "_Element",
     type=(1, TType.I32, None),
+    length=(2, TType.I32, None),
     repetition=(3, TType.I32, None),
     name=(4, TType.STRING, "UTF8"),
     children=(5, TType.I32, None),
@@ -168,7 +169,8 @@ def _figures(footer: Any, top: list[tuple[Any, int]]) -> tuple[Figures, ...]:
         counted = None if None in nulls else sum(filter(None, nulls))
         filled = [each for each, count, most in zip(some, nulls, rows, strict=True) if count != most]
         ordered = place < len(footer.orders or ()) and footer.orders[place].by_type is not None
-        lowest, highest = _extremes(kind, filled) if ordered and filled else (None, None)
+        width = {INT32: 4, INT64: 8, FIXED: element.length or 0}.get(kind.physical)
+        lowest, highest = _extremes(kind, width, filled) if ordered and filled else (None, None)
         found.append(Figures(element.name, element.id, kind, int(footer.rows), counted, lowest, highest))
     return tuple(found)
 
@@ -207,19 +209,21 @@ def _kind(element: Any) -> Kind | None:
     return Kind(element.type, _OTHER)
 
 
-def _extremes(kind: Kind, statistics: list[Any]) -> tuple[bytes | None, bytes | None]:
-    """The lowest and the highest value of all row groups; None unless each of them says both."""
+def _extremes(kind: Kind, width: int | None, statistics: list[Any]) -> tuple[bytes | None, bytes | None]:
+    """The lowest and the highest value of all row groups; None unless each of them says both, in whole.
+
+    `width`: the bytes of each value, if all have the same. Some writers cut off the values of statistics.
+    """
     lows: list[bytes] = [each.lowest for each in statistics if each is not None and each.lowest is not None]
     highs: list[bytes] = [each.highest for each in statistics if each is not None and each.highest is not None]
     if not len(lows) == len(highs) == len(statistics):
         return None, None
-    width = {INT32: 4, INT64: 8}.get(kind.physical)
     if width is not None and any(len(each) != width for each in [*lows, *highs]):
         return None, None
-    is_number = width is not None or kind.logical == "decimal"
     order: Callable[[bytes], Any] = bytes
-    if is_number:
-        order = lambda each: int.from_bytes(each, "big" if width is None else "little", signed=True)  # noqa: E731
+    if kind.physical in (INT32, INT64) or kind.logical == "decimal":
+        is_big = kind.physical in (FIXED, BYTE_ARRAY)
+        order = lambda each: int.from_bytes(each, "big" if is_big else "little", signed=True)  # noqa: E731
     low, high = min(lows, key=order), max(highs, key=order)
     if order(low) > order(high):
         return None, None

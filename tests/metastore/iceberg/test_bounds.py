@@ -199,6 +199,21 @@ def test_ninety_six_bits_have_no_bounds(folder: Path) -> None:
     assert (found.lower, found.upper) == ({}, {})
 
 
+def test_bounds_that_were_cut_off_are_not_read(folder: Path) -> None:
+    """A writer that keeps the first bytes of long values: of a decimal these are another number."""
+    rows = pa.table({"c": pa.array([decimal.Decimal("-12345678901234567.125")], pa.decimal128(20, 3))})
+    content = parquet(rows)
+    value = (-12345678901234567125).to_bytes(9, "big", signed=True)
+    assert of_column(content, folder, "decimal(20,3)").lower
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    # A binary field of 8 bytes, as Thrift's compact protocol has it, instead of 9.
+    footer = content[start:-8].replace(b"\x18\x09" + value, b"\x18\x08" + value[:8])
+    assert len(footer) < len(content) - 8 - start
+    cut = content[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    found = of_column(cut, folder, "decimal(20,3)")
+    assert found.values == {1: 1} and (found.lower, found.upper) == ({}, {})
+
+
 def test_without_statistics_nothing_is_said(folder: Path) -> None:
     rows = pa.table({"c": pa.array([1, None], pa.int64())})
     assert of_column(parquet(rows, write_statistics=False), folder, "long") == Metrics({1: 2}, {}, {}, {})
