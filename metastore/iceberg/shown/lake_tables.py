@@ -1,15 +1,29 @@
 """Lake tables and keyed tables, shown to Iceberg's readers: a snapshot is a position of the timeline."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.formats.iceberg_overlays import FOLDER as MERGED
+from lake.protocol.formats.iceberg_overlays import PATH_ID
 from lake.protocol.hive import Table
 from lake.protocol.lake import Instant, ListInstantsRequest, SnapshotGone, SnapshotRequest, TableReference
 from metastore.iceberg.errors import WORKER_ERRORS, bad_request, is_denied
+from metastore.iceberg.shown import manifests
+from metastore.iceberg.shown.bounds import Metrics
 from metastore.iceberg.shown.footers import Footer
 from metastore.iceberg.shown.lake_columns import lake_columns
-from metastore.iceberg.shown.lake_files import Exact, NeedsMerging, exact_positions, read, shown
+from metastore.iceberg.shown.lake_files import (
+    DELETES,
+    OVERLAY,
+    Exact,
+    NeedsMerging,
+    Overlays,
+    exact_positions,
+    read,
+    shown,
+)
 from metastore.iceberg.shown.manifests import Entry
 from metastore.iceberg.shown.writing import (
     ALL,
@@ -58,9 +72,18 @@ class LakeTable:
         self._reference = self._reference.replace(id=head.tableId)
         self._head = head.position or 0
         self._oldest = self._client.lake_timeline_position(self._reference).oldestReadable or 0
+        ignores_deletes = (self._table.parameters or {}).get("ignore-delete", "").strip().lower() == "true"
         self._writer = Writer(
-            self._warehouse, self._memory, self._columns, head.tableId or 0, head.location or "", self._check
+            self._warehouse,
+            self._memory,
+            self._columns,
+            head.tableId or 0,
+            head.location or "",
+            self._check,
+            " without deletes" if ignores_deletes else "",
         )
+        merged = self._writer.sizes(MERGED.rpartition("/")[2])
+        self._overlays = Overlays(self._writer.base, self._table.parameters or {}, merged)
         if not self._head:
             return self._metadata(None, [], {}, self._columns.mapping)
         current = self._current()
@@ -93,7 +116,7 @@ class LakeTable:
     def _current(self) -> ListName:
         """The latest position that can be shown."""
         table = self._reference.id or 0
-        known = self._memory.position_for(table, self._head)
+        known = self._memory.position_for(table, self._head, self._overlays.hash)
         if (found := self._writer.find(known, READY, COMPACTED)) is not None:
             return found
         is_merged = (self._table.parameters or {}).get("table-type", "").strip().lower() == "merge-on-read"
@@ -103,7 +126,7 @@ class LakeTable:
                 found = found or self._make(exact, COMPACTED if exact.compacted else READY)
             except NeedsMerging:  # log files of a table of another type, or in a partition that was reopened since
                 continue
-            self._memory.showed(table, self._head, found.position)
+            self._memory.showed(table, self._head, self._overlays.hash, found.position)
             return found
         raise bad_request(
             "at no position that can be read are the table's rows in base files alone, and Iceberg's readers can't"
@@ -112,7 +135,7 @@ class LakeTable:
 
     def _exact_positions(self) -> Iterator[Exact]:
         compactions = {each.position or 0 for each in self._completed() if each.begunAs == "compaction"}
-        found = exact_positions(self._client, self._reference, self._head, self._oldest, compactions)
+        found = exact_positions(self._client, self._reference, self._head, self._oldest, compactions, self._overlays)
         return (each for each in found if each.position)
 
     def _uncommitted(self, position: int) -> ListName | None:
@@ -186,9 +209,17 @@ class LakeTable:
         return name
 
     def _entries(self, request: SnapshotRequest, exact: Exact) -> Iterator[Entry]:
-        for file in shown(read(self._client, request), exact):
+        last = ""
+        for file in shown(read(self._client, request), exact, self._overlays):
             path, added = f"{self._writer.base}/{file.path}", min(file.addedAt or 0, exact.position)
-            yield Entry(file.partition or "", path, file.size or 0, file.rows, added)
+            entry = Entry(file.partition or "", path, file.size or 0, file.rows, added)
+            if file.kind == DELETES:  # of the bucket's base file, which comes before
+                only = {PATH_ID: last.encode()}
+                yield replace(entry, content=manifests.DELETES, metrics=Metrics(lower=only, upper=only))
+                continue
+            if file.kind != OVERLAY:
+                last = path
+            yield entry
 
     def _metadata(self, current: ListName | None, named: list[ListName], refs: dict[str, Json], mapping: str) -> Shown:
         properties = {

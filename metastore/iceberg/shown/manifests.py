@@ -25,8 +25,10 @@ MANIFEST_FILES = 1_000
 FILES = "lake-metastore.files"
 """What the header of a manifest says of the files in it: `files_key`."""
 
+DATA, DELETES = 0, 1
+"""What a file has: rows, or places of rows in other files that don't count."""
+
 _EXISTING = 1
-_DATA = 0
 _SYNC = b"lake-metastore:ic"[:16]  # the marker between blocks, else a random one
 _AVRO = {
     "boolean": "boolean",
@@ -53,6 +55,7 @@ class Entry:
     metrics: Metrics = NONE
     version: int = 0
     format: str = PARQUET
+    content: int = DATA
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class ManifestFile:
     first_position: int
     last_position: int
     values: Sequence[tuple[PartitionValue, ...]]
+    content: int = DATA
     further: frozenset[str] = frozenset()
 
 
@@ -103,7 +107,7 @@ def _by_partition(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 
 def manifest(columns: LakeColumns, entries: Sequence[Entry]) -> tuple[ManifestFile, bytes]:
-    """The manifest of some files, and its content."""
+    """The manifest of some files, all of rows or all of deletes, and its content."""
     fields = [
         {
             "name": _avro_name(field["name"]),
@@ -122,7 +126,7 @@ def manifest(columns: LakeColumns, entries: Sequence[Entry]) -> tuple[ManifestFi
             "sequence_number": each.position,
             "file_sequence_number": each.position,
             "data_file": {
-                "content": _DATA,
+                "content": each.content,
                 "file_path": each.path,
                 "file_format": each.format,
                 "partition": dict(zip(names, partition_values[each.partition], strict=True)),
@@ -145,7 +149,7 @@ def manifest(columns: LakeColumns, entries: Sequence[Entry]) -> tuple[ManifestFi
             "partition-spec": json.dumps(columns.spec["fields"], separators=(",", ":")),
             "partition-spec-id": "0",
             "format-version": "2",
-            "content": "data",
+            "content": "deletes" if entries[0].content == DELETES else "data",
             FILES: files_key((each.path, each.size, each.version) for each in entries),
         },
     )
@@ -157,6 +161,7 @@ def manifest(columns: LakeColumns, entries: Sequence[Entry]) -> tuple[ManifestFi
         first_position=min(each.position for each in entries),
         last_position=max(each.position for each in entries),
         values=list(partition_values.values()),
+        content=entries[0].content,
     )
     return made, content
 
@@ -186,7 +191,7 @@ def manifest_list(
             "manifest_path": path(each.name),
             "manifest_length": each.length,
             "partition_spec_id": 0,
-            "content": _DATA,
+            "content": each.content,
             "sequence_number": each.last_position,
             "min_sequence_number": each.first_position,
             "added_snapshot_id": each.last_position,

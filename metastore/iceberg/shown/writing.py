@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 import zlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import structlog
 from cachetools import LRUCache, TTLCache
 
+from lake.protocol.formats.iceberg_overlays import uri
 from metastore.iceberg.errors import RestError, unavailable
-from metastore.iceberg.shown.bounds import NONE
 from metastore.iceberg.shown.footer_cache import Footers
 from metastore.iceberg.shown.footers import Footer
 from metastore.iceberg.shown.lake_columns import LakeColumns
-from metastore.iceberg.shown.manifests import Entry, ManifestFile, chunks, header, manifest, manifest_list
+from metastore.iceberg.shown.manifests import DATA, Entry, ManifestFile, chunks, header, manifest, manifest_list
 from metastore.warehouse import Warehouse, WarehouseError
 
 FOLDER = ".iceberg"
@@ -99,7 +99,7 @@ class Memory:
 
     footers: Footers
     _leases: TTLCache[tuple[int, str], bool] = field(default_factory=lambda: TTLCache(10_000, LEASE_SECONDS / 3))
-    _shown: LRUCache[tuple[int, int], int] = field(default_factory=lambda: LRUCache(10_000))
+    _shown: LRUCache[tuple[int, int, int], int] = field(default_factory=lambda: LRUCache(10_000))
     _manifests: LRUCache[bytes, ManifestFile] = field(default_factory=lambda: LRUCache(20_000))
     _facts: LRUCache[str, Any] = field(default_factory=lambda: LRUCache(10_000))
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -133,14 +133,17 @@ class Memory:
         with self._lock:
             self._leases[table, id] = True
 
-    def position_for(self, table: int, head: int) -> int:
-        """The position that is shown while a table is at `head`, as far as that is known."""
-        with self._lock:
-            return self._shown.get((table, head), head)
+    def position_for(self, table: int, head: int, merged: int) -> int:
+        """The position that is shown while a table is at `head`, as far as that is known.
 
-    def showed(self, table: int, head: int, position: int) -> None:
+        `merged`: a hash of what there is that stands for log files.
+        """
         with self._lock:
-            self._shown[table, head] = position
+            return self._shown.get((table, head, merged), head)
+
+    def showed(self, table: int, head: int, merged: int, position: int) -> None:
+        with self._lock:
+            self._shown[table, head, merged] = position
 
 
 class Writer:
@@ -172,9 +175,10 @@ class Writer:
         self._types = json.dumps(sorted(columns.types.items()), separators=(",", ":"))
         self._types_hash = hashlib.sha256(self._types.encode()).hexdigest()[:8]
         try:
-            self._there = {*warehouse.sizes(self.path(""))}
+            self._sizes = warehouse.sizes(self.path(""))
         except WarehouseError as error:
             raise unavailable(f"{FOLDER} can't be listed: {error}") from None
+        self._there = {*self._sizes}
         found = [each for each in map(ListName.of, self._there) if each is not None and each.place == self.place]
         self.lists = [each for each in found if self._fits(each)]
         """The manifest lists that are there."""
@@ -192,13 +196,23 @@ class Writer:
         some = [each for each in self.lists if each.position == position and each.kind in kinds]
         return max(some, key=lambda each: (each.kind, each.day), default=None)
 
+    def sizes(self, directory: str) -> dict[str, int]:
+        """The files in a directory below FOLDER that were there in the beginning, and their sizes."""
+        return {
+            name.removeprefix(f"{directory}/"): size
+            for name, size in self._sizes.items()
+            if name.startswith(f"{directory}/")
+        }
+
     def make(self, name: ListName, entries: Iterable[Entry], sequence: int) -> None:
         """Writes the manifests and the manifest list of a snapshot. Raises what `entries` does, too."""
         made: list[ManifestFile] = []
+        deletes: list[Entry] = []
         looked_at = 0
-        for piece in chunks(entries):
+        for piece in chunks(_of_rows(entries, deletes)):
             made.append(self._manifest(piece, max(0, MAX_FOOTERS - looked_at)))
             looked_at += len(piece)
+        made += [self._manifest(piece, 0) for piece in chunks(deletes)]
         path = self.path(self.day)
         further = sorted({each for one in made for each in one.further})[:_MAX_FURTHER]
         about = {
@@ -276,8 +290,8 @@ class Writer:
         about = [self.place, self._columns.mapping, self._columns.schema, self._columns.spec, min(footers, len(piece))]
         found = hashlib.sha256(json.dumps(about).encode())
         for each in piece:
-            some = (each.partition, each.path, each.size, each.rows, each.position, each.version, each.format)
-            found.update("\0".join(map(str, (*some, ""))).encode())
+            some = (each.partition, each.path, each.size, each.rows, each.position, each.version)
+            found.update("\0".join(map(str, (*some, each.format, each.content, ""))).encode())
         return found.digest()
 
     def _looked_at(self, piece: Sequence[Entry], footers: int) -> tuple[list[Entry], frozenset[str]]:
@@ -297,7 +311,7 @@ class Writer:
             for each, footer in zip(batch, footers_of, strict=True):
                 if footer is not None and not footer.has_ids:
                     further |= {*footer.columns} - self._columns.names
-                known = NONE if footer is None else self._columns.metrics(footer)
+                known = each.metrics if footer is None else self._columns.metrics(footer)
                 rows = each.rows if footer is None else footer.rows
                 found.append(replace(each, rows=rows, metrics=known))
             if fetches and time.monotonic() > self._until:
@@ -306,7 +320,7 @@ class Writer:
 
     def _needs(self, entry: Entry) -> bool:
         """Whether a file can't be shown without a look at its footer."""
-        return entry.rows is None or bool(self._columns.ambiguous)
+        return entry.rows is None or (bool(self._columns.ambiguous) and entry.content == DATA)
 
     def _footer(self, entry: Entry, is_wanted: bool) -> Footer | None:
         """What a file's footer says. Raises RestError for columns that readers would mistake.
@@ -361,6 +375,15 @@ class Writer:
         )
         now = self._columns.types
         return all(_is_read_as(type, now.get(id, type)) for id, type in written)
+
+
+def _of_rows(entries: Iterable[Entry], deletes: list[Entry]) -> Iterator[Entry]:
+    """The files that have rows; the others are put into a list."""
+    for each in entries:
+        if each.content == DATA:
+            yield each
+        else:
+            deletes.append(each)
 
 
 _MOST_READ = 64 << 20
@@ -433,12 +456,3 @@ def snapshot_of(
         "schema-id": columns.schema["schema-id"],  # earlier rows have today's columns, as for our own readers
         "summary": {"operation": "overwrite", **summary},
     }
-
-
-def uri(location: str) -> str:
-    """A location as Iceberg's clients read it."""
-    return (
-        location.replace("file:/", "file:///", 1)
-        if location.startswith("file:/") and location[6:7] != "/"
-        else location
-    )
