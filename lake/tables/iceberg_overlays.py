@@ -7,7 +7,7 @@ timeline knows, and may run at any time, anywhere, and twice at once.
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -60,9 +60,10 @@ class Written(NamedTuple):
     removed: int
 
 
-def write_overlays(lake: LakeTable) -> Written:
+def write_overlays(lake: LakeTable, *, stop: Callable[[], bool] = lambda: False) -> Written:
     """Makes the latest rows of a merge-on-read table readable for Iceberg's readers. Raises NotKeyed, SnapshotGone.
 
+    It ends early once `stop` says so, which is asked for each bucket; the next call goes on.
     Raises UserError for a table with another merge engine than `deduplicate`.
     """
     snapshot = lake.snapshot(include_uncommitted=True)
@@ -77,7 +78,7 @@ def write_overlays(lake: LakeTable) -> Written:
     merged = kept = 0
     with lake.leased(snapshot.position):
         for bucket, files in by_bucket(snapshot).items():
-            if not needs_merging(files):
+            if not needs_merging(files) or stop():
                 continue
             key = _key(snapshot.location, files, schema.properties)
             if key in there:
