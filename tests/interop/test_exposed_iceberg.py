@@ -11,6 +11,7 @@ import pytest
 from lake.client.lake_types import Completion
 from lake.protocol.lake import ReopenPartitionsRequest
 from lake.tables.compaction import plan_compaction, run_compaction
+from lake.tables.iceberg_overlays import write_overlays
 from lake.tables.lake import LakeClient, LakeTable
 from metastore.iceberg.routes import BASE
 from tests.interop.test_iceberg import CATALOG, RUNTIME
@@ -138,6 +139,22 @@ def test_merge_on_read(spark: SparkSession, lake: LakeClient) -> None:
     run_compaction(table, planned.instant.timestamp)
     check(spark, table, as_of=2)
     assert spark.properties(f"ice.{table.name}")["timeline.lag-positions"] == "2"
+
+
+def test_log_files_between_compactions(spark: SparkSession, lake: LakeClient) -> None:
+    table = keyed(lake, "b:string", **{"table-type": "merge-on-read", "bucket": "2"})
+    table.upsert(rows(*range(10)))
+    table.upsert(rows(3, 4, 20, value="y"))
+    table.delete(rows(5).select(["id", "part"]))
+    write_overlays(table)
+    check(spark, table)
+    assert spark.value(f"SELECT sum(record_count) FROM ice.{table.name}.delete_files") == 3
+    name = "byname.{}.`{}@iceberg`".format(*table.name.split("."))
+    assert spark.value(f"SELECT count(*) FROM {name} WHERE id = 5 OR b = 'y3'") == 1
+    table.delete(rows(*range(10)).select(["id", "part"]))
+    write_overlays(table)
+    check(spark, table)
+    check(spark, table, "VERSION AS OF 3", as_of=3)
 
 
 def test_changes_are_refused(spark: SparkSession, lake: LakeClient) -> None:

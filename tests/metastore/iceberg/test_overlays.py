@@ -31,6 +31,7 @@ def check_latest(table: LakeTable, ours: RestCatalog, duck: Duck) -> None:
     properties = ours.load_table(table.name).properties
     assert properties["timeline.position"] == properties["timeline.latest-position"] == str(table.position().position)
     assert of_pyiceberg(ours, table) == duck.rows(table) == own(table)
+    assert duck.connection.execute(f"SELECT count(*) FROM lake.{table.name}").fetchall() == [(len(own(table)),)]
 
 
 def test_the_latest_rows_between_compactions(lake: LakeClient, ours: RestCatalog, duck: Duck) -> None:
@@ -201,7 +202,7 @@ def check_all(table: LakeTable, ours: RestCatalog, duck: Duck) -> None:
         assert duck.rows(table, f"AT (VERSION => {number})") == own(table, number), f"at {number}"
 
 
-@pytest.mark.parametrize(("engine", "key"), [("latest", "id,part"), ("sequence", "id,part"), ("sequence", "id")])
+@pytest.mark.parametrize(("engine", "key"), [("latest", "id,part"), ("sequence", "id")])
 def test_random_histories(lake: LakeClient, ours: RestCatalog, duck: Duck, engine: str, key: str) -> None:
     run_history(lake, ours, duck, engine, key, 5)
 
