@@ -8,6 +8,7 @@ timeline knows, and may run at any time, anywhere, and twice at once.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -37,7 +38,7 @@ from lake.tables.keyed_tables import layout_of
 from lake.tables.lake import LakeTable
 
 KEPT_SECONDS = 3_600
-"""How long files stay that nothing needs any more: somebody may have found them just before."""
+"""How long files stay after the last position that needs them was the latest: a query may still read them."""
 
 _FIELD_ID = "PARQUET:field_id"
 _DELETES = pa.schema(
@@ -135,11 +136,10 @@ def _apart(layout: Layout, base: DataFile, rows: pa.Table) -> "tuple[np.ndarray,
 
 
 def _needed(lake: LakeTable, location: str, properties: Mapping[str, str]) -> set[str]:
-    """The keys of all buckets at all positions that can be read."""
-    oldest = lake.position().oldest_readable
+    """The keys of all buckets at the positions that were the latest a short time ago, or that are held."""
     held = [each.position or 0 for each in lake.client.call(lambda client: client.lake_list_leases(lake.reference))]
     held += [each.read_position or 0 for each in lake.instants(actions=["savepoint"]) if each.undone_by is None]
-    first = min([oldest, *held])
+    first = _first_of_late(lake)
     files: defaultdict[Bucket, list[DataFile]] = defaultdict(list)
     for each in lake.snapshot(include_uncommitted=True, all_versions=True):
         if not is_tombstones(each):
@@ -147,9 +147,25 @@ def _needed(lake: LakeTable, location: str, properties: Mapping[str, str]) -> se
     return {
         _key(location, live, properties)
         for some in files.values()
-        for live in _states(some, first)
+        for live in (*_states(some, first), *(_live(some, position) for position in held))
         if needs_merging(live)
     }
+
+
+def _first_of_late(lake: LakeTable) -> int:
+    """The first position that was the latest within KEPT_SECONDS."""
+    since = datetime.now(UTC) - timedelta(seconds=KEPT_SECONDS)
+    completed = lake.instants(states=["completed"])
+    return max((each.position or 0 for each in completed if each.changed_at < since), default=0)
+
+
+def _live(files: Iterable[DataFile], position: int) -> list[DataFile]:
+    """Those of a bucket's files that it had at a position."""
+    return [
+        each
+        for each in files
+        if (each.added_at or 0) <= position and (each.removed_at is None or position < each.removed_at)
+    ]
 
 
 def _states(files: Sequence[DataFile], first: int) -> Iterator[list[DataFile]]:
@@ -157,14 +173,8 @@ def _states(files: Sequence[DataFile], first: int) -> Iterator[list[DataFile]]:
     end = max(max(each.added_at or 0, each.removed_at or 0) for each in files) + 1
     moments = sorted({first, end, *(each.added_at or 0 for each in files), *(each.removed_at or 0 for each in files)})
     for start, until in pairwise(moments):
-        if until > first:
-            live = [
-                each
-                for each in files
-                if (each.added_at or 0) <= start and (each.removed_at is None or start < each.removed_at)
-            ]
-            if live:
-                yield live
+        if until > first and (live := _live(files, start)):
+            yield live
 
 
 class _Place:

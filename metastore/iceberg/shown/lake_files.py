@@ -59,8 +59,14 @@ class Overlays:
             and (not name.deletes or name.deletes_file in files)
         }
 
+        self.used: set[str] = set()
+        """The keys of those that `of` has given."""
         self.hash = hash(frozenset(self._names))
         """Another number for other files that are there, in one process."""
+
+    def has(self, keys: Iterable[str]) -> bool:
+        """Whether the files of some keys are there."""
+        return all(each in self._names for each in keys)
 
     def of(self, group: Sequence[DataFile]) -> list[DataFile] | None:
         """What is shown of a bucket instead of its files; None if its log files aren't merged yet."""
@@ -68,6 +74,7 @@ class Overlays:
         name = self._names.get(overlay_key(self._base, [(f.path or "", f.size or 0) for f in some], self._properties))
         if name is None:
             return None
+        self.used.add(name.key)
         found = [each for each in some if each.kind != "log"]
         added = max(each.addedAt or 0 for each in some)
         for file, rows, kind in ((name.rows_file, name.rows, OVERLAY), (name.deletes_file, name.deletes, DELETES)):

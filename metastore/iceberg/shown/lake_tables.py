@@ -1,12 +1,12 @@
 """Lake tables and keyed tables, shown to Iceberg's readers: a snapshot is a position of the timeline."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from lake.protocol.connection.thrift_client import ThriftClient
-from lake.protocol.formats.iceberg_overlays import FOLDER as MERGED
-from lake.protocol.formats.iceberg_overlays import PATH_ID
+from lake.protocol.formats.iceberg_overlays import FOLDER, PATH_ID
 from lake.protocol.hive import Table
 from lake.protocol.lake import Instant, ListInstantsRequest, SnapshotGone, SnapshotRequest, TableReference
 from metastore.iceberg.errors import WORKER_ERRORS, bad_request, is_denied
@@ -28,6 +28,7 @@ from metastore.iceberg.shown.manifests import Entry
 from metastore.iceberg.shown.writing import (
     ALL,
     COMPACTED,
+    MERGED,
     READY,
     UNCOMMITTED,
     Json,
@@ -44,8 +45,13 @@ from metastore.warehouse import Warehouse
 MAX_SNAPSHOTS = 1_000
 """Earlier snapshots that a table shows: the latest."""
 
+MAX_MERGED = 100
+"""Earlier snapshots with files that stand for log files: the latest."""
+
 MAX_SAVEPOINTS = 100
 """Tags of a table: the latest savepoints."""
+
+_KEYS = "lake-metastore.merged"  # in the header of a manifest list: of the files that stand for log files
 
 Lease = Callable[[TableReference, int, bool], None]
 
@@ -82,12 +88,12 @@ class LakeTable:
             self._check,
             " without deletes" if ignores_deletes else "",
         )
-        merged = self._writer.sizes(MERGED.rpartition("/")[2])
+        merged = self._writer.sizes(FOLDER.rpartition("/")[2])
         self._overlays = Overlays(self._writer.base, self._table.parameters or {}, merged)
         if not self._head:
             return self._metadata(None, [], {}, self._columns.mapping)
         current = self._current()
-        self._lease(self._reference, current.position, current.kind == COMPACTED)
+        self._lease(self._reference, current.position, current.kind != READY)
         refs: dict[str, Json] = {"main": ref(current, "branch")}
         named = [current]
         if (every := self._uncommitted(current.position)) is not None:
@@ -117,11 +123,11 @@ class LakeTable:
         """The latest position that can be shown."""
         table = self._reference.id or 0
         known = self._memory.position_for(table, self._head, self._overlays.hash)
-        if (found := self._writer.find(known, READY, COMPACTED)) is not None:
+        if (found := self._find(known, READY, MERGED, COMPACTED)) is not None:
             return found
         is_merged = (self._table.parameters or {}).get("table-type", "").strip().lower() == "merge-on-read"
         for exact in self._exact_positions() if is_merged else [Exact(self._head, {})]:
-            found = self._writer.find(exact.position, READY, COMPACTED)
+            found = self._find(exact.position, READY, MERGED, COMPACTED)
             try:
                 found = found or self._make(exact, COMPACTED if exact.compacted else READY)
             except NeedsMerging:  # log files of a table of another type, or in a partition that was reopened since
@@ -145,7 +151,7 @@ class LakeTable:
         request = SnapshotRequest(self._reference, asOfPosition=position, partitions=[], limit=1)
         try:
             self._client.lake_get_snapshot(request.replace(includeUncommitted=True))
-            return self._writer.find(position, ALL) or self._make(Exact(position, {}), ALL)
+            return self._find(position, ALL) or self._make(Exact(position, {}), ALL)
         except NeedsMerging:
             return None
         except WORKER_ERRORS as error:
@@ -155,12 +161,24 @@ class LakeTable:
 
     def _saved(self, position: int) -> ListName | None:
         """The position of a savepoint; None if it has log files."""
-        if (found := self._writer.find(position, READY)) is not None:
+        if (found := self._find(position, READY, MERGED)) is not None:
             return found
         try:
             return self._make(Exact(position, {}), READY)
         except (NeedsMerging, SnapshotGone):
             return None
+
+    def _find(self, position: int, *kinds: str) -> ListName | None:
+        """The manifest list of a position, if there is one all of whose files are there."""
+        some = [each for each in self._writer.lists if each.position == position and each.kind in kinds]
+        ordered = sorted(some, key=lambda each: (kinds.index(each.kind), -int(each.day)))
+        return next(filter(self._is_whole, ordered), None)
+
+    def _is_whole(self, name: ListName) -> bool:
+        """Whether the files that stand for log files are still there, if a list has some."""
+        if name.kind not in (MERGED, ALL):
+            return True
+        return self._overlays.has(json.loads(self._writer.about(name, _KEYS) or "[]"))
 
     def _kept(self, before: int, saved: Iterable[int]) -> list[ListName]:
         """The earlier positions that were shown and can still be read."""
@@ -171,6 +189,9 @@ class LakeTable:
             and each.kind in (READY, COMPACTED)
             and (each.position >= self._oldest or (each.kind == READY and each.position in saved))
         ]
+        merged = [each for each in self._writer.lists if each.kind == MERGED and each.position < before]
+        latest = sorted(merged, key=lambda each: (each.position, each.day))[-MAX_MERGED:]
+        found += [each for each in latest if each.position >= self._oldest and self._is_whole(each)]
         return sorted(found, key=lambda each: (each.position, each.day))[-MAX_SNAPSHOTS:]
 
     def _savepoints(self) -> dict[str, int]:
@@ -203,9 +224,14 @@ class LakeTable:
 
     def _make(self, exact: Exact, kind: str) -> ListName:
         """Writes the manifests and the manifest list of a position. Raises NeedsMerging."""
-        name = self._writer.name(exact.position, self._time_of(exact.position), kind)
         request = SnapshotRequest(self._reference, asOfPosition=exact.position, includeUncommitted=kind == ALL)
-        self._writer.make(name, self._entries(request, exact), exact.position)
+        self._overlays.used.clear()
+        made = self._writer.make_manifests(self._entries(request, exact))
+        used = sorted(self._overlays.used)
+        if used and kind != ALL:
+            kind = MERGED
+        name = self._writer.name(exact.position, self._time_of(exact.position), kind)
+        self._writer.make_list(name, made, exact.position, {_KEYS: json.dumps(used)})
         return name
 
     def _entries(self, request: SnapshotRequest, exact: Exact) -> Iterator[Entry]:

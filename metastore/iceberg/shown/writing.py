@@ -47,8 +47,9 @@ _OF_UNCOMMITTED = 1 << 62  # added to the position in a snapshot's id
 _TYPES, _FURTHER = "lake-metastore.types", "lake-metastore.further-columns"  # in the header of a manifest list
 _FIRST_FURTHER, _FURTHER_IDS, _MAX_FURTHER = 800_001, 99_000, 1_000
 
-READY, COMPACTED, ALL = "r", "c", "u"
-"""Kinds of snapshots: of ready partitions; the same, some of it compacted since; with uncommitted partitions."""
+READY, MERGED, COMPACTED, ALL = "r", "m", "c", "u"
+"""Kinds of snapshots: of ready partitions; the same, with files that stand for log files; the same, some of it
+compacted since; with uncommitted partitions, too. Of several lists of one position the first of these is taken."""
 
 UNCOMMITTED = "uncommitted"
 """The branch that shows uncommitted partitions, too."""
@@ -191,11 +192,6 @@ class Writer:
         """The name of a manifest list that is to be made."""
         return ListName(self.day, position, milliseconds, kind, self.place, self._types_hash)
 
-    def find(self, position: int, *kinds: str) -> ListName | None:
-        """The manifest list of a position, if there is one."""
-        some = [each for each in self.lists if each.position == position and each.kind in kinds]
-        return max(some, key=lambda each: (each.kind, each.day), default=None)
-
     def sizes(self, directory: str) -> dict[str, int]:
         """The files in a directory below FOLDER that were there in the beginning, and their sizes."""
         return {
@@ -206,13 +202,22 @@ class Writer:
 
     def make(self, name: ListName, entries: Iterable[Entry], sequence: int) -> None:
         """Writes the manifests and the manifest list of a snapshot. Raises what `entries` does, too."""
+        self.make_list(name, self.make_manifests(entries), sequence, {})
+
+    def make_manifests(self, entries: Iterable[Entry]) -> list[ManifestFile]:
+        """Writes the manifests of some files. Raises what `entries` does, too."""
         made: list[ManifestFile] = []
         deletes: list[Entry] = []
         looked_at = 0
         for piece in chunks(_of_rows(entries, deletes)):
             made.append(self._manifest(piece, max(0, MAX_FOOTERS - looked_at)))
             looked_at += len(piece)
-        made += [self._manifest(piece, 0) for piece in chunks(deletes)]
+        return made + [self._manifest(piece, 0) for piece in chunks(deletes)]
+
+    def make_list(
+        self, name: ListName, made: Sequence[ManifestFile], sequence: int, further_about: Mapping[str, str]
+    ) -> None:
+        """Writes the manifest list of a snapshot. `further_about`: what its header says besides."""
         path = self.path(self.day)
         further = sorted({each for one in made for each in one.further})[:_MAX_FURTHER]
         about = {
@@ -220,6 +225,7 @@ class Writer:
             "sequence-number": str(sequence),
             _TYPES: self._types,
             _FURTHER: json.dumps(further),
+            **further_about,
         }
         self._write(str(name), manifest_list(self._columns, made, lambda file: f"{path}/{file}", about))
         self._memory.fact(self._key_of_further(name), lambda: further)
@@ -246,6 +252,11 @@ class Writer:
         found: list[str] = self._memory.fact(
             self._key_of_further(name), lambda: json.loads(header(self.read(str(name)), _FURTHER) or "[]")
         )
+        return found
+
+    def about(self, name: ListName, key: str) -> str | None:
+        """What the header of a manifest list says of a key."""
+        found: str | None = self._memory.fact(f"{self.base} {name} {key}", lambda: header(self.read(str(name)), key))
         return found
 
     def _key_of_further(self, name: ListName) -> str:

@@ -14,7 +14,7 @@ from pyiceberg.exceptions import BadRequestError
 from lake.client.lake_types import Completion
 from lake.protocol.errors import UserError
 from lake.protocol.lake import ReopenPartitionsRequest
-from lake.tables.compaction import plan_compaction, run_compaction
+from lake.tables import iceberg_overlays
 from lake.tables.iceberg_overlays import KEPT_SECONDS, Written, write_overlays
 from lake.tables.lake import LakeClient, LakeTable
 from tests.lake.client.test_column_ids import Columns, alter
@@ -141,27 +141,48 @@ def test_half_written_files_are_not_taken(lake: LakeClient, ours: RestCatalog, d
     check_latest(table, ours, duck)
 
 
-def test_files_that_nothing_needs_are_removed(lake: LakeClient, ours: RestCatalog, duck: Duck) -> None:
+def test_files_that_nothing_needs_are_removed(
+    lake: LakeClient, ours: RestCatalog, duck: Duck, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = keyed(lake, COLUMNS, bucket="1", **MERGED)
     for value in "xyz":
         table.upsert(batch(1, 2, value=value))
         write_overlays(table)
+        ours.load_table(table.name)
     folder = Path(local_path(table.location())) / ".iceberg" / "merged"
     (folder / "_1-left over").touch()
-    files = {*folder.iterdir()}
-    assert len(files) == 2 * 2 + 1
-    for each in files:
+    assert len({*folder.iterdir()}) == 2 * 2 + 1
+    assert [each.snapshot_id for each in ours.load_table(table.name).history()] == [1, 2, 3]
+    for each in folder.iterdir():
         os.utime(each, (time.time() - KEPT_SECONDS - 10,) * 2)
-    assert write_overlays(table).removed == 1  # earlier positions can still be read
-    planned = plan_compaction(table)
-    assert planned.instant is not None
-    run_compaction(table, planned.instant.timestamp)
-    with table.writing("clean") as cleaning:
-        cleaning.complete(Completion(cleaned_paths=[each.path for each in table.plan_clean(keep_commits=1)]))
+    assert write_overlays(table).removed == 1  # other positions were the latest a short time ago
+    monkeypatch.setattr(iceberg_overlays, "KEPT_SECONDS", 0)
+    assert write_overlays(table).removed == 0  # a reader's lease has them
     for lease in lake.call(lambda client: client.lake_list_leases(table.reference)):
         lake.call(lambda client, lease=lease: client.lake_release_lease(table.reference, lease.id))
-    assert write_overlays(table).removed == 4
+    assert write_overlays(table).removed == 2  # but those of the latest position
+    assert [each.snapshot_id for each in ours.load_table(table.name).history()] == [1, 3]
     check_latest(table, ours, duck)
+    assert of_pyiceberg(ours, table, 1) == own(table, 1)
+
+
+def test_savepoints_keep_their_files(
+    lake: LakeClient, ours: RestCatalog, duck: Duck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(iceberg_overlays, "KEPT_SECONDS", 0)
+    table = keyed(lake, COLUMNS, bucket="1", **MERGED)
+    table.upsert(batch(1, 2))
+    instant = table.upsert(batch(2, value="y")).instant
+    assert instant is not None
+    saved = table.begin("savepoint", timestamp=instant.timestamp, state="inflight").instant
+    table.complete(saved, Completion())
+    write_overlays(table)
+    table.upsert(batch(2, value="z"))
+    write_overlays(table)
+    assert write_overlays(table).removed == 0
+    check_latest(table, ours, duck)
+    position = ours.load_table(table.name).refs()[f"savepoint-{instant.timestamp}"].snapshot_id
+    assert of_pyiceberg(ours, table, position) == duck.rows(table, f"AT (VERSION => {position})") == own(table, 2)
 
 
 @pytest.mark.parametrize("engine", ["partial-update", "aggregation", "first-row"])
