@@ -236,4 +236,5 @@ class _Place:
             found = self._storage.ls(self._root, detail=False)
         except FileNotFoundError:
             return []
-        return [str(each).rpartition("/")[2] for each in found]
+        names = (str(each).rpartition("/")[2] for each in found)
+        return [each for each in names if each]  # some storages list the directory itself

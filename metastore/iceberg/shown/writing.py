@@ -14,6 +14,7 @@ import uuid
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -40,6 +41,7 @@ MAX_FOOTERS = 20_000
 """Files of a table whose footers are looked at for bounds of columns: the first ones."""
 
 _UUIDS = uuid.UUID("5f0c1a58-2b6a-4c0e-9a35-0d5a4e0c7a11")
+_FACTS_BYTES = 32 << 20
 _FOOTERS_AT_ONCE = 16
 _FILES_AT_ONCE = 1_000
 _DAYS_KEPT = 2  # longer than a request may make files, whatever the clocks of servers say
@@ -102,7 +104,9 @@ class Memory:
     _leases: TTLCache[tuple[int, str], bool] = field(default_factory=lambda: TTLCache(10_000, LEASE_SECONDS / 3))
     _shown: LRUCache[tuple[int, int, int], int] = field(default_factory=lambda: LRUCache(10_000))
     _manifests: LRUCache[bytes, ManifestFile] = field(default_factory=lambda: LRUCache(20_000))
-    _facts: LRUCache[str, Any] = field(default_factory=lambda: LRUCache(10_000))
+    _facts: LRUCache[str, Any] = field(
+        default_factory=lambda: LRUCache(_FACTS_BYTES, getsizeof=lambda each: 200 + len(repr(each)))
+    )
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def manifest(self, key: bytes) -> ManifestFile | None:
@@ -121,7 +125,7 @@ class Memory:
             if key in self._facts:
                 return self._facts[key]
         found = find()
-        with self._lock:
+        with self._lock, suppress(ValueError):  # too large to be kept
             self._facts[key] = found
         return found
 
@@ -181,7 +185,8 @@ class Writer:
             raise unavailable(f"{FOLDER} can't be listed: {error}") from None
         self._there = {*self._sizes}
         found = [each for each in map(ListName.of, self._there) if each is not None and each.place == self.place]
-        self.lists = [each for each in found if self._fits(each)]
+        with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:  # after a change of the columns lists are read, once
+            self.lists = [each for each, fits in zip(found, pool.map(self._fits, found), strict=True) if fits]
         """The manifest lists that are there."""
 
     def path(self, name: str) -> str:

@@ -9,6 +9,7 @@ import s3fs
 from pyiceberg.catalog.rest import RestCatalog
 
 from lake.protocol.connection.thrift_client import ThriftClient
+from lake.tables.iceberg_overlays import write_overlays
 from lake.tables.lake import LakeClient
 from tests.metastore.iceberg.conftest import Catalog
 from tests.metastore.iceberg.shown import COLUMNS, Duck, batch, keyed, of_pyiceberg, own
@@ -44,6 +45,11 @@ def test_tables_on_s3(rest: Catalog, endpoint: str) -> None:
             assert of_pyiceberg(ours, table) == duck.rows(table) == own(table)
             ours.load_table(table.name)  # nothing is written twice
         assert duck.rows(table, "AT (VERSION => 1)") == own(table, 1)
+        merged = keyed(lake, COLUMNS, table_type="merge-on-read")
+        for number in (1, 2):
+            merged.upsert(batch(1, 3, number, part="10:30 ü", value=f"{number}:"))
+        assert write_overlays(merged).buckets and not write_overlays(merged).buckets
+        assert of_pyiceberg(ours, merged) == duck.rows(merged) == own(merged)
 
 
 def test_hive_tables_on_s3(rest: Catalog, endpoint: str) -> None:
