@@ -620,6 +620,10 @@ class Settings(BaseSettings):
     iceberg_credentials_seconds: Annotated[int, Field(ge=900, le=43_200)] = Field(
         default=3_600, description="How long such credentials are valid, from 900 to 43,200 seconds."
     )
+    iceberg_expose: bool = Field(
+        default=False,
+        description="Whether tables are shown as Iceberg that don't say `iceberg.expose`, and whose databases don't.",
+    )
     metrics_anonymous: bool = Field(
         default_factory=lambda data: is_loopback(data["http_host"]),
         description="Whether every caller that reaches the HTTP port sees `/metrics`. Otherwise requests for it must "

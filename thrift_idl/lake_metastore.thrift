@@ -622,7 +622,7 @@ struct ReaderLease {
 struct ServiceJob {
   1: required i64 id
   2: required TableReference table
-  3: required string action             // compaction, clustering, clean or publish
+  3: required string action             // compaction, clustering, clean, publish, orphans or iceberg
   4: required string state              // pending, running, succeeded, failed or cancelled
   5: optional string instant            // timestamp of the plan that it runs, or of the clean that it made
   6: optional string reason             // why it was enqueued
@@ -657,7 +657,7 @@ struct JobRequest {
 }
 
 struct ServiceDecision {
-  1: required string tableService       // compaction, clustering, clean or publish
+  1: required string tableService       // compaction, clustering, clean, publish, orphans or iceberg
   2: optional string action             // unset: nothing is to be done
   3: required string reason
   4: optional string figures            // JSON

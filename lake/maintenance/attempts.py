@@ -15,7 +15,7 @@ import structlog
 from thrift.Thrift import TException
 
 from lake.maintenance import metrics
-from lake.maintenance.decisions.decisions import CLEAN, CLUSTERING, COMPACTION, ORPHANS, PUBLISH
+from lake.maintenance.decisions.decisions import CLEAN, CLUSTERING, COMPACTION, ICEBERG, ORPHANS, PUBLISH
 from lake.maintenance.decisions.facts import Facts
 from lake.maintenance.decisions.hudi import is_hudi
 from lake.maintenance.decisions.iceberg import UnreadableMetadata, is_iceberg, why_not_alone
@@ -37,6 +37,7 @@ from lake.protocol.hive import InvalidOperationException, NoSuchObjectException
 from lake.protocol.lake import InstantConflict, ServiceFactsRequest, ServiceJob, TableReplaced
 from lake.tables.clustering import NotClusterable, Planned, plan_clustering
 from lake.tables.compaction import plan_compaction
+from lake.tables.iceberg_overlays import write_overlays
 from lake.tables.keyed_tables import NotKeyed
 from lake.tables.lake import LakeClient, LakeTable
 from lake.tables.publishing import publish
@@ -175,6 +176,8 @@ class Attempt:
                 return self._clean(self._policy(facts).cleaning)
             if self.job.action == PUBLISH:
                 return self._publish()
+            if self.job.action == ICEBERG:
+                return self._show()
             if self.job.action == ORPHANS:
                 return self._remove_orphans(self._policy(facts).orphans)
             return self._rewrite(facts)
@@ -301,6 +304,18 @@ class Attempt:
             self._queue.claim_plan(self.job, done.instant.timestamp)
         if done.advice is not None:
             self._say(done.advice)
+        return Ended("succeeded", "succeeded")
+
+    # --- log files for Iceberg's readers --------------------------------------------------------------------------
+
+    def _show(self) -> Ended:
+        done = write_overlays(self._table(), stop=self._stop.is_set)
+        self._say(
+            f"merged {done.buckets} buckets at position {done.position}, {done.kept} were, and removed {done.removed}"
+            " files that nothing needs"
+        )
+        if self._stop.is_set():
+            raise Stopped
         return Ended("succeeded", "succeeded")
 
     # --- compactions and clusterings ------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import structlog
 from thrift.Thrift import TException
 
 from lake.maintenance.attempts import Attempt
-from lake.maintenance.decisions.decisions import CLEAN, CLUSTERING, COMPACTION, ORPHANS, PUBLISH
+from lake.maintenance.decisions.decisions import CLEAN, CLUSTERING, COMPACTION, ICEBERG, ORPHANS, PUBLISH
 from lake.maintenance.executors.base import Executor
 from lake.maintenance.executors.hudi import HudiExecutor
 from lake.maintenance.executors.iceberg import IcebergExecutor
@@ -81,7 +81,7 @@ class Manager:
             return len(self._running)
         listed = self._queue.pending()
         self._ahead = (listed.now or 0) / 1000 - time.time()
-        able = {CLEAN, PUBLISH, ORPHANS, *self._executor.actions}
+        able = {CLEAN, PUBLISH, ORPHANS, ICEBERG, *self._executor.actions}
         able |= {CLUSTERING} if self._iceberg or self._hudi else set()
         able |= {COMPACTION} if self._hudi else set()
         wanted = list(self._order([each for each in listed.jobs or () if each.action in able], listed.now or 0))

@@ -167,6 +167,10 @@ class Layout:
         """Whether columns have other names in a file than today."""
         return any(name != then for name, then in self.names_in(file).items())
 
+    def keys_of(self, file: DataFile) -> pa.Table:
+        """The keys of a file's rows and their INSTANT, in the order of the file."""
+        return self._version(file, pa.schema([self.schema.field(name) for name in self.table.key]))
+
     def rewrite(self, file: DataFile, uri: str) -> None:
         """Writes the rows of a file into a new one, with today's columns."""
         write_rows(uri, self._version(file, self.schema), {} if self.ids is None else self.ids.now())

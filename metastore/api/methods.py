@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, TypeVar
 
-from lake.protocol.hive import MetaException
+from lake.protocol.hive import MetaException, Table
 from lake.protocol.services import METHODS
 from lake.protocol.struct import Struct
 from metastore.api.rights.classification import Rule
@@ -43,6 +43,7 @@ class Call:
     takes. None if the caller sees all of them. A function whose method has a limit leaves hidden items out before it
     counts, otherwise the limit would tell of them. It calls `shown` outside of transactions.
     `owner`: the user who owns what the call makes without naming an owner; None where there are no rights.
+    `as_iceberg`: shows a table of another format as Iceberg's. It is called outside of transactions, and writes files.
     """
 
     session: Session
@@ -50,6 +51,7 @@ class Call:
     may_wait: bool = False
     shown: Callable[[Sequence[Any]], list[bool]] | None = None
     owner: str | None = None
+    as_iceberg: Callable[[Table], Table] | None = None
 
     def visible(self, items: list[T]) -> list[T]:
         """The items that the caller sees."""

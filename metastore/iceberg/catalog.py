@@ -37,7 +37,7 @@ from lake.protocol.lake import (
     TableReplaced,
     TablesNotCommitted,
 )
-from metastore.iceberg import exposed, hive_parameters, metadata, views
+from metastore.iceberg import hive_parameters, metadata, views
 from metastore.iceberg.errors import (
     WORKER_ERRORS,
     RestError,
@@ -51,11 +51,13 @@ from metastore.iceberg.errors import (
     of_worker,
     unavailable,
 )
-from metastore.iceberg.exposed import LakeTables, Memory
 from metastore.iceberg.files import MetadataFiles, next_location
-from metastore.iceberg.footers import Footers
 from metastore.iceberg.metadata import Json, well_formed
 from metastore.iceberg.repeats import Once
+from metastore.iceberg.shown import exposed
+from metastore.iceberg.shown.exposed import ShownTables
+from metastore.iceberg.shown.footer_cache import Footers
+from metastore.iceberg.shown.writing import Memory
 from metastore.warehouse import Warehouse, WarehouseError
 
 T = TypeVar("T")
@@ -109,7 +111,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Found:
-    """A stored table or view, and where its metadata is; "" for a lake table that is shown as Iceberg's."""
+    """A stored table or view, and where its metadata is; "" for one that is only shown as Iceberg's."""
 
     table: Table
     location: str
@@ -140,10 +142,10 @@ class Catalog:
         name: str,
         files: MetadataFiles,
         warehouse: Warehouse,
-        lake: LakeTables | None = None,
+        shown: ShownTables | None = None,
         once: Once | None = None,
     ) -> None:
-        """`lake`: shows lake tables; None for one that remembers nothing of other calls.
+        """`shown`: shows tables of other formats; None for one that remembers nothing of other calls.
 
         `once`: the request, if it may be sent again.
         """
@@ -152,7 +154,7 @@ class Catalog:
         self._files = files
         self._warehouse = warehouse
         self._once = once
-        self._lake = lake or LakeTables(client, warehouse, Memory(Footers(warehouse)), "")
+        self._shown = shown or ShownTables(client, warehouse, Memory(Footers(warehouse)), "")
 
     # -- catalogs and namespaces ------------------------------------------------------------------------------
 
@@ -262,24 +264,21 @@ class Catalog:
             raise of_worker(error, changes=False) from error
         if kind is VIEW:
             return list(found.views or ())
-        if found.exposed or found.exposing:
+        if self._shown.by_default or found.exposed or found.exposing:
             return sorted({*(found.tables or ()), *self._shown_names(namespace, where, found)})
         return list(found.tables or ())
 
     def _shown_names(self, namespace: str, where: str, listed: IcebergNames) -> set[str]:
-        """The names of the lake tables that are shown."""
+        """The names of the tables of other formats that are shown."""
         database = self._database(namespace)
         of_database = database.parameters or {}
-        names = self._read("get_all_tables", where) if listed.exposed else listed.exposing or []
+        wanted = exposed.is_wanted(Table(), of_database, self._shown.by_default)
+        names = self._read("get_all_tables", where) if wanted else listed.exposing or []
         found: set[str] = set()
         for start in range(0, len(names), _TABLES_AT_ONCE):
             request = GetTablesRequest(database.name, names[start : start + _TABLES_AT_ONCE], catName=self._name)
             tables = self._read("get_table_objects_by_name_req", request).tables or ()
-            found |= {
-                each.tableName
-                for each in tables
-                if self._is_shown(each, of_database) and self._read_lake(self._lake.has_timeline, each)
-            }
+            found |= {each.tableName for each in tables if self._shown.is_shown(each, of_database)}
         return found
 
     def find(self, name: Name, kind: Kind) -> Found:
@@ -289,8 +288,10 @@ class Catalog:
             return Found(found, (found.parameters or {})[hive_parameters.METADATA])
         if found is not None and kind is TABLE:
             of_database = self._database(name.namespace).parameters or {}
-            if self._is_shown(found, of_database):
+            if self._shown.is_shown(found, of_database):
                 return Found(found, "")
+            if exposed.is_wanted(found, of_database, False) and not _of_iceberg(found) and _word(found) == kind.word:
+                raise no_table(f"{name}, as Iceberg: {exposed.ONLY}")
         raise kind.missing(str(name))
 
     def find_own(self, name: Name, kind: Kind) -> Found:
@@ -301,25 +302,17 @@ class Catalog:
         return found
 
     def show(self, found: Found) -> Found:
-        """A table with its metadata file, which for a lake table that is shown is made now."""
+        """A table with its metadata file, which for a table that is only shown is made now."""
         if not found.is_shown:
             return found
-        made = self._read_lake(self._lake.show, found.table)
-        self._files.keep(made.location, TABLE.uuid_key, made.content)
-        return Found(found.table, made.location)
-
-    @staticmethod
-    def _is_shown(table: Table, of_database: Mapping[str, str]) -> bool:
-        return exposed.is_exposed(table, of_database) and _word(table) == TABLE.word and not _of_iceberg(table)
-
-    @staticmethod
-    def _read_lake(call: Callable[[Table], T], table: Table) -> T:
         try:
-            return call(table)
+            made = self._shown.show(found.table)
         except NoSuchObjectException:
-            raise no_table(f"{table.dbName}.{table.tableName}") from None
+            raise no_table(f"{found.table.dbName}.{found.table.tableName}") from None
         except WORKER_ERRORS as error:
             raise of_worker(error, changes=False) from error
+        self._files.keep(made.location, TABLE.uuid_key, made.content)
+        return Found(found.table, made.location)
 
     def data_place(self, name: Name, table_id: int | None, *, shown: bool) -> tuple[str, bool] | None:
         """The directory of a table's data and whether the caller may write there; None for who may not read it whole.

@@ -25,12 +25,13 @@ from metastore.iceberg import credentials, repeats, reports, tokens
 from metastore.iceberg.catalog import DEFAULT_CATALOG, TABLE, VIEW, Catalog, Change, Found, Kind, Name
 from metastore.iceberg.credentials import Place, Vending
 from metastore.iceberg.errors import WORKER_ERRORS, RestError, bad_request, done_before, of_status, unavailable
-from metastore.iceberg.exposed import LakeTables, Memory
 from metastore.iceberg.files import LARGE, MetadataFiles
-from metastore.iceberg.footers import Footers
 from metastore.iceberg.metadata import Json, well_formed, with_refs_only
 from metastore.iceberg.paging import page
 from metastore.iceberg.repeats import Once
+from metastore.iceberg.shown.exposed import ShownTables, reader_of
+from metastore.iceberg.shown.footer_cache import Footers
+from metastore.iceberg.shown.writing import Memory
 from metastore.iceberg.tokens import NoToken
 from metastore.warehouse import Warehouse
 
@@ -470,7 +471,7 @@ _LONG_BODIES, _BODY_SECONDS = 16, 30.0
 
 @dataclass(frozen=True)
 class _Server:
-    """What requests have in common."""
+    """What requests have in common. `expose`: whether tables of other formats are shown by default."""
 
     port: Port
     warehouse: Warehouse
@@ -478,11 +479,16 @@ class _Server:
     files: MetadataFiles
     bodies: _Bodies
     memory: Memory
+    expose: bool
 
 
-def iceberg_routes(port: Port, warehouse: Warehouse, vending: Vending | None = None) -> list[Route]:
-    """The routes below `BASE`. `warehouse`: what reads and writes metadata files. `vending`: gives credentials."""
-    server = _Server(port, warehouse, vending, MetadataFiles(warehouse), _Bodies(), Memory(Footers(warehouse)))
+def iceberg_routes(port: Port, warehouse: Warehouse, vending: Vending | None = None, *, expose: bool) -> list[Route]:
+    """The routes below `BASE`. `warehouse`: what reads and writes metadata files. `vending`: gives credentials.
+
+    `expose`: whether tables of other formats are shown that don't say it themselves, nor do their databases.
+    """
+    memory = Memory(Footers(warehouse))
+    server = _Server(port, warehouse, vending, MetadataFiles(warehouse), _Bodies(), memory, expose)
 
     def route(method: str, path: str, handler: Handler) -> Route:
         def answer(request: Request) -> Response:
@@ -548,8 +554,9 @@ def _answer(server: _Server, path: str, handler: Handler, request: Request) -> R
         except WORKER_ERRORS as error:
             raise unavailable(f"no worker answers: {error}") from error
         once = None if key is None else Once(client, key)
-        lake = LakeTables(client, server.warehouse, server.memory, _reader(caller))
-        catalog = Catalog(client, name.lower(), files, server.warehouse, lake, once)
+        reader = reader_of(caller.identity)
+        shown = ShownTables(client, server.warehouse, server.memory, reader, by_default=server.expose)
+        catalog = Catalog(client, name.lower(), files, server.warehouse, shown, once)
         user = "" if caller.identity is None else caller.identity.user
         return _answered_once(handler, _Call(request, path, catalog, files, content, once, server.vending, user))
 
@@ -595,11 +602,6 @@ def _again(call: _Call, outcome: RequestOutcome) -> Response:
     except RestError as error:
         if error.status != 404:
             raise
-    if found is None or found.table.id != outcome.table:
+    if found is None or found.table.id != outcome.table or found.is_shown:
         raise done_before(f"{name} was dropped or renamed since")
     return _stored(found.location, _content(call, found, kind), _tag(found.location))
-
-
-def _reader(caller: Any) -> str:
-    """A name of a caller's for its leases."""
-    return hashlib.sha256(repr(caller.identity).encode()).hexdigest()[:16]

@@ -19,6 +19,7 @@ from lake.protocol.codec.binary import EXCEPTION, ONEWAY, REPLY, STOP
 from lake.protocol.codec.protocols import Request
 from lake.protocol.codec.shared_columns import decode_sharing
 from lake.protocol.errors import INTERNAL_ERROR
+from lake.protocol.hive import Table
 from lake.protocol.hive_versions import EXCEPTIONS_OF_2_3, NEW_SINCE_2_3
 from lake.protocol.method import Method
 from lake.protocol.required import missing_field
@@ -128,6 +129,8 @@ class Dispatcher:
         self._log_of_reads = audit_log if audit_log is not None and audit_log.reads else None
         self._log_cached = log.is_enabled_for(logging.DEBUG)
         self.guard = guard
+        self.as_iceberg: Callable[[Session, Table], Table] | None = None
+        """Shows a table as Iceberg's on behalf of a session."""
 
     def serve(
         self, session: Session, request: Request, write: Write, *, may_wait: bool = False, copy: Copy | None = None
@@ -227,15 +230,10 @@ class Dispatcher:
             if getattr(arguments, argument) is None:
                 return _protocol_error(f"the argument '{argument}' of {name} is missing")
 
-        call = Call(session, self._metastore, may_wait)
-        verdict = None
+        verdict = None if self.guard is None else Verdict()
         try:
             with acting(session.user, session.connection_id):
-                if self.guard is None:
-                    value = handler.function(call, *[getattr(arguments, each) for each in method.argument_names])
-                else:
-                    verdict = Verdict()
-                    value = self._guarded(self.guard, call, method, handler, arguments, verdict)
+                value = self.value(session, method, arguments, may_wait=may_wait, verdict=verdict)
             body, outcome = _body(method, value)
         except NotYet:
             raise
@@ -243,6 +241,22 @@ class Dispatcher:
             return _raised(method, error, session)._replace(arguments=arguments, verdict=verdict)
         kept = value if isinstance(value, str | Struct) or name == "lake_cancel_tokens" else None
         return _Answer(REPLY, body, outcome, "ok", arguments, verdict, kept)
+
+    def value(
+        self,
+        session: Session,
+        method: Method,
+        arguments: Struct,
+        *,
+        may_wait: bool = False,
+        verdict: Verdict | None = None,
+    ) -> Any:
+        """What a method returns, or raises: a call that needn't be decoded, nor its answer encoded."""
+        shows = None if self.as_iceberg is None else partial(self.as_iceberg, session)
+        call, handler = Call(session, self._metastore, may_wait, as_iceberg=shows), self._handlers[method.name]
+        if self.guard is None:
+            return handler.function(call, *[getattr(arguments, each) for each in method.argument_names])
+        return self._guarded(self.guard, call, method, handler, arguments, verdict or Verdict())
 
     def _renewal(self, name: str, arguments: Struct | None) -> Renew | None:
         of_table = self._handlers[name].of_table

@@ -34,6 +34,7 @@ from metastore.server.credentials.logins import Logins, Tokens
 from metastore.server.credentials.password_file import password_version
 from metastore.server.dispatch import Dispatcher
 from metastore.server.foreign_clients import ForeignClients
+from metastore.server.iceberg_names import IcebergNames
 from metastore.server.leader_tasks import LeaderTask, LeaderTasks
 from metastore.server.login.detecting import open_connection
 from metastore.server.memory_budget import MemoryBudget
@@ -96,6 +97,7 @@ def run(
             threading.Thread(target=watch, name="authorization", daemon=True).start()
         audits = audit.audit_log(settings)
         dispatcher = Dispatcher(HANDLERS, metastore, guard, audits)
+        dispatcher.as_iceberg = IcebergNames(dispatcher, settings).show
         assert settings.database_url is not None
         notices = Notices(settings.database_url)
         worker = Worker(

@@ -18,6 +18,15 @@ class FileStatus(NamedTuple):
     modified_at: int | None
 
 
+class VisibleFile(NamedTuple):
+    """`path`: from the directory that was looked at. `is_link`: it, or a directory of this path, is a link."""
+
+    path: str
+    size: int
+    modified_at: int | None
+    is_link: bool = False
+
+
 class Directories(Protocol):
     """Directories of one storage. Paths are the storage's own, without scheme."""
 
@@ -59,6 +68,9 @@ class Directories(Protocol):
 
     def visible_sizes(self, path: str) -> Iterator[int]:
         """The size in bytes of every file below, hidden names and all below them left out; none where nothing is."""
+
+    def visible_files(self, path: str) -> Iterator[VisibleFile]:
+        """The same files with their paths. Links aren't followed: each is given by itself, whatever it leads to."""
 
     def make(self, path: str) -> bool:
         """Makes a directory and its parents; whether this call did."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISLNK
 from typing import Any
 
-from metastore.warehouse.directories import MOVE_MARK, FileStatus, Kind, MoveMark, is_hidden
+from metastore.warehouse.directories import MOVE_MARK, FileStatus, Kind, MoveMark, VisibleFile, is_hidden
 from metastore.warehouse.permissions import make_directory
 
 # To make a directory while others make and remove the same one, or those above it.
@@ -141,6 +141,22 @@ class LocalDirectories:
             if not pending:
                 return
             entries = os.scandir(pending.pop())
+
+    def visible_files(self, path: str) -> Iterator[VisibleFile]:
+        pending = [""]
+        while pending:
+            above = pending.pop()
+            with suppress(FileNotFoundError, NotADirectoryError), os.scandir(Path(path, above)) as entries:
+                for entry in entries:
+                    if is_hidden(entry.name):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(f"{above}{entry.name}/")
+                        continue
+                    with suppress(FileNotFoundError):  # just deleted
+                        status = entry.stat(follow_symlinks=False)
+                        time = status.st_mtime_ns // 1_000_000
+                        yield VisibleFile(above + entry.name, status.st_size, time, entry.is_symlink())
 
     def make(self, path: str) -> bool:
         attempts = 0

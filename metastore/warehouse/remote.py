@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from metastore.warehouse.directories import MOVE_MARK, FileStatus, Kind, MoveMark, is_hidden
+from metastore.warehouse.directories import MOVE_MARK, FileStatus, Kind, MoveMark, VisibleFile, is_hidden
 
 _COPIES_PER_CALL = 1_000
 _DELETES_PER_CALL = 1_000
@@ -97,6 +97,11 @@ class RemoteDirectories:
             for relative, size in files.items():
                 if not any(map(is_hidden, relative.split("/"))):
                     yield size
+
+    def visible_files(self, path: str) -> Iterator[VisibleFile]:
+        for relative, status in self.statuses(path).items():
+            if not any(map(is_hidden, relative.split("/"))):
+                yield VisibleFile(relative, *status)
 
     def make(self, path: str) -> bool:
         kind = self.kind(path)

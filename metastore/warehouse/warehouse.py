@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
 
-from metastore.warehouse.directories import Directories, FileStatus
+from metastore.warehouse.directories import Directories, FileStatus, VisibleFile
 from metastore.warehouse.errors import StorageFailed, WarehouseError
 from metastore.warehouse.local import true_path
 from metastore.warehouse.locations import Location
@@ -251,6 +252,14 @@ class Warehouse:
             if not self._is_below(place.join("any"), base, directories):
                 raise WarehouseError(f"cannot {action}: it does not lie within {base}")
             return directories.statuses(path)
+
+    def visible_files(self, location: str, at_most: int) -> list[VisibleFile]:
+        """The files below a directory that Hive's readers see: hidden names and all below them are left out.
+
+        They are in no order; one more than `at_most`, if there are more.
+        """
+        with self._at(location, "list") as (directories, path):
+            return [*islice(directories.visible_files(path), at_most + 1)]
 
     def children(self, location: str) -> set[str]:
         """The names of the directories that lie directly in a directory; none where nothing is."""

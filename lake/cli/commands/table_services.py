@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lake.protocol.lake import ServiceDecision, ServiceJob, TableReference
 
 STATES = ("pending", "running", "succeeded", "failed", "cancelled")
-ACTIONS = ("compaction", "clustering", "clean", "publish", "orphans")
+ACTIONS = ("compaction", "clustering", "clean", "publish", "orphans", "iceberg")
 
 
 @click.group("table-services", cls=Group)

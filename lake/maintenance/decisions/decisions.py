@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from lake.maintenance.decisions.facts import Facts, Job, Plan
 from lake.maintenance.decisions.policy import CleaningPolicy, ClusteringPolicy, CompactionPolicy, OrphansPolicy, Policy
+from lake.protocol.formats.keyed_table import MERGE_ENGINE, TABLE_TYPE, MergeEngine, TableType
 
 COMPACTION, CLUSTERING, CLEAN, PUBLISH = "compaction", "clustering", "clean", "publish"
-ORPHANS = "orphans"
+ORPHANS, ICEBERG = "orphans", "iceberg"
 
 FAILED_PAUSE = 6 * 3_600_000
 """Milliseconds for which a job that failed too often is left alone, unless somebody resumes it."""
@@ -69,6 +70,8 @@ def decide(facts: Facts, policy: Policy) -> list[Decision]:
     found = [rewriting, _cleaning(facts, policy.cleaning)]
     if facts.keyed and policy.publishing.commits is not None:
         found.append(_publishing(facts, policy.publishing.commits))
+    if facts.keyed and policy.iceberg.every is not None:
+        found.append(_showing(facts, policy.iceberg.every))
     if policy.orphans.enabled:
         found.append(removing_orphans(facts, policy.orphans))
     return [*_plans(facts, policy), *unless_held(found, facts, policy)]
@@ -331,6 +334,37 @@ def _publishing(facts: Facts, after: int) -> Decision:
         cost=LEAST_SECONDS,
         bytes=0,
     )
+
+
+def _showing(facts: Facts, every: int) -> Decision:
+    """Whether log files are to be merged for Iceberg's readers. `every`: how often, in milliseconds."""
+    last = max((each.finished_at or 0 for each in facts.jobs if (each.action, each.state) == _SHOWN), default=None)
+    figures = {"log_files": facts.log_files, "buckets": facts.log_groups, "merged": last}
+    kind = facts.parameters.get(TABLE_TYPE, "").strip().lower()
+    engine = facts.parameters.get(MERGE_ENGINE, "").strip().lower() or str(MergeEngine.DEDUPLICATE)
+    if kind != TableType.MERGE_ON_READ:
+        return Decision(service=ICEBERG, reason="the table has no log files to merge", figures=figures)
+    if engine != MergeEngine.DEDUPLICATE:
+        what = f"the merge engine is {engine}: Iceberg's readers see what is compacted"
+        return Decision(service=ICEBERG, reason=what, figures=figures)
+    if not facts.log_files:
+        return Decision(service=ICEBERG, reason="there are no log files to merge", figures=figures)
+    if last is not None and last + every > facts.now:
+        what = f"log files were merged {(facts.now - last) // 1000} s ago, and are each {every // 1000} s"
+        return Decision(service=ICEBERG, reason=what, figures=figures, again_at=last + every)
+    size = facts.log_bytes + facts.merged_bytes
+    return Decision(
+        service=ICEBERG,
+        action=ICEBERG,
+        reason=f"Iceberg's readers may not see the rows of {facts.log_files} log files",
+        figures=figures,
+        gain=float(facts.log_groups),
+        cost=cost_of(size, ICEBERG, facts.jobs),
+        bytes=size,
+    )
+
+
+_SHOWN = (ICEBERG, "succeeded")
 
 
 def cost_of(size: int, action: str, jobs: Sequence[Job]) -> float:

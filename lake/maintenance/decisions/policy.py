@@ -94,6 +94,13 @@ class PublishingPolicy:
 
 
 @dataclass(frozen=True)
+class IcebergPolicy:
+    """How often Iceberg's readers get the rows of log files, in milliseconds; None: they see what is compacted."""
+
+    every: int | None
+
+
+@dataclass(frozen=True)
 class OrphansPolicy:
     """Whether orphan files are removed, how many hours old they are at least, and how often, in milliseconds."""
 
@@ -116,6 +123,7 @@ class Policy:
     clustering: ClusteringPolicy
     cleaning: CleaningPolicy
     publishing: PublishingPolicy = PublishingPolicy(None)
+    iceberg: IcebergPolicy = IcebergPolicy(None)
     orphans: OrphansPolicy = OrphansPolicy(False, USUAL_ORPHAN_HOURS, 7 * 24 * _HOUR)
     pool: str | None = None
 
@@ -129,7 +137,7 @@ def policy_of(*places: Mapping[str, str]) -> Policy:
         priority=given.whole("table-services.priority", 0, least=-1_000_000, most=1_000_000),
         windows={
             action: given.windows(f"{action}.windows", shared)
-            for action in ("compaction", "clustering", "clean", "publish", "orphans")
+            for action in ("compaction", "clustering", "clean", "publish", "orphans", "iceberg")
         },
         compaction=CompactionPolicy(
             enabled=given.flag("compaction.enabled", True),
@@ -141,6 +149,7 @@ def policy_of(*places: Mapping[str, str]) -> Policy:
         clustering=_clustering(given),
         cleaning=_cleaning(given),
         publishing=PublishingPolicy(given.whole("publish.commits", 0) or None),
+        iceberg=IcebergPolicy(given.duration_or("iceberg.when", "ask")),
         orphans=OrphansPolicy(
             enabled=given.flag("orphans.enabled", False),
             hours=given.whole("orphans.hours", USUAL_ORPHAN_HOURS, least=24, most=100_000),
@@ -237,6 +246,11 @@ class _Given:
 
     def duration(self, name: str, default: int) -> int:
         return self._parsed(name, default, parse_duration, "a duration such as 12 h")
+
+    def duration_or(self, name: str, word: str) -> int | None:
+        """A duration; None for a word, which is the default."""
+        read: Callable[[str], int | None] = lambda text: None if text.strip().lower() == word else parse_duration(text)  # noqa: E731
+        return self._parsed(name, None, read, f"{word}, or a duration such as 5 min")
 
     def choice(self, name: str, choices: Sequence[Value], default: Value) -> Value:
         by_name = {str(each): each for each in choices}

@@ -112,7 +112,8 @@ def objects(kind: str, row: Row) -> Iterator[Securable]:
 
 def table_object(database_name: str | None, name: str | None, catalog: str | None = None) -> Securable:
     """A table by the names that a client gives, without a decoration. Raises MetaException."""
-    return table(given.base(given.decorated_name(database_name, name, catalog)))
+    shown = given.shown_as_iceberg(name)
+    return table(given.base(given.decorated_name(database_name, name if shown is None else shown, catalog)))
 
 
 def of_ref(ref: HiveObjectRef | None) -> Iterator[Securable]:

@@ -21,6 +21,7 @@ from lake.protocol.hive import (
     GetTablesRequest,
     GetTablesResult,
     MetaException,
+    NoSuchObjectException,
     Table,
     TableMeta,
     TruncateTableRequest,
@@ -34,6 +35,7 @@ from metastore.services.model.patterns import matcher
 from metastore.services.model.statistics_state import accurate_columns
 from metastore.services.table.projection import TableProjection
 from metastore.services.table.service import EXPECTED_KEY, EXPECTED_VALUE, PURGE_EXTERNAL, TableService
+from metastore.store.engine.read_set import mark_uncacheable
 from metastore.store.table.tables import TableRow
 
 _MATERIALIZED_VIEW = "MATERIALIZED_VIEW"
@@ -94,8 +96,14 @@ def translate_table_dryrun(call: Call, request: CreateTableRequest) -> Table:
     return request.table.replace(catName=request.table.catName or given.DEFAULT_CATALOG)
 
 
+def _as_asked(row: TableRow, database: str | None, table: str | None, catalog: str | None = None) -> Table | None:
+    if given.shown_as_iceberg(table) is not None:
+        return None
+    return TableService.as_asked(row, database, table, catalog)
+
+
 def _result_of_table(row: TableRow, request: GetTableRequest) -> GetTableResult | None:
-    if request.getColumnStats:
+    if request.getColumnStats or given.shown_as_iceberg(request.tblName) is not None:
         return None
     return GetTableResult(TableService.as_asked(row, request.dbName, request.tblName, request.catName))
 
@@ -105,10 +113,22 @@ def _result_of_table(row: TableRow, request: GetTableRequest) -> GetTableResult 
     reads="SEE table dbname tbl_name",
     uncommitted="table itself",
     cached=True,
-    of_table=TableService.as_asked,
+    of_table=_as_asked,
 )
 def get_table(call: Call, database: str | None, table: str | None) -> Table:
-    return call.metastore.tables.get(database, table)
+    return _one(call, database, table)
+
+
+def _one(call: Call, database: str | None, table: str | None, catalog: str | None = None) -> Table:
+    """One table, also by the name under which it is shown as Iceberg's."""
+    own = given.shown_as_iceberg(table)
+    found = call.metastore.tables.get(database, table if own is None else own, catalog)
+    if own is None:
+        return found
+    if call.as_iceberg is None:
+        raise NoSuchObjectException(f"{given.plain(database)}.{table} table not found")
+    mark_uncacheable()  # files of the table may change without any call
+    return call.as_iceberg(found)
 
 
 @answers(
@@ -122,7 +142,7 @@ def get_table(call: Call, database: str | None, table: str | None) -> Table:
     of_table=_result_of_table,
 )
 def get_table_req(call: Call, request: GetTableRequest) -> GetTableResult:
-    value = call.metastore.tables.get(request.dbName, request.tblName, request.catName)
+    value = _one(call, request.dbName, request.tblName, request.catName)
     if request.getColumnStats:
         columns = sorted(accurate_columns(value.parameters or {}))
         value.colStats = call.metastore.statistics.of_table(

@@ -165,7 +165,8 @@ def _iceberg(settings: Settings) -> list[Route]:
     # Before a worker ends connections that are idle.
     kept = KeptConnections(connect, min(KEPT_SECONDS, settings.idle_timeout_seconds / 2 or KEPT_SECONDS))
     warehouse = Warehouse(settings.warehouse_dir, settings.warehouse_external_dir, delete_roots=settings.delete_roots)
-    return iceberg_routes(Port(caller, kept.connection, body, Refused), warehouse, _vending(settings))
+    port = Port(caller, kept.connection, body, Refused)
+    return iceberg_routes(port, warehouse, _vending(settings), expose=settings.iceberg_expose)
 
 
 def _vending(settings: Settings) -> Vending | None:

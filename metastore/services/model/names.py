@@ -11,6 +11,9 @@ MAX_NAME = 128
 UNCOMMITTED = "@includeuncommit"
 """The suffix of decorated names: `t@includeuncommit` is table `t` with its uncommitted partitions, read-only."""
 
+ICEBERG = "@iceberg"
+"""The suffix of the name under which a table of another format is shown as Iceberg's, read-only."""
+
 
 def normalized(name: str) -> str:
     """A name in the stored form: stripped and lower-case (Hive's normalizeIdentifier)."""
@@ -59,6 +62,11 @@ def table_name(database: str | None, table: str | None, catalog: str | None = No
             f"{name.database}.{name.table} is the read-only view of a table with its uncommitted partitions;"
             f" write to {base(name).table} instead"
         )
+    if name.table.endswith(ICEBERG):
+        raise InvalidOperationException(
+            f"{name.database}.{name.table} is {name.table.removesuffix(ICEBERG)} shown as Iceberg, for reading: change"
+            " the table itself, with Spark, with LakeClient, or with Hive's ALTER and DROP statements"
+        )
     return name
 
 
@@ -81,6 +89,12 @@ def base(name: TableName) -> TableName:
 def plain_table(table: str) -> str:
     """A table's own name in the stored form, from a name without a database."""
     return normalized(table).removesuffix(UNCOMMITTED)
+
+
+def shown_as_iceberg(table: str | None) -> str | None:
+    """The own name of a table that a caller wants to see as Iceberg's; None for every other name."""
+    name = normalized(table or "")
+    return name.removesuffix(ICEBERG) if name.endswith(ICEBERG) else None
 
 
 def is_decorated(name: TableName) -> bool:

@@ -29,10 +29,11 @@ def is_name(name: str) -> bool:
 def is_table_name(name: str) -> bool:
     """Whether it is a valid name of a table, as in Hive 4: printable ASCII without the backslash.
 
-    It must not be blank, nor a decorated name (`t@includeuncommit`).
+    It must not be blank, nor a decorated name (`t@includeuncommit`, `t@iceberg`).
     """
     kept = given.normalized(name)
-    return bool(kept) and _SPECIAL_NAME.fullmatch(name) is not None and not kept.endswith(given.UNCOMMITTED)
+    decorated = kept.endswith((given.UNCOMMITTED, given.ICEBERG))
+    return bool(kept) and _SPECIAL_NAME.fullmatch(name) is not None and not decorated
 
 
 def is_database_name(name: str) -> bool:

@@ -11,7 +11,10 @@ from metastore.store.table_services.jobs import NewJob
 ORPHANS = "orphans"
 """The removal of orphan files, which is no instant."""
 
-ACTIONS = (rules.COMPACTION, rules.CLUSTERING, rules.CLEAN, rules.PUBLISH, ORPHANS)
+ICEBERG = "iceberg"
+"""The merging of log files for Iceberg's readers, which is no instant either."""
+
+ACTIONS = (rules.COMPACTION, rules.CLUSTERING, rules.CLEAN, rules.PUBLISH, ORPHANS, ICEBERG)
 """What the table management service does to tables."""
 
 MAX_REASON = 2_000

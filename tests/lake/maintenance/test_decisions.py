@@ -17,7 +17,7 @@ from lake.maintenance.decisions.decisions import (
     decide,
 )
 from lake.maintenance.decisions.facts import Facts, Job, Plan
-from lake.maintenance.decisions.policy import Policy, policy_of
+from lake.maintenance.decisions.policy import BadPolicy, Policy, policy_of
 
 NOW = 1_800_000_000_000
 PARQUET = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
@@ -91,6 +91,29 @@ def test_cleans() -> None:
     assert decided(few, "clean").action is None
     assert decided(few, "clean").again_at == NOW + 167 * HOUR
     assert decided(few, "clean", clean__commits_retained="3").again_at is None, "time alone changes nothing"
+
+
+def test_log_files_are_merged_for_icebergs_readers() -> None:
+    merged = {"table-type": "merge-on-read"}
+    some = keyed(parameters=merged, log_files=3, log_groups=2)
+    wanted = decided(some, "iceberg", iceberg__when="5 min")
+    assert (wanted.action, wanted.gain) == ("iceberg", 2)
+    done = Job(1, "iceberg", "succeeded", None, "succeeded", 1, 1.0, NOW - 60_000, None)
+    waiting = decided(replace(some, jobs=[done]), "iceberg", iceberg__when="5 min")
+    assert (waiting.action, waiting.again_at) == (None, NOW + 240_000)
+    later = decided(replace(some, jobs=[done]), "iceberg", iceberg__when="1 min")
+    assert later.action == "iceberg"
+    for facts, text in (
+        (keyed(parameters=merged, log_files=0), "no log files"),
+        (keyed(log_files=1), "no log files"),
+        (keyed(parameters={**merged, "merge-engine": "first-row"}, log_files=1), "merge engine is first-row"),
+    ):
+        nothing = decided(facts, "iceberg", iceberg__when="5 min")
+        assert nothing.action is None and text in nothing.reason
+    for when in ({}, {"iceberg.when": "ask"}):
+        assert not [each for each in decide(some, policy_of(when)) if each.service == "iceberg"]
+    with pytest.raises(BadPolicy, match=r"iceberg\.when"):
+        policy_of({"iceberg.when": "often"})
 
 
 def test_publishes() -> None:

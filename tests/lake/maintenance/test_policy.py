@@ -53,6 +53,7 @@ def test_windows_of_one_action() -> None:
         "clean": "03:00-04:00 Asia/Shanghai",
         "publish": "01:00-02:00",
         "orphans": "01:00-02:00",
+        "iceberg": "01:00-02:00",
     }
     assert policy.publishing.commits is None
     assert policy_of({"publish.commits": "7"}).publishing.commits == 7

@@ -5,6 +5,7 @@ import sys
 import threading
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from lake.maintenance.planner import Planner
 from lake.maintenance.queue import Queue
 from lake.maintenance.receiver import TYPES, Receiver
 from lake.maintenance.service import Options, Service
+from lake.protocol.formats.iceberg_overlays import FOLDER
 from lake.protocol.lake import JobRequest, ListJobsRequest, ServiceDecision, ServiceJob, TableReference
 from lake.subscriptions import subscribe
 from lake.tables.compaction import plan_compaction
@@ -25,6 +27,7 @@ from tests.lake.maintenance.conftest import commits, merge_on_read, values
 from tests.lake.maintenance.stalled_service import STALLED
 from tests.lake.tables.keyed.histories import rows_of
 from tests.support.server import MetastoreServer
+from tests.support.target import local_path
 from tests.support.waiting import wait_until
 
 
@@ -80,6 +83,20 @@ def test_it_compacts_and_cleans(server: MetastoreServer, lake: LakeClient) -> No
     before = table.position().position
     run_once(server)
     assert table.position().position == before, "nothing is due any more"
+
+
+def test_it_merges_log_files_for_icebergs_readers(server: MetastoreServer, lake: LakeClient) -> None:
+    table = merge_on_read(lake, iceberg__when="1 h", compaction__enabled="false")
+    commits(table, 3)
+    run_once(server)
+    assert [(each.action, each.state, each.attempts) for each in jobs(table)] == [("iceberg", "succeeded", 1)]
+    merged = Path(local_path(table.location())) / FOLDER
+    assert list(merged.glob("*-rows.parquet"))
+    commits(table, 1)
+    run_once(server)
+    assert len(jobs(table)) == 1, "an hour hasn't passed"
+    assert any("s ago, and are each 3600 s" in each.reason for each in decisions(table))
+    assert compactions(table) == 0
 
 
 def test_it_publishes_each_so_many_commits(server: MetastoreServer, lake: LakeClient) -> None:

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 import requests
+from pyiceberg.catalog.rest import RestCatalog
 
 from lake.protocol.connection.thrift_client import ThriftClient
+from lake.tables.lake import LakeClient
 from metastore.iceberg.routes import BASE
+from tests.metastore.iceberg.shown import Duck
 from tests.support.exposition import http_address
 from tests.support.server import MetastoreServer
 
@@ -63,3 +66,21 @@ def client(rest: Catalog) -> Iterator[ThriftClient]:
     """What clients of Hive's see."""
     with ThriftClient(rest.server.host, rest.server.port) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def lake(rest: Catalog) -> Iterator[LakeClient]:
+    with LakeClient(rest.server.uri) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def ours(rest: Catalog) -> RestCatalog:
+    return RestCatalog("ours", uri=rest.uri)
+
+
+@pytest.fixture
+def duck(rest: Catalog) -> Iterator[Duck]:
+    duck = Duck(rest.uri)
+    with duck.connection:
+        yield duck

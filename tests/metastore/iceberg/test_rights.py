@@ -11,7 +11,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from lake.protocol.connection.login import Login
 from lake.protocol.connection.thrift_client import ThriftClient
-from lake.protocol.hive import MetaException
+from lake.protocol.hive import MetaException, NoSuchObjectException
 from lake.protocol.lake import CancelTokensRequest, ListTokensRequest
 from lake.tables.lake import LakeClient
 from metastore.server.credentials import password_file
@@ -167,21 +167,30 @@ def test_places_of_others(guarded: dict[str, Catalog], tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_lake_tables_are_shown_to_who_may_select(guarded: dict[str, Catalog]) -> None:
-    ann, bob = guarded["ann"], guarded["bob"]
-    path = "hive/namespaces/shop/tables/orders"
-    made = builders.table("shop", "orders", keys=("part",), sd=builders.parquet("id:bigint"), owner="ann")
-    made = made.replace(parameters={"primary-key": "id,part", "iceberg.expose": "true"})
+@pytest.mark.parametrize("kind", ["keyed", "plain"])
+def test_tables_are_shown_to_who_may_select(guarded: dict[str, Catalog], kind: str) -> None:
+    ann, bob, name = guarded["ann"], guarded["bob"], f"{kind}_orders"
+    path = f"hive/namespaces/shop/tables/{name}"
+    made = builders.table("shop", name, keys=("part",), sd=builders.parquet("id:bigint"), owner="ann")
+    key = {"primary-key": "id,part"} if kind == "keyed" else {}
+    made = made.replace(parameters={**key, "iceberg.expose": "true"})
     rows = pa.table({"id": pa.array([1], pa.int64()), "part": ["a"]})
     with as_user(ann.server, "root") as root:
         root.create_table(made)
-        with LakeClient(ann.server.uri, login=Login(user="root", password=USERS["root"])) as lake:
-            lake.table("shop.orders").upsert(rows)
-        assert bob.refused("GET", path)[:2] == (404, "NoSuchTableException")
-        grant(root, "bob", "INSERT", "shop", "orders")
-        assert bob.refused("GET", path)[:2] == (403, "ForbiddenException")
-        revoke(root, "bob", "INSERT", "shop", "orders")
-        grant(root, "bob", "SELECT", "shop", "orders")
+        if kind == "keyed":
+            with LakeClient(ann.server.uri, login=Login(user="root", password=USERS["root"])) as lake:
+                lake.table(f"shop.{name}").upsert(rows)
+        with as_user(ann.server, "bob") as thrift:
+            assert bob.refused("GET", path)[:2] == (404, "NoSuchTableException")
+            with pytest.raises(NoSuchObjectException):
+                thrift.get_table("shop", f"{name}@iceberg")
+            grant(root, "bob", "INSERT", "shop", name)
+            assert bob.refused("GET", path)[:2] == (403, "ForbiddenException")
+            with pytest.raises(MetaException, match="Permission denied"):
+                thrift.get_table("shop", f"{name}@iceberg")
+            revoke(root, "bob", "INSERT", "shop", name)
+            grant(root, "bob", "SELECT", "shop", name)
+            assert thrift.get_table("shop", f"{name}@iceberg").parameters["table_type"] == "ICEBERG"
     assert sorted(bob.ask("GET", path)["metadata"]["refs"]) == ["main"]
     assert sorted(ann.ask("GET", path)["metadata"]["refs"]) == ["main", "uncommitted"]
     change = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "1"}}]}
@@ -189,8 +198,10 @@ def test_lake_tables_are_shown_to_who_may_select(guarded: dict[str, Catalog]) ->
         assert each.refused("POST", path, change)[:2] == (403, "ForbiddenException")
         assert each.refused("DELETE", path)[:2] == (403, "ForbiddenException")
     with as_user(ann.server, "root") as root:
-        revoke(root, "bob", "SELECT", "shop", "orders")
+        revoke(root, "bob", "SELECT", "shop", name)
     assert bob.refused("GET", path)[0] == 404
+    with as_user(ann.server, "bob") as thrift, pytest.raises(NoSuchObjectException):
+        thrift.get_table("shop", f"{name}@iceberg")
 
 
 @pytest.mark.parametrize("how", ["climbs", "beside", "below"])

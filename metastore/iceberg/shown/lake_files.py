@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.formats.iceberg_overlays import FOLDER, OverlayName, overlay_key
 from lake.protocol.formats.keyed_table import TOMBSTONES
 from lake.protocol.lake import DataFile, SnapshotRequest, TableReference
 from metastore.iceberg.errors import bad_request
@@ -40,6 +41,52 @@ class Exact:
     compacted: Mapping[Bucket, Sequence[DataFile]]
 
 
+OVERLAY, DELETES = "overlay", "deletes"
+"""Kinds of files that stand for the log files of a bucket."""
+
+
+class Overlays:
+    """What was written to stand for log files, see `lake.protocol.formats.iceberg_overlays`."""
+
+    def __init__(self, base: str, properties: Mapping[str, str], files: Mapping[str, int]) -> None:
+        """`base`: the table's location, as clients read it. `properties`: the table's. `files`: what is there."""
+        self._base, self._properties, self._files = base, properties, files
+        self._names = {
+            name.key: name
+            for each in files
+            if (name := OverlayName.of(each)) is not None
+            and each == name.rows_file
+            and (not name.deletes or name.deletes_file in files)
+        }
+
+        self.used: set[str] = set()
+        """The keys of those that `of` has given."""
+        self.hash = hash(frozenset(self._names))
+        """Another number for other files that are there, in one process."""
+
+    def has(self, keys: Iterable[str]) -> bool:
+        """Whether the files of some keys are there."""
+        return all(each in self._names for each in keys)
+
+    def of(self, group: Sequence[DataFile]) -> list[DataFile] | None:
+        """What is shown of a bucket instead of its files; None if its log files aren't merged yet."""
+        some = [each for each in group if each.kind != "log" or is_log(each)]
+        name = self._names.get(overlay_key(self._base, [(f.path or "", f.size or 0) for f in some], self._properties))
+        if name is None:
+            return None
+        self.used.add(name.key)
+        found = [each for each in some if each.kind != "log"]
+        added = max(each.addedAt or 0 for each in some)
+        for file, rows, kind in ((name.rows_file, name.rows, OVERLAY), (name.deletes_file, name.deletes, DELETES)):
+            if rows:
+                path, size = f"{FOLDER}/{file}", self._files[file]
+                like = some[0]
+                found.append(
+                    DataFile(like.partition, like.fileGroup, like.slice, path, kind, size, rows, addedAt=added)
+                )
+        return found
+
+
 def read(client: ThriftClient, request: SnapshotRequest) -> Iterator[DataFile]:
     """The files of a snapshot, page by page. Raises what the worker raises, RestError (400) for too many."""
     request = request.replace(limit=PAGE)
@@ -70,7 +117,7 @@ def is_log(file: DataFile) -> bool:
     return file.statistics != TOMBSTONES
 
 
-def shown(files: Iterable[DataFile], exact: Exact) -> Iterator[DataFile]:
+def shown(files: Iterable[DataFile], exact: Exact, overlays: Overlays) -> Iterator[DataFile]:
     """The data files of a position, of its files in order. Raises NeedsMerging, RestError."""
     group: list[DataFile] = []
 
@@ -81,6 +128,8 @@ def shown(files: Iterable[DataFile], exact: Exact) -> Iterator[DataFile]:
         if (became := exact.compacted.get(bucket)) is not None:
             return iter(became)
         if any(is_log(each) for each in group):
+            if (merged := overlays.of(group)) is not None:
+                return iter(merged)
             raise NeedsMerging(f"{bucket.partition or 'the table'} has log files")
         return (each for each in group if each.kind != "log")
 
@@ -93,12 +142,18 @@ def shown(files: Iterable[DataFile], exact: Exact) -> Iterator[DataFile]:
 
 
 def exact_positions(
-    client: ThriftClient, table: TableReference, head: int, oldest: int, compactions: Collection[int]
+    client: ThriftClient,
+    table: TableReference,
+    head: int,
+    oldest: int,
+    compactions: Collection[int],
+    overlays: Overlays,
 ) -> Iterator[Exact]:
     """The positions from `head` down to `oldest` at which no rows are in log files alone, each time something changed.
 
-    A bucket that a compaction has merged since counts as well: the compaction's file has the rows that the files had
-    which it replaced, as long as these were all files of the bucket. `compactions`: the positions of compactions.
+    So it is where `overlays` stand for the log files, too. A bucket that a compaction has merged since counts as well:
+    the compaction's file has the rows that the files had which it replaced, as long as these were all files of the
+    bucket. `compactions`: the positions of compactions.
     """
     buckets: defaultdict[Bucket, list[DataFile]] = defaultdict(list)
     for each in read(client, SnapshotRequest(table, asOfPosition=head, allVersions=True, includeUncommitted=False)):
@@ -115,6 +170,8 @@ def exact_positions(
             changed.add(end - 1)
             live = [each for each in files if _span(each)[0] <= start < _span(each)[1]]
             if not any(each.kind == "log" for each in live):
+                continue
+            if overlays.of(live) is not None:
                 continue
             ends = {_span(each)[1] for each in live}
             [at, *others] = sorted(ends)

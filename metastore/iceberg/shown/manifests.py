@@ -9,19 +9,26 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import fastavro
 
-from metastore.iceberg.lake_columns import LakeColumns, PartitionValue
+from metastore.iceberg.shown.bounds import NONE, Metrics
+from metastore.iceberg.shown.footers import PARQUET
+from metastore.iceberg.shown.lake_columns import LakeColumns, PartitionValue
 
 MANIFEST_FILES = 1_000
 """Files in one manifest, except for a partition that has more."""
 
+FILES = "lake-metastore.files"
+"""What the header of a manifest says of the files in it: `files_key`."""
+
+DATA, DELETES = 0, 1
+"""What a file has: rows, or places of rows in other files that don't count."""
+
 _EXISTING = 1
-_DATA = 0
 _SYNC = b"lake-metastore:ic"[:16]  # the marker between blocks, else a random one
 _AVRO = {
     "boolean": "boolean",
@@ -34,18 +41,29 @@ _AVRO = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A data file of a snapshot. `position`: the one at which it was added. `path`: absolute; `size` in bytes."""
+    """A data file of a snapshot. `position`: the one at which it was added. `path`: absolute; `size` in bytes.
+
+    `rows`: None as long as it isn't known; a manifest needs it. `version`: another one for each content that the path
+    had; 0 if it has always had the same.
+    """
 
     partition: str
     path: str
     size: int
-    rows: int
+    rows: int | None
     position: int
+    metrics: Metrics = NONE
+    version: int = 0
+    format: str = PARQUET
+    content: int = DATA
 
 
 @dataclass(frozen=True)
 class ManifestFile:
-    """A manifest as a manifest list names it. `name`: of the file; `length`: in bytes."""
+    """A manifest as a manifest list names it. `name`: of the file; `length`: in bytes.
+
+    `further`: columns that some of its files have, and the table hasn't.
+    """
 
     name: str
     length: int
@@ -54,6 +72,8 @@ class ManifestFile:
     first_position: int
     last_position: int
     values: Sequence[tuple[PartitionValue, ...]]
+    content: int = DATA
+    further: frozenset[str] = frozenset()
 
 
 def chunks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
@@ -87,7 +107,7 @@ def _by_partition(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 
 def manifest(columns: LakeColumns, entries: Sequence[Entry]) -> tuple[ManifestFile, bytes]:
-    """The manifest of some files, and its content."""
+    """The manifest of some files, all of rows or all of deletes, and its content."""
     fields = [
         {
             "name": _avro_name(field["name"]),
@@ -106,12 +126,16 @@ def manifest(columns: LakeColumns, entries: Sequence[Entry]) -> tuple[ManifestFi
             "sequence_number": each.position,
             "file_sequence_number": each.position,
             "data_file": {
-                "content": _DATA,
+                "content": each.content,
                 "file_path": each.path,
-                "file_format": "PARQUET",
+                "file_format": each.format,
                 "partition": dict(zip(names, partition_values[each.partition], strict=True)),
                 "record_count": each.rows,
                 "file_size_in_bytes": each.size,
+                "value_counts": _by_field(each.metrics.values),
+                "null_value_counts": _by_field(each.metrics.nulls),
+                "lower_bounds": _by_field(each.metrics.lower),
+                "upper_bounds": _by_field(each.metrics.upper),
             },
         }
         for each in entries
@@ -125,31 +149,49 @@ def manifest(columns: LakeColumns, entries: Sequence[Entry]) -> tuple[ManifestFi
             "partition-spec": json.dumps(columns.spec["fields"], separators=(",", ":")),
             "partition-spec-id": "0",
             "format-version": "2",
-            "content": "data",
+            "content": "deletes" if entries[0].content == DELETES else "data",
+            FILES: files_key((each.path, each.size, each.version) for each in entries),
         },
     )
     made = ManifestFile(
         name=f"{hashlib.sha256(content).hexdigest()[:40]}-m.avro",
         length=len(content),
         files=len(entries),
-        rows=sum(each.rows for each in entries),
+        rows=sum(each.rows or 0 for each in entries),
         first_position=min(each.position for each in entries),
         last_position=max(each.position for each in entries),
         values=list(partition_values.values()),
+        content=entries[0].content,
     )
     return made, content
 
 
+def _by_field(values: Mapping[int, int] | Mapping[int, bytes]) -> list[dict[str, Any]] | None:
+    """A map as Avro has one whose keys aren't texts."""
+    return [{"key": id, "value": value} for id, value in values.items()] or None
+
+
+def files_key(files: Iterable[tuple[str, int, int]]) -> str:
+    """A hash of some files: their paths, sizes and versions."""
+    return hashlib.sha256(json.dumps(sorted(files)).encode()).hexdigest()
+
+
+def header(content: bytes, key: str) -> str | None:
+    """What the header of a file says of a key."""
+    found = fastavro.reader(io.BytesIO(content)).metadata.get(key)
+    return None if found is None else str(found)
+
+
 def manifest_list(
-    columns: LakeColumns, manifests: Sequence[ManifestFile], path: Callable[[str], str], snapshot: int, position: int
+    columns: LakeColumns, manifests: Sequence[ManifestFile], path: Callable[[str], str], about: dict[str, str]
 ) -> bytes:
-    """The manifest list of a snapshot. `path`: the absolute path of a manifest by its name."""
+    """The manifest list of a snapshot. `path`: the absolute path of a manifest by its name. `about`: for the header."""
     records = [
         {
             "manifest_path": path(each.name),
             "manifest_length": each.length,
             "partition_spec_id": 0,
-            "content": _DATA,
+            "content": each.content,
             "sequence_number": each.last_position,
             "min_sequence_number": each.first_position,
             "added_snapshot_id": each.last_position,
@@ -165,8 +207,7 @@ def manifest_list(
         }
         for each in manifests
     ]
-    about = {"snapshot-id": str(snapshot), "sequence-number": str(position), "format-version": "2"}
-    return _avro(_LIST_SCHEMA, records, about)
+    return _avro(_LIST_SCHEMA, records, {**about, "format-version": "2"})
 
 
 def _summary(kind: str, values: Sequence[PartitionValue]) -> dict[str, Any]:
@@ -208,6 +249,15 @@ def _optional(name: str, number: int, kind: Any) -> dict[str, Any]:
     return {"name": name, "type": ["null", kind], "default": None, "field-id": number}
 
 
+def _map(name: str, number: int, key: int, value: int, kind: str) -> dict[str, Any]:
+    item = {
+        "type": "record",
+        "name": f"k{key}_v{value}",
+        "fields": [_field("key", key, "int"), _field("value", value, kind)],
+    }
+    return _optional(name, number, {"type": "array", "logicalType": "map", "items": item})
+
+
 def _entry_schema(partition: Sequence[dict[str, Any]]) -> Any:
     data_file = {
         "type": "record",
@@ -219,6 +269,10 @@ def _entry_schema(partition: Sequence[dict[str, Any]]) -> Any:
             _field("partition", 102, {"type": "record", "name": "r102", "fields": list(partition)}),
             _field("record_count", 103, "long"),
             _field("file_size_in_bytes", 104, "long"),
+            _map("value_counts", 109, 119, 120, "long"),
+            _map("null_value_counts", 110, 121, 122, "long"),
+            _map("lower_bounds", 125, 126, 127, "bytes"),
+            _map("upper_bounds", 128, 129, 130, "bytes"),
         ],
     }
     return fastavro.parse_schema(

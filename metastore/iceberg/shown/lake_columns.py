@@ -7,21 +7,24 @@ metastore. They get ids here that never change: partition columns by their place
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
 from lake.protocol.formats import spark_schema
-from lake.protocol.formats.column_ids import ColumnIds
+from lake.protocol.formats.column_ids import ColumnIds, ColumnName
 from lake.protocol.formats.hive_types import parts_of
 from lake.protocol.formats.keyed_table import INSTANT, INSTANT_ID
 from lake.protocol.formats.partition_names import DEFAULT_PARTITION, values_of
 from lake.protocol.hive import InvalidObjectException, MetaException, Table
 from metastore.iceberg.errors import RestError, bad_request
+from metastore.iceberg.shown.bounds import Metrics, metrics
+from metastore.iceberg.shown.footers import ORC, Footer
 
 Json = dict[str, Any]
 
 _FIRST_PARTITION_COLUMN = 900_000
+_OF_NAMES = 800_000
 _FIRST_NESTED, _NESTED = 1_000_000, 1_000_000_000
 _FIRST_PARTITION_FIELD = 1_000
 _MOST_NESTED = 100
@@ -58,7 +61,8 @@ class LakeColumns:
 
     `keys`: names and Iceberg's types of the columns that partition the table. `ambiguous`: names that several columns
     have or had, so that a file without field ids doesn't say which of them it has. `names`: of the data columns, as
-    `mapping` has them.
+    `mapping` has them. `types`: of the data columns that have no parts, by id. `ids`: of the columns by all of these
+    names.
     """
 
     schema: Json
@@ -68,9 +72,14 @@ class LakeColumns:
     ambiguous: frozenset[str]
     last_column_id: int  # the highest of a file's columns: ClickHouse refuses files with a higher one
     names: frozenset[str]
+    types: Mapping[int, str]
+    ids: Mapping[str, int]
 
     def check_names(self, path: str, names: Sequence[str]) -> None:
         """Raises RestError (400) for a file without field ids whose columns readers would not find, or mistake."""
+        known = [each.lower() for each in names if each in self.names]
+        if len(set(known)) < len(known):
+            raise bad_request(f"{path} has the same column twice, in upper and lower case: write the file's rows again")
         for each in names:
             if each.lower() in self.ambiguous:
                 raise bad_request(
@@ -81,6 +90,12 @@ class LakeColumns:
                     f"{path} has the column {each}, which Iceberg's readers would not find by the table's name"
                     f" {each.lower()}: write the file's rows again, with that name"
                 )
+
+    def metrics(self, footer: Footer) -> Metrics:
+        """Counts and bounds of the columns of a file, which has field ids or whose names were checked."""
+        if footer.has_ids:
+            return metrics(footer, self.types, lambda each: each.id)
+        return metrics(footer, self.types, lambda each: self.ids.get(each.name))
 
     def partition_values(self, name: str) -> tuple[PartitionValue, ...]:
         """The values of a partition, by its name. Raises RestError for a value that isn't of its column's type."""
@@ -95,14 +110,49 @@ class LakeColumns:
 
 def lake_columns(table: Table) -> LakeColumns:
     """The columns of a lake table. Raises RestError (400) for types that Iceberg can't show."""
-    properties = table.parameters or {}
-    columns = [(each.name or "", each.type or "") for each in (table.sd.cols if table.sd else None) or ()]
-    keys = [((each.name or "").lower(), each.type or "") for each in table.partitionKeys or ()]
+    properties, columns = table.parameters or {}, _hive_columns(table)
     try:
         ids = ColumnIds.of(properties, [name for name, _ in columns])
     except ValueError as error:
         raise bad_request(str(error)) from None
-    data = _data_columns(properties, columns, {name for name, _ in keys})
+    return _columns(table, ids, _data_columns(properties, columns, _keys(table)), ids.version)
+
+
+def hive_columns(table: Table, format: str) -> LakeColumns:
+    """The columns of a table that has no timeline: files have them by the names that they have now. As `lake_columns`.
+
+    A column's id is made of its name.
+    """
+    columns = _hive_columns(table)
+    data = _data_columns(table.parameters or {}, columns, _keys(table))
+    if {name.lower() for name, _ in data} != {name.lower() for name, _ in columns}:  # changed by Hive, past Spark
+        data = columns
+    numbers: dict[str, int] = {}
+    for name in sorted(each.lower() for each, _ in data):
+        number = zlib.crc32(name.encode()) % _OF_NAMES
+        while number + 1 in numbers.values():
+            number = (number + 1) % _OF_NAMES
+        numbers[name] = number + 1
+    ids = ColumnIds(tuple(ColumnName(number, name, 0, None) for name, number in numbers.items()))
+    version = zlib.crc32(json.dumps([data, table.sd and table.sd.inputFormat]).encode()) & 0x7FFFFFFF
+    found = _columns(table, ids, data, version)
+    if format == ORC:  # whose timestamps are no instants
+        plain = json.loads(json.dumps(found.schema).replace('"timestamptz"', '"timestamp"'))
+        return replace(found, schema=plain, types={})
+    return found
+
+
+def _hive_columns(table: Table) -> list[tuple[str, str]]:
+    return [(each.name or "", each.type or "") for each in (table.sd.cols if table.sd else None) or ()]
+
+
+def _keys(table: Table) -> set[str]:
+    return {(each.name or "").lower() for each in table.partitionKeys or ()}
+
+
+def _columns(table: Table, ids: ColumnIds, data: Sequence[tuple[str, Any]], version: int) -> LakeColumns:
+    """`data`: names and types of the data columns. `version`: the schema's id."""
+    keys = [((each.name or "").lower(), each.type or "") for each in table.partitionKeys or ()]
     now, taken = ids.now(), set[int]()
     holder = {each.name: each.id for each in ids.names} | now
     comments = {(each.name or "").lower(): each.comment for each in (table.sd.cols if table.sd else None) or ()}
@@ -144,10 +194,12 @@ def lake_columns(table: Table) -> LakeColumns:
             for place, (name, _) in enumerate(partitioned)
         ],
     }
-    schema = {"type": "struct", "schema-id": ids.version, "fields": fields}
+    schema = {"type": "struct", "schema-id": version, "fields": fields}
     text = json.dumps(mapped, separators=(",", ":"))
-    known = frozenset(name for each in mapped for name in each["names"])
-    return LakeColumns(schema, spec, text, tuple(partitioned), ambiguous, INSTANT_ID, known)
+    by_name = {name: each["field-id"] for each in mapped for name in each["names"]}
+    types = {each["id"]: each["type"] for each in fields if isinstance(each["type"], str)}
+    known = frozenset(by_name)
+    return LakeColumns(schema, spec, text, tuple(partitioned), ambiguous, INSTANT_ID, known, types, by_name)
 
 
 def _upper(name: str, names: Mapping[str, int]) -> list[str]:

@@ -1,0 +1,280 @@
+"""Hive tables, shown to Iceberg's readers: a snapshot is the files that were there when somebody asked.
+
+Nothing says which files such a table has but its directories. So they are listed for each ask, by the rules that
+Hive's readers go by. What these rules leave open is refused.
+"""
+
+import hashlib
+import io
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import NamedTuple
+
+import fastavro
+
+from lake.protocol.connection.thrift_client import ThriftClient
+from lake.protocol.hive import (
+    GetPartitionsFilterSpec,
+    GetPartitionsRequest,
+    GetProjectionsSpec,
+    PartitionFilterMode,
+    Table,
+)
+from lake.protocol.lake import ListPartitionsRequest, SnapshotRequest, TableReference
+from metastore.iceberg.errors import WORKER_ERRORS, bad_request, is_denied, unavailable
+from metastore.iceberg.shown.footers import Footer
+from metastore.iceberg.shown.lake_columns import hive_columns
+from metastore.iceberg.shown.lake_files import MAX_FILES
+from metastore.iceberg.shown.manifests import FILES, Entry, files_key
+from metastore.iceberg.shown.writing import (
+    ALL,
+    READY,
+    UNCOMMITTED,
+    Json,
+    ListName,
+    Memory,
+    Shown,
+    Writer,
+    metadata_of,
+    ref,
+    snapshot_of,
+)
+from metastore.warehouse import Warehouse, WarehouseError
+
+MAX_PARTITIONS = 100_000
+"""Partitions of a table that is shown."""
+
+MAX_EARLIER = 20
+"""Earlier snapshots that a table shows: the latest."""
+
+_PAGE = 10_000
+_NAMES_AT_ONCE = 1_000
+_DECORATION = "@includeuncommit"
+_WITHOUT_NAMES = re.compile(r"_col\d+")
+_IDS = 1 << 62
+
+
+class _File(NamedTuple):
+    """A file of a partition. `path`: from the table's location."""
+
+    partition: str
+    path: str
+    size: int
+    modified_at: int
+
+
+class HiveTable:
+    """One table without a timeline as it is now."""
+
+    def __init__(self, client: ThriftClient, warehouse: Warehouse, memory: Memory, table: Table, format: str) -> None:
+        """`format`: of the files."""
+        self._client = client
+        self._warehouse = warehouse
+        self._memory = memory
+        self._table = table
+        self._format = format
+        self._reference = TableReference(table.catName, table.dbName or "", table.tableName or "", table.id)
+        self._columns = hive_columns(table, format)
+
+    def shown(self) -> Shown:
+        """The table's metadata. Raises RestError, and what a worker raises."""
+        head = self._client.lake_get_snapshot(  # also says whether the caller may read the table
+            SnapshotRequest(self._reference, partitions=[], limit=1, includeUncommitted=False)
+        )
+        self._reference = self._reference.replace(id=head.tableId)
+        about = json.dumps([self._columns.schema, self._columns.spec, self._columns.mapping])
+        self._writer = Writer(
+            self._warehouse,
+            self._memory,
+            self._columns,
+            head.tableId or 0,
+            head.location or "",
+            self._check,
+            f" {about}",
+        )
+        listed = self._listed()
+        files = self._files(listed, uncommitted=False)
+        current = self._found(files, READY)
+        refs: dict[str, Json] = {"main": ref(current, "branch")}
+        named = [*self._earlier(current, files), current]
+        if (every := self._uncommitted(listed)) is not None:
+            refs[UNCOMMITTED] = ref(every, "branch")
+            named.append(every)
+        properties = {"comment": comment} if (comment := (self._table.parameters or {}).get("comment")) else {}
+        snapshots = [snapshot_of(self._writer, self._columns, each, each.milliseconds, {}) for each in named]
+        sequence = max(each.milliseconds for each in named)
+        mapping = self._writer.mapping(named)
+        metadata = metadata_of(self._writer, self._columns, current, snapshots, refs, properties, sequence, mapping)
+        shown = self._writer.metadata(0, metadata)
+        self._writer.delete(self._writer.expired_days({each.day for each in named}))
+        return shown
+
+    # -- what is there ----------------------------------------------------------------------------------------
+
+    def _listed(self) -> dict[str, list[tuple[str, int, int]]]:
+        """The names, sizes and times of visible files, by directory below the table's."""
+        base = self._writer.base
+        try:
+            found = self._warehouse.visible_files(base, MAX_FILES)
+        except WarehouseError as error:
+            raise unavailable(f"the table's files can't be listed: {error}") from None
+        if len(found) > MAX_FILES:
+            raise bad_request(f"the table has more than {MAX_FILES:,} files")
+        directories: dict[str, list[tuple[str, int, int]]] = {}
+        for each in found:
+            if each.is_link:
+                raise bad_request(f"{base}/{each.path} is a link, whose target might be any file: put the file there")
+            if each.modified_at is None:
+                raise bad_request(f"the storage of {base} doesn't say when files were written")
+            if each.size:  # an empty file has no rows for Hive's readers
+                directory, _, name = each.path.rpartition("/")
+                directories.setdefault(directory, []).append((name, each.size, each.modified_at))
+        return directories
+
+    def _files(self, listed: Mapping[str, list[tuple[str, int, int]]], *, uncommitted: bool) -> list[_File]:
+        """The files of the table, in order. Raises RestError for directories that Hive's readers don't agree about."""
+        places = self._partitions(uncommitted=uncommitted) if self._columns.keys else {"": ""}
+        for each in listed:
+            place = each
+            while place:
+                place = place.rpartition("/")[0]
+                if place in places:
+                    raise bad_request(
+                        f"{self._writer.base}/{each} lies within "
+                        f"{'the partition ' + places[place] if places[place] else 'the table'}: some readers read such"
+                        " files and some don't. Move them, or add the directory as a partition of its own"
+                    )
+        return sorted(
+            _File(name, f"{place}/{file}" if place else file, size, modified_at)
+            for place, name in places.items()
+            for file, size, modified_at in listed.get(place, ())
+        )
+
+    def _partitions(self, *, uncommitted: bool) -> dict[str, str]:
+        """Names of partitions by their directories below the table's. Raises RestError for those that lie elsewhere."""
+        found: dict[str, str] = {}
+        after: str | None = None
+        while True:
+            request = ListPartitionsRequest(self._reference, includeUncommitted=uncommitted, limit=_PAGE, after=after)
+            page = self._client.lake_list_partitions(request).partitions or []
+            for each in page:
+                place = self._warehouse.relative_to(each.location or "", self._writer.base)
+                if not place:
+                    raise bad_request(
+                        f"the partition {each.name} lies in {each.location}, outside of the table's directory or in it"
+                        " itself: only partitions with directories of their own below the table's are shown"
+                    )
+                if place in found:
+                    raise bad_request(f"the partitions {found[place]} and {each.name} lie in the same directory")
+                found[place] = each.name or ""
+            if len(found) > MAX_PARTITIONS:
+                raise bad_request(f"the table has more than {MAX_PARTITIONS:,} partitions")
+            if len(page) < _PAGE:
+                break
+            after = page[-1].name
+        self._check_formats(sorted(found.values()), uncommitted=uncommitted)
+        return found
+
+    def _check_formats(self, names: list[str], *, uncommitted: bool) -> None:
+        """Raises RestError for partitions whose files have another format than the table's."""
+        table = f"{self._table.tableName}{_DECORATION if uncommitted else ''}"
+        projection = GetProjectionsSpec(["values", "sd.inputFormat"])
+        for start in range(0, len(names), _NAMES_AT_ONCE):
+            some = GetPartitionsFilterSpec(PartitionFilterMode.BY_NAMES, names[start : start + _NAMES_AT_ONCE])
+            request = GetPartitionsRequest(
+                self._table.catName, self._table.dbName, table, projectionSpec=projection, filterSpec=some
+            )
+            for spec in self._client.get_partitions_with_specs(request).partitionSpec or ():
+                shared, listed = spec.sharedSDPartitionSpec, spec.partitionList
+                descriptors = [shared.sd] if shared else [each.sd for each in (listed and listed.partitions) or ()]
+                for each in descriptors:
+                    if self._format.lower() not in ((each and each.inputFormat) or "").lower():
+                        raise bad_request(
+                            f"a partition's files aren't {self._format} as the table's, but"
+                            f" {(each and each.inputFormat) or 'unknown'}: such tables aren't shown as Iceberg"
+                        )
+
+    # -- snapshots --------------------------------------------------------------------------------------------
+
+    def _found(self, files: list[_File], kind: str) -> ListName:
+        """The snapshot that has some files, which is made unless it is there."""
+        text = json.dumps(files, separators=(",", ":"))
+        number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % (_IDS - 1) + 1
+        same = [each for each in self._writer.lists if (each.position, each.kind) == (number, kind)]
+        if same:
+            return min(same, key=lambda each: each.milliseconds)
+        name = self._writer.name(number, time.time_ns() // 1_000_000, kind)
+        self._writer.make(name, self._entries(files), name.milliseconds)
+        return name
+
+    def _entries(self, files: list[_File]) -> Iterator[Entry]:
+        for each in files:
+            path = f"{self._writer.base}/{each.path}"
+            yield Entry(each.partition, path, each.size, None, 1, version=each.modified_at, format=self._format)
+
+    def _uncommitted(self, listed: Mapping[str, list[tuple[str, int, int]]]) -> ListName | None:
+        """The snapshot with uncommitted partitions; None if the caller may not see these."""
+        if not self._columns.keys:
+            return None
+        request = SnapshotRequest(self._reference, partitions=[], limit=1, includeUncommitted=True)
+        try:
+            self._client.lake_get_snapshot(request)
+            return self._found(self._files(listed, uncommitted=True), ALL)
+        except WORKER_ERRORS as error:
+            if is_denied(error):
+                return None
+            raise
+
+    def _earlier(self, current: ListName, files: list[_File]) -> list[ListName]:
+        """The earlier snapshots that were shown and all of whose files are in the table as they were then."""
+        before: dict[int, ListName] = {}
+        for each in sorted(self._writer.lists, key=lambda each: -each.milliseconds):
+            if each.kind == READY and each.milliseconds < current.milliseconds and each.position != current.position:
+                before[each.position] = each
+        some = sorted(before.values(), key=lambda each: each.milliseconds)[-MAX_EARLIER:]
+        if not some:
+            return []
+        now = {f"{self._writer.base}/{each.path}": (each.size, each.modified_at) for each in files}
+        known: dict[str, bool] = {}
+
+        def is_there(path: str) -> bool:
+            if path not in known:
+                known[path] = _has_files(self._writer.read(path.rpartition("/.iceberg/")[2]), now)
+            return known[path]
+
+        def is_still(name: ListName) -> bool:
+            content = self._writer.read(str(name))
+            return all(is_there(str(each["manifest_path"])) for each in _records(content))
+
+        key = f"{self._writer.place} {current.position}"
+        return [each for each in some if self._memory.fact(f"{key} {each}", partial(is_still, each))]
+
+    def _check(self, entry: Entry, footer: Footer) -> None:
+        if footer.has_ids:
+            raise bad_request(
+                f"{entry.path} has field ids, by which Iceberg's readers would find other columns than Hive's do by"
+                " names: write the file's rows again"
+            )
+        if any(_WITHOUT_NAMES.fullmatch(each) and each not in self._columns.names for each in footer.columns):
+            raise bad_request(
+                f"{entry.path} has no names of columns, as files of Hive before version 2: write its rows again"
+            )
+        self._columns.check_names(entry.path, footer.columns)
+
+
+def _records(content: bytes) -> Iterator[Json]:
+    for each in fastavro.reader(io.BytesIO(content)):
+        assert isinstance(each, dict)
+        yield each
+
+
+def _has_files(manifest: bytes, now: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether all files of a manifest are there as they were. `now`: sizes and times by path."""
+    paths = [str(each["data_file"]["file_path"]) for each in _records(manifest)]
+    if not all(each in now for each in paths):
+        return False
+    found = fastavro.reader(io.BytesIO(manifest)).metadata.get(FILES)
+    return found == files_key((each, *now[each]) for each in paths)
