@@ -166,11 +166,8 @@ final class BucketWriter implements Serializable {
                     .put(first.partition, BucketPartition.of(table, snapshot.location, names, bucket, null));
         }
         existing = session.sparkContext().broadcast(found, ClassTag$.MODULE$.apply(HashMap.class));
-        Map<String, Integer> ids = new HashMap<>(names.ids(dataColumns));
-        if (Arrays.stream(dataColumns.fields()).anyMatch(each -> isNested(each.dataType()))) {
-            // Readers that find field ids go by these alone, and parts of nested columns have none.
-            ids.clear();
-        } else {
+        Map<String, Integer> ids = ids(names, dataColumns);
+        if (!ids.isEmpty()) {
             ids.put(KeyedTable.INSTANT, KeyedTable.INSTANT_ID);
         }
         StructType nullable = withIds(dataColumns.asNullable(), ids);
@@ -218,12 +215,20 @@ final class BucketWriter implements Serializable {
         return new BucketWriter(session, table, dataColumns, snapshot, target, all, false);
     }
 
+    /** The ids of columns, which go into files; empty where readers find columns by their names alone. */
+    static Map<String, Integer> ids(ColumnNames names, StructType dataColumns) {
+        // Readers that find field ids go by these alone, and parts of nested columns have none.
+        return Arrays.stream(dataColumns.fields()).anyMatch(each -> isNested(each.dataType()))
+                ? new HashMap<>()
+                : new HashMap<>(names.ids(dataColumns));
+    }
+
     private static boolean isNested(DataType type) {
         return type instanceof ArrayType || type instanceof MapType || type instanceof StructType;
     }
 
     /** Columns with their ids, which go into files. */
-    private static StructType withIds(StructType columns, Map<String, Integer> ids) {
+    static StructType withIds(StructType columns, Map<String, Integer> ids) {
         StructType found = new StructType();
         for (StructField each : columns.fields()) {
             MetadataBuilder metadata = new MetadataBuilder();

@@ -153,7 +153,7 @@ final class LakeRowWriter extends UpdatingWriter<InternalRow> {
     }
 
     /** Checks the length of texts, and fills CHARs up; null for other types. */
-    private static Expression check(int place, DataType type, DataType raw) {
+    static Expression check(int place, DataType type, DataType raw) {
         return place < 0 || !CharVarcharUtils.hasCharVarchar(raw)
                 ? null
                 : CharVarcharUtils.stringLengthCheck(new BoundReference(place, type, true), raw);

@@ -24,6 +24,7 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DeltaBatchWrite;
 import org.apache.spark.sql.connector.write.DeltaWrite;
 import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
@@ -35,6 +36,9 @@ import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
 import org.apache.spark.sql.connector.write.SupportsOverwrite;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
+import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
+import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend;
 import org.apache.spark.sql.sources.AlwaysTrue;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
@@ -54,7 +58,11 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
     private static final int MOST_ATTEMPTS = 20;
 
     /** What Spark asks for when it plans a write. */
-    static final class Builder implements DeltaWriteBuilder, SupportsOverwrite, SupportsDynamicOverwrite {
+    static final class Builder
+            implements DeltaWriteBuilder,
+                    SupportsOverwrite,
+                    SupportsDynamicOverwrite,
+                    SupportsStreamingUpdateAsAppend {
         private final LakeTable table;
         private final LogicalWriteInfo info;
         private final String operation;
@@ -184,6 +192,11 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         return new InstantWrite();
     }
 
+    @Override
+    public StreamingWrite toStreaming() {
+        return new BatchWrites();
+    }
+
     /** Whether its rows were given, and may be merged again with what others have written meanwhile. */
     private boolean canMergeAgain() {
         return isInsert && !replaces() && !table.isReadByItsWriter();
@@ -195,6 +208,8 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         /** A later one, which writes the same rows after a conflict. */
         private PendingInstant again;
         private LakeTable.Snapshot snapshot;
+        /** The number of a stream's micro-batch; null for a statement. */
+        private Long batch;
 
         private PendingInstant begin() {
             return table.begin(replaces() ? "replacecommit" : keyed.isMergeOnRead ? "deltacommit" : "commit");
@@ -246,6 +261,12 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
             }
         }
 
+        /** Completes a micro-batch. A repeated one, which is part of the table already, changes nothing. */
+        void commit(long number, WriterCommitMessage[] messages) {
+            batch = number;
+            commit(messages);
+        }
+
         @Override
         public void commit(WriterCommitMessage[] messages) {
             LakeRowWriter.Written written = new LakeRowWriter.Written();
@@ -262,6 +283,10 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                     }
                 }
                 written.add(each);
+            }
+            if (batch != null && written.rows == 0 && !replaces()) {
+                instant.abort(); // Spark ran it for its own state alone
+                return;
             }
             try {
                 complete(instant, written, written.files);
@@ -326,13 +351,15 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                 }
             }
             Set<String> gone = replaces() ? replacedPartitions(partitions) : Collections.emptySet();
-            String source = info.options().getOrDefault(SOURCE, "spark");
+            String source = info.options().getOrDefault(SOURCE, batch == null ? "spark" : info.queryId());
             return new Metastore.Struct()
                     .with(5, about(operation, added.size(), rows))
                     .with(6, added.isEmpty() ? null : added)
                     .with(9, gone.isEmpty() ? null : new ArrayList<>(gone))
                     .with(14, leastEventTime == null ? null : Collections.singletonMap(source, leastEventTime))
                     .with(19, table.isReadByItsWriter() || wanted(false).dependsOnKeys() ? (Object) true : null)
+                    .with(22, batch == null ? null : info.queryId())
+                    .with(23, batch)
                     .with(24, keyed.writesChangelog() && !replaces() ? changelog : null)
                     .with(25, table.layout());
         }
@@ -365,6 +392,42 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                     each.abort(); // unless it is complete
                 }
             }
+        }
+    }
+
+    /** The writes of a stream's micro-batches, each of which is an instant. */
+    private final class BatchWrites implements StreamingWrite {
+        private final InstantWrite write = new InstantWrite();
+
+        @Override
+        public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo physical) {
+            return new BatchWriters(write.createBatchWriterFactory(physical));
+        }
+
+        @Override
+        public void commit(long batch, WriterCommitMessage[] messages) {
+            write.commit(batch, messages);
+        }
+
+        @Override
+        public void abort(long batch, WriterCommitMessage[] messages) {
+            write.abort(messages);
+        }
+    }
+
+    /** Makes the writers of a micro-batch's tasks. */
+    private static final class BatchWriters implements StreamingDataWriterFactory {
+        private static final long serialVersionUID = 1;
+
+        private final DeltaWriterFactory writers;
+
+        private BatchWriters(DeltaWriterFactory writers) {
+            this.writers = writers;
+        }
+
+        @Override
+        public DataWriter<InternalRow> createWriter(int partition, long task, long batch) {
+            return writers.createWriter(partition, task);
         }
     }
 

@@ -141,7 +141,8 @@ final class PendingInstant {
     }
 
     /**
-     * Completes it. A request whose answer was lost is repeated: the metastore knows it again.
+     * Completes it. A request whose answer was lost is repeated: the metastore knows it again. A batch that is part of the
+     * table already is aborted there.
      *
      * @param completion a CompleteInstantRequest without the table, timestamp, action and attempt
      */
