@@ -422,6 +422,11 @@ struct CompleteInstantRequest {
   // Of a keyed table: the properties by which the writer placed and merged rows, such as primary-key, bucket and
   // merge-engine; '' for a property without a value. If the table has another value now, the completion is refused.
   25: optional map<string, string> layout
+  // Rows of partitions that are ready already follow `partition.late-rows`, as lake_route_partitions says. With this, a
+  // completion that adds files to a ready partition, which `reopen` doesn't name, changes nothing: see `alreadyReady`.
+  26: optional bool keepsReady
+  27: optional list<string> reopen              // partitions that are uncommitted again, because late rows are for them
+  28: optional LateRows late                    // what became of late rows: counted for the table
 }
 
 struct CompletedInstant {
@@ -431,6 +436,9 @@ struct CompletedInstant {
   4: required i64 tableVersion
   // Another instant had completed this batch of the stream, or a later one. This instant has been aborted.
   5: optional bool batchRepeated
+  // Partitions that have turned ready since rows were routed. Nothing has changed, and the instant is still inflight:
+  // route their rows again, and complete it again.
+  6: optional list<string> alreadyReady
 }
 
 // A completion that lost to others.

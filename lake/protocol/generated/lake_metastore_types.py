@@ -520,11 +520,11 @@ class Column(Struct):
 
 
 class CompleteInstantRequest(Struct):
-    __slots__ = ('table', 'timestamp', 'action', 'newAction', 'metadata', 'added', 'removedGroups', 'removedPaths', 'replacedPartitions', 'strategy', 'readPosition', 'columns', 'chain', 'eventTimes', 'rolledBack', 'cleanedPaths', 'relocate', 'schemaProperties', 'conditional', 'attempt', 'published', 'stream', 'batch', 'changelog', 'layout', 'unknown')
+    __slots__ = ('table', 'timestamp', 'action', 'newAction', 'metadata', 'added', 'removedGroups', 'removedPaths', 'replacedPartitions', 'strategy', 'readPosition', 'columns', 'chain', 'eventTimes', 'rolledBack', 'cleanedPaths', 'relocate', 'schemaProperties', 'conditional', 'attempt', 'published', 'stream', 'batch', 'changelog', 'layout', 'keepsReady', 'reopen', 'late', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'timestamp', 'action',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, newAction: str | None = None, metadata: bytes | None = None, added: list[DataFile] | None = None, removedGroups: list[FileGroup] | None = None, removedPaths: list[str] | None = None, replacedPartitions: list[str] | None = None, strategy: str | None = None, readPosition: int | None = None, columns: list[Column] | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, rolledBack: list[InstantKey] | None = None, cleanedPaths: list[str] | None = None, relocate: bool | None = None, schemaProperties: dict[str, str] | None = None, conditional: bool | None = None, attempt: int | None = None, published: list[str] | None = None, stream: str | None = None, batch: int | None = None, changelog: list[DataFile] | None = None, layout: dict[str, str] | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, timestamp: str | None = None, action: str | None = None, newAction: str | None = None, metadata: bytes | None = None, added: list[DataFile] | None = None, removedGroups: list[FileGroup] | None = None, removedPaths: list[str] | None = None, replacedPartitions: list[str] | None = None, strategy: str | None = None, readPosition: int | None = None, columns: list[Column] | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, rolledBack: list[InstantKey] | None = None, cleanedPaths: list[str] | None = None, relocate: bool | None = None, schemaProperties: dict[str, str] | None = None, conditional: bool | None = None, attempt: int | None = None, published: list[str] | None = None, stream: str | None = None, batch: int | None = None, changelog: list[DataFile] | None = None, layout: dict[str, str] | None = None, keepsReady: bool | None = None, reopen: list[str] | None = None, late: LateRows | None = None) -> None:
         self.table = table
         self.timestamp = timestamp
         self.action = action
@@ -550,19 +550,23 @@ class CompleteInstantRequest(Struct):
         self.batch = batch
         self.changelog = changelog
         self.layout = layout
+        self.keepsReady = keepsReady
+        self.reopen = reopen
+        self.late = late
 
 
 class CompletedInstant(Struct):
-    __slots__ = ('table', 'instant', 'repeated', 'tableVersion', 'batchRepeated', 'unknown')
+    __slots__ = ('table', 'instant', 'repeated', 'tableVersion', 'batchRepeated', 'alreadyReady', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'instant', 'repeated', 'tableVersion',)
     thrift_spec: ClassVar[Spec]
 
-    def __init__(self, table: TableReference | None = None, instant: Instant | None = None, repeated: bool | None = None, tableVersion: int | None = None, batchRepeated: bool | None = None) -> None:
+    def __init__(self, table: TableReference | None = None, instant: Instant | None = None, repeated: bool | None = None, tableVersion: int | None = None, batchRepeated: bool | None = None, alreadyReady: list[str] | None = None) -> None:
         self.table = table
         self.instant = instant
         self.repeated = repeated
         self.tableVersion = tableVersion
         self.batchRepeated = batchRepeated
+        self.alreadyReady = alreadyReady
 
 
 class RejectedCommit(Struct):
@@ -1157,8 +1161,8 @@ ListInstantsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None
 InstantDetails.thrift_spec = f(None, (1, 'instant', 12, [Instant, None]), (2, 'metadata', 13, (11, 'UTF8', 11, 'BINARY', False)), (3, 'plan', 15, (12, [FileGroup, None], False)), (4, 'partitions', 15, (11, 'UTF8', False)))
 DataFile.thrift_spec = f(None, (1, 'partition', 11, 'UTF8'), (2, 'fileGroup', 11, 'UTF8'), (3, 'slice', 11, 'UTF8'), (4, 'path', 11, 'UTF8'), (5, 'kind', 11, 'UTF8'), (6, 'size', 10, None), (7, 'rows', 10, None), (8, 'minEventTime', 10, None), (9, 'maxEventTime', 10, None), (10, 'columns', 15, (11, 'UTF8', False)), (11, 'version', 8, None), (12, 'statistics', 11, 'BINARY'), (13, 'addedAt', 10, None), (14, 'removedAt', 10, None), (15, 'staged', 2, None), (16, 'firstAddedAt', 10, None))
 Column.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'type', 11, 'UTF8'), (3, 'comment', 11, 'UTF8'))
-CompleteInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'newAction', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'added', 15, (12, [DataFile, None], False)), (7, 'removedGroups', 15, (12, [FileGroup, None], False)), (8, 'removedPaths', 15, (11, 'UTF8', False)), (9, 'replacedPartitions', 15, (11, 'UTF8', False)), (10, 'strategy', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'columns', 15, (12, [Column, None], False)), (13, 'chain', 11, 'UTF8'), (14, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (15, 'rolledBack', 15, (12, [InstantKey, None], False)), (16, 'cleanedPaths', 15, (11, 'UTF8', False)), (17, 'relocate', 2, None), (18, 'schemaProperties', 13, (11, 'UTF8', 11, 'UTF8', False)), (19, 'conditional', 2, None), (20, 'attempt', 8, None), (21, 'published', 15, (11, 'UTF8', False)), (22, 'stream', 11, 'UTF8'), (23, 'batch', 10, None), (24, 'changelog', 15, (12, [DataFile, None], False)), (25, 'layout', 13, (11, 'UTF8', 11, 'UTF8', False)))
-CompletedInstant.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'instant', 12, [Instant, None]), (3, 'repeated', 2, None), (4, 'tableVersion', 10, None), (5, 'batchRepeated', 2, None))
+CompleteInstantRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'timestamp', 11, 'UTF8'), (3, 'action', 11, 'UTF8'), (4, 'newAction', 11, 'UTF8'), (5, 'metadata', 11, 'BINARY'), (6, 'added', 15, (12, [DataFile, None], False)), (7, 'removedGroups', 15, (12, [FileGroup, None], False)), (8, 'removedPaths', 15, (11, 'UTF8', False)), (9, 'replacedPartitions', 15, (11, 'UTF8', False)), (10, 'strategy', 11, 'UTF8'), (11, 'readPosition', 10, None), (12, 'columns', 15, (12, [Column, None], False)), (13, 'chain', 11, 'UTF8'), (14, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (15, 'rolledBack', 15, (12, [InstantKey, None], False)), (16, 'cleanedPaths', 15, (11, 'UTF8', False)), (17, 'relocate', 2, None), (18, 'schemaProperties', 13, (11, 'UTF8', 11, 'UTF8', False)), (19, 'conditional', 2, None), (20, 'attempt', 8, None), (21, 'published', 15, (11, 'UTF8', False)), (22, 'stream', 11, 'UTF8'), (23, 'batch', 10, None), (24, 'changelog', 15, (12, [DataFile, None], False)), (25, 'layout', 13, (11, 'UTF8', 11, 'UTF8', False)), (26, 'keepsReady', 2, None), (27, 'reopen', 15, (11, 'UTF8', False)), (28, 'late', 12, [LateRows, None]))
+CompletedInstant.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'instant', 12, [Instant, None]), (3, 'repeated', 2, None), (4, 'tableVersion', 10, None), (5, 'batchRepeated', 2, None), (6, 'alreadyReady', 15, (11, 'UTF8', False)))
 RejectedCommit.thrift_spec = f(None, (1, 'timestamp', 11, 'UTF8'), (2, 'action', 11, 'UTF8'), (3, 'requestedAt', 10, None), (4, 'rejectedAt', 10, None), (5, 'winners', 15, (10, None, False)), (6, 'reason', 11, 'UTF8'))
 TimelinePosition.thrift_spec = f(None, (1, 'position', 10, None), (2, 'lastCompleted', 11, 'UTF8'), (3, 'oldestReadable', 10, None), (4, 'moment', 10, None), (5, 'tableVersion', 10, None), (6, 'changedAt', 10, None), (7, 'publishedAt', 10, None), (8, 'tableId', 10, None))
 SnapshotRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'asOf', 11, 'UTF8'), (3, 'asOfPosition', 10, None), (4, 'asOfTime', 10, None), (5, 'asOfMoment', 10, None), (6, 'partitions', 15, (11, 'UTF8', False)), (7, 'filter', 11, 'UTF8'), (8, 'includeUncommitted', 2, None), (9, 'readOptimized', 2, None), (10, 'limit', 8, None), (11, 'after', 11, 'UTF8'), (12, 'allVersions', 2, None))

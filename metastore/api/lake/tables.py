@@ -63,7 +63,7 @@ def lake_begin_batch(call: Call, request: BeginBatchRequest) -> BeginBatchRespon
 
 @answers("lake_route_partitions", changes="INSERT lake request.table", uncommitted="streaming")
 def lake_route_partitions(call: Call, request: RoutePartitionsRequest) -> RoutePartitionsResponse:
-    return RoutePartitionsResponse(call.metastore.batches.route(_named(request.table), request.names or []))
+    return RoutePartitionsResponse(call.metastore.routes.route(_named(request.table), request.names or []))
 
 
 @answers("lake_report_batch", changes="INSERT lake request.table", uncommitted="named")

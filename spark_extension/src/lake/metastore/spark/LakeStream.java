@@ -25,6 +25,10 @@ final class LakeStream implements SupportsRead, ScanBuilder, Scan {
     private static final String SINCE = "since";
 
     private static final String CHANGES = "changes";
+
+    /** The table is read by its timeline, also if that has no instants yet and no property tells of it. */
+    static final String TIMELINE = "timeline";
+
     private static final String FILTER = "filter";
 
     final LakeTable table;
@@ -57,6 +61,10 @@ final class LakeStream implements SupportsRead, ScanBuilder, Scan {
         }
         filter = options.get(FILTER);
         since = options.containsKey(SINCE) ? this.table.positionOf(point(options.get(SINCE))) : 0;
+        if (since > table.lastPosition()) {
+            throw Errors.analysis(
+                    table.name() + " has no position " + since + " yet: its last one is " + table.lastPosition());
+        }
     }
 
     /** {@code options}: of the reader. */

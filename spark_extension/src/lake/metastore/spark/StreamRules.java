@@ -16,10 +16,11 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.catalyst.streaming.WriteToStream;
@@ -54,12 +55,10 @@ final class StreamRules {
             if (plan.getClass().getSimpleName().equals("WriteToMicroBatchDataSource")) {
                 return assigned(plan);
             }
-            boolean isAlone =
-                    plan instanceof StreamingRelationV2
-                            || (plan instanceof SubqueryAlias && Plans.children(plan).get(0) instanceof StreamingRelationV2);
-            return read(plan, isAlone);
+            return read(plan, true);
         }
 
+        /** {@code isAlone}: no query has chosen among the relation's columns. */
         private static LogicalPlan read(LogicalPlan plan, boolean isAlone) {
             if (plan instanceof StreamingRelationV2) {
                 Table table = ((StreamingRelationV2) plan).table();
@@ -71,7 +70,8 @@ final class StreamRules {
                     && plan.productElement(0) instanceof DataSource) {
                 return ofDirectory(plan, (DataSource) plan.productElement(0));
             }
-            return (LogicalPlan) plan.mapChildren(child -> read(child, isAlone));
+            boolean isChosen = plan instanceof Project || plan instanceof Aggregate;
+            return (LogicalPlan) plan.mapChildren(child -> read(child, isAlone && !isChosen));
         }
 
         private static LogicalPlan ofTable(StreamingRelationV2 relation, LakeTable table, boolean isAlone) {
@@ -99,9 +99,6 @@ final class StreamRules {
                 return relation;
             }
             LakeTable table = StreamedTable.lake(definition.get());
-            if (!table.isOnTimeline()) {
-                return relation;
-            }
             Map<String, String> options = new HashMap<>();
             scala.collection.Iterator<Tuple2<String, String>> given = source.options().iterator();
             while (given.hasNext()) {
@@ -109,6 +106,9 @@ final class StreamRules {
                 options.put(each._1(), each._2());
             }
             CaseInsensitiveStringMap map = new CaseInsensitiveStringMap(options);
+            if (!map.getBoolean(LakeStream.TIMELINE, false) && !table.isOnTimeline()) {
+                return relation;
+            }
             LakeStream stream = LakeStream.of(table, map);
             Object named = relation.productArity() > 3 ? relation.productElement(3) : null;
             return streaming(stream, map, relation.productElement(2), named);
