@@ -314,3 +314,49 @@ def test_what_streams_of_tables_are_refused(
     spark.sql(f"INSERT INTO {table} VALUES (2, 'b', 1, 'x')")
     with pytest.raises(SparkError, match="has read another table"):
         read(spark, table, tmp_path / "k")
+
+
+HOURLY = (
+    "(id BIGINT, shard STRING, at TIMESTAMP, dt STRING, hr STRING) USING parquet PARTITIONED BY (dt, hr) TBLPROPERTIES "
+    "('partition.commit.mode' = 'event-time', 'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00', "
+    "'sink.partition-commit.delay' = '1 h', 'partition.late-rows' = '{late}'{more})"
+)
+ORDERS = "id BIGINT, shard STRING, at TIMESTAMP"
+IN_HOURS = """rows.selectExpr("*", "date_format(at, 'yyyy-MM-dd') dt", "date_format(at, 'HH') hr")"""
+TIMES = {"event-time": "at", "source-column": "shard"}
+
+
+def order(id: int, hour: float, shard: str = "s") -> dict[str, Any]:
+    return {"id": id, "shard": shard, "at": f"2026-01-01T{int(hour):02}:{int(hour % 1 * 60):02}:00Z"}
+
+
+@pytest.mark.parametrize("late", ["next", "reopen", "drop", "reopen-keyed", "drop-keyed"])
+def test_late_rows_go_where_the_table_says(
+    spark: SparkSession, lake: Lake, source: Source, make: Callable[[str, str], str], late: str
+) -> None:
+    key = ", 'primary-key' = 'id,dt,hr', 'table-type' = 'merge-on-read'" if "keyed" in late else ""
+    late = late.partition("-")[0]
+    table = make("o", HOURLY.format(late=late, more=key))
+    spark.sql("SET spark.sql.session.timeZone = UTC")
+    source.arrive(order(1, 0), order(2, 1.5, "t"))
+    source.arrive(order(3, 2.5), order(4, 3.5, "t"))
+    source.into(table, ORDERS, query=IN_HOURS, **TIMES)
+    database, name = table.split(".")
+    assert [hr for hr, ready in lake.states(database, name).items() if ready] == ["dt=2026-01-01/hr=00", "dt=2026-01-01/hr=01"]
+    source.arrive(order(5, 0.25), order(6, 2.75))
+    source.into(table, ORDERS, query=IN_HOURS, **TIMES)
+    with LakeClient(lake.server.uri) as client:
+        found = client.table(table)
+        watermark = found.client.call(lambda c: c.lake_get_watermark(found.reference))
+        assert [each.source for each in watermark.sources] == ["s", "t"]
+        counted = (watermark.late.rerouted, watermark.late.reopened, watermark.late.dropped)
+        paths = sorted(each.path for each in found.snapshot(include_uncommitted=True))
+    rows_by_hour = spark.sql(f"SELECT hr, id FROM {database}.`{name}@includeuncommit` o ORDER BY hr, id")
+    expected = {
+        "next": ([["00", 1], ["01", 2], ["02", 3], ["02", 5], ["02", 6], ["03", 4]], (1, 0, 0)),
+        "reopen": ([["00", 1], ["00", 5], ["01", 2], ["02", 3], ["02", 6], ["03", 4]], (0, 1, 0)),
+        "drop": ([["00", 1], ["01", 2], ["02", 3], ["02", 6], ["03", 4]], (0, 0, 1)),
+    }
+    assert (rows_by_hour, counted) == expected[late]
+    there = {each.name for each in Path(f"{lake.warehouse}/{database}.db/{name}".removeprefix("file:")).rglob("*.parquet")}
+    assert there == {Path(each).name for each in paths}, "what was left out is deleted"

@@ -22,7 +22,6 @@ from lake.protocol.lake import (
     LateRows,
     ReportBatchRequest,
     ReportBatchResponse,
-    Route,
     TableReference,
 )
 from lake.protocol.struct import ExceptionStruct
@@ -33,8 +32,6 @@ from metastore.services.files.staged_files import Publisher, directory
 from metastore.services.instant_rules.keyed_tables import is_keyed
 from metastore.services.model import hive_objects
 from metastore.services.model import names as given
-from metastore.services.partition.reads import values_of_existing
-from metastore.services.readiness.late_rows import Router
 from metastore.services.readiness.partition_states import exact_name, held_by_name
 from metastore.services.readiness.progress import progress_of
 from metastore.services.readiness.service import ReadinessService
@@ -117,19 +114,6 @@ class BatchService:
                 if publications.has_any_below(tx, row.id, staging.writer_directory(_location(row), writer)):
                     raise
             log.warning("another writer's files can't be moved yet", table=str(row.name), error=str(error))
-
-    def route(self, table: TableReference, names: Sequence[str]) -> list[Route]:
-        """Says where rows for partitions go, in the order of the names. The partitions needn't exist.
-
-        Raises NoSuchObjectException, InvalidOperationException.
-        """
-        with self._database.read() as tx:
-            row = self._tables.row_of(tx, table)
-            properties = _check_writable(row)
-            keys = hive_objects.key_names(hive_objects.table_of(row))
-            exact = [exact_name(row, keys, name) for name in names]
-            router = Router(tx, row, properties, exact)
-            return [router.route(name, values_of_existing(name, keys)) for name in exact]
 
     def report(self, request: ReportBatchRequest) -> ReportBatchResponse:
         """Accepts a batch, or rejects it because some of its partitions are ready; then nothing is changed.

@@ -41,11 +41,6 @@ def follows(row: TableRow, properties: ReadinessProperties) -> bool:
 
 def _check_key(row: TableRow, properties: ReadinessProperties) -> None:
     """Raises InvalidOperationException for a rule that a key doesn't go together with."""
-    if is_keyed(row) and properties.late_rows is LatePolicy.NEXT:
-        raise InvalidOperationException(
-            f"{row.name} has a primary key, so that late rows can't go to another partition: set {LATE_ROWS} to"
-            f" {LatePolicy.REOPEN} or {LatePolicy.DROP}"
-        )
     if is_table_wide(row) and properties.late_rows is LatePolicy.DROP:
         raise InvalidOperationException(
             f"rows of {row.name} may move from one partition to another, so that late ones can't be left out: set"

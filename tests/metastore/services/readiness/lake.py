@@ -193,7 +193,7 @@ class StreamTable:
         return self.report(batch, begun, files, writer=writer, **more)  # type: ignore[arg-type]
 
     def route(self, *names: str) -> list[Route]:
-        return self.metastore.batches.route(self.reference, names)
+        return self.metastore.routes.route(self.reference, names)
 
     def watermark(self) -> Watermark:
         return self.metastore.readiness.watermark(self.reference)

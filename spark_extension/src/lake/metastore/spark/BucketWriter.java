@@ -65,12 +65,19 @@ final class BucketWriter implements Serializable {
         final String path;
         /** The column of which the least and the greatest value are kept for each file; null for none. */
         final String eventTime;
+        /** The column that names the source of a row, whose event times are apart from others'; null for none. */
+        final String source;
 
         Target(String instant, String directory, String path, String eventTime) {
+            this(instant, directory, path, eventTime, null);
+        }
+
+        Target(String instant, String directory, String path, String eventTime, String source) {
             this.instant = instant;
             this.directory = directory;
             this.path = path;
             this.eventTime = eventTime;
+            this.source = source;
         }
     }
 
@@ -203,6 +210,7 @@ final class BucketWriter implements Serializable {
         }
         if (target.eventTime != null) {
             EventTimes.check(table.name(), dataColumns, target.eventTime);
+            SourceTimes.check(table.name(), dataColumns, target.source);
         }
         boolean writesChangelog = table.keyed.changelogProducer.equals("lookup") && !wanted.replaces;
         return new BucketWriter(session, table, dataColumns, snapshot, target, wanted, writesChangelog);
@@ -240,9 +248,9 @@ final class BucketWriter implements Serializable {
         return found;
     }
 
-    /** The column that has event times; null for none. */
-    String eventTime() {
-        return target.eventTime;
+    /** Counts the event times of rows by their sources. */
+    SourceTimes eventTimes() {
+        return new SourceTimes(batch, target.eventTime, target.source);
     }
 
     /** The columns of rows that are given to write: the data columns, then KeyedTable.DELETED. */

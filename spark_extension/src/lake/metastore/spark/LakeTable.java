@@ -546,15 +546,17 @@ final class LakeTable
         return found;
     }
 
+    /** Whether its partitions turn ready later than they are added. */
+    boolean makesReadyLater() {
+        String mode = properties().getOrDefault(COMMIT_MODE, "none").trim();
+        return !partitionColumns.isEmpty() && !mode.equalsIgnoreCase("none");
+    }
+
     /** Whether it has instants, or properties that only a table with a timeline has. */
     boolean isOnTimeline() {
-        for (Map.Entry<String, String> each : properties().entrySet()) {
-            boolean isManaged = each.getKey().equals(COMMIT_MODE) && !each.getValue().trim().equalsIgnoreCase("none");
-            if (isManaged || each.getKey().startsWith("timeline.")) {
-                return true;
-            }
-        }
-        return lastPosition() > 0;
+        return makesReadyLater()
+                || properties().keySet().stream().anyMatch(name -> name.startsWith("timeline."))
+                || lastPosition() > 0;
     }
 
     /** The position of its last completion, whatever this object reads. Raises Refused if another table has the name. */

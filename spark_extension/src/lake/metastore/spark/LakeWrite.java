@@ -54,6 +54,12 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
     /** An option of writes: as of which source event times come. */
     static final String SOURCE = "source";
 
+    /** An option of writes: the column that names the source of each row. */
+    static final String SOURCE_COLUMN = "source-column";
+
+    /** An option of writes: of several streams that write the same rows, which one it is. */
+    static final String CHAIN = "chain";
+
     /** How often the rows of a statement are merged, as others complete changes of the same buckets. */
     private static final int MOST_ATTEMPTS = 20;
 
@@ -166,6 +172,12 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 
+    /** The column that an option names, in lower case; null for none. */
+    static String column(LogicalWriteInfo info, String option) {
+        String name = info.options().get(option);
+        return name == null ? null : name.toLowerCase(Locale.ROOT);
+    }
+
     private boolean replaces() {
         return replaced != null;
     }
@@ -222,7 +234,6 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
         }
 
         private BucketWriter writer(PendingInstant target, boolean keepsRows) {
-            String eventTime = info.options().get(EVENT_TIME);
             return BucketWriter.of(
                     session,
                     table,
@@ -232,7 +243,8 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
                             target.timestamp,
                             target.directory,
                             target.path,
-                            eventTime == null ? null : eventTime.toLowerCase(Locale.ROOT)),
+                            column(info, EVENT_TIME),
+                            column(info, SOURCE_COLUMN)),
                     wanted(keepsRows));
         }
 
@@ -333,14 +345,21 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
 
         private void complete(PendingInstant target, LakeRowWriter.Written written, List<WrittenFile> files) {
             target.removeOthers(hadoop(), files.stream().map(file -> file.path).collect(Collectors.toSet()));
-            target.complete(completion(files, written.rows, written.leastEventTime));
+            if (batch == null || replaces()) {
+                target.complete(completion(files, written));
+                return;
+            }
+            List<WrittenFile> joining =
+                    files.stream().filter(file -> !file.kind.equals(WrittenFile.KEPT)).collect(Collectors.toList());
+            LateRows.complete(
+                    target, table, joining, written.rowsOf, routed -> completion(routed, written), hadoop());
         }
 
         private Configuration hadoop() {
             return Catalogs.state(session).newHadoopConf();
         }
 
-        private Metastore.Struct completion(List<WrittenFile> files, long rows, Long leastEventTime) {
+        private Metastore.Struct completion(List<WrittenFile> files, LakeRowWriter.Written written) {
             List<Metastore.Struct> added = new ArrayList<>();
             List<Metastore.Struct> changelog = new ArrayList<>();
             Set<String> partitions = new TreeSet<>();
@@ -353,10 +372,11 @@ final class LakeWrite implements DeltaWrite, RequiresDistributionAndOrdering {
             Set<String> gone = replaces() ? replacedPartitions(partitions) : Collections.emptySet();
             String source = info.options().getOrDefault(SOURCE, batch == null ? "spark" : info.queryId());
             return new Metastore.Struct()
-                    .with(5, about(operation, added.size(), rows))
+                    .with(5, about(operation, added.size(), written.rows))
                     .with(6, added.isEmpty() ? null : added)
                     .with(9, gone.isEmpty() ? null : new ArrayList<>(gone))
-                    .with(14, leastEventTime == null ? null : Collections.singletonMap(source, leastEventTime))
+                    .with(13, info.options().get(CHAIN))
+                    .with(14, written.eventTimes(source))
                     .with(19, table.isReadByItsWriter() || wanted(false).dependsOnKeys() ? (Object) true : null)
                     .with(22, batch == null ? null : info.queryId())
                     .with(23, batch)

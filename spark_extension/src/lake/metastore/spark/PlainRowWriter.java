@@ -108,11 +108,13 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
     private String name;
     private long rows;
     private EventTimes times;
+    private final SourceTimes sources;
     private int count;
 
     /** {@code task}: its number in the job. */
     PlainRowWriter(Files files, int task) {
         this.files = files;
+        sources = new SourceTimes(lower(files.stored), files.target.eventTime, files.target.source);
         prefix = String.format(Locale.ROOT, "part-%05d-%s", task, UUID.randomUUID());
         LakeRowWriter.Columns columns = files.columns;
         checks = new Expression[columns.places.length];
@@ -143,6 +145,7 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
         }
         InternalRow stored = new GenericInternalRow(values);
         times.add(stored);
+        sources.add(stored);
         output.write(stored);
         rows++;
     }
@@ -177,9 +180,7 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
                         null,
                         null));
         written.rows += rows;
-        if (times.least != null && (written.leastEventTime == null || times.least < written.leastEventTime)) {
-            written.leastEventTime = times.least;
-        }
+        written.rowsOf.merge(partition, rows, Long::sum);
     }
 
     /** The name of a row's partition; empty for a table without partitions. */
@@ -203,6 +204,7 @@ final class PlainRowWriter implements DataWriter<InternalRow> {
     @Override
     public WriterCommitMessage commit() throws IOException {
         finish();
+        written.leastEventTimes.putAll(sources.least());
         return written;
     }
 

@@ -98,18 +98,17 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
 
         @Override
         public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo physical) {
-            String eventTime = info.options().get(LakeWrite.EVENT_TIME);
+            String eventTime = LakeWrite.column(info, LakeWrite.EVENT_TIME);
+            String source = LakeWrite.column(info, LakeWrite.SOURCE_COLUMN);
             if (eventTime != null) {
-                EventTimes.check(table.name(), PlainRowWriter.lower(table.dataSchema()), eventTime.toLowerCase(Locale.ROOT));
+                EventTimes.check(table.name(), PlainRowWriter.lower(table.dataSchema()), eventTime);
+                SourceTimes.check(table.name(), PlainRowWriter.lower(table.dataSchema()), source);
             }
             instant = table.begin(replaces ? "replacecommit" : "commit");
             try {
                 BucketWriter.Target target =
                         new BucketWriter.Target(
-                                instant.timestamp,
-                                instant.directory,
-                                instant.path,
-                                eventTime == null ? null : eventTime.toLowerCase(Locale.ROOT));
+                                instant.timestamp, instant.directory, instant.path, eventTime, source);
                 return new Writers(PlainRowWriter.Files.of(session, table, target, info.schema()));
             } catch (Throwable error) {
                 instant.abort();
@@ -129,12 +128,23 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
             }
             Configuration hadoop = Catalogs.state(session).newHadoopConf();
             instant.removeOthers(hadoop, written.files.stream().map(file -> file.path).collect(Collectors.toSet()));
-            instant.complete(completion(batch, written));
+            if (replaces) {
+                instant.complete(completion(batch, written, written.files));
+                return;
+            }
+            LateRows.complete(
+                    instant,
+                    table,
+                    written.files,
+                    written.rowsOf,
+                    routed -> completion(batch, written, routed),
+                    hadoop);
         }
 
-        private Metastore.Struct completion(long batch, LakeRowWriter.Written written) {
+        private Metastore.Struct completion(
+                long batch, LakeRowWriter.Written written, List<WrittenFile> files) {
             List<Metastore.Struct> added = new ArrayList<>();
-            for (WrittenFile file : written.files) {
+            for (WrittenFile file : files) {
                 added.add(file.struct().with(15, replaces ? null : (Object) true));
             }
             String source = info.options().getOrDefault(LakeWrite.SOURCE, info.queryId());
@@ -144,8 +154,9 @@ final class PlainWrite implements Write, RequiresDistributionAndOrdering {
             return new Metastore.Struct()
                     .with(5, about.getBytes(StandardCharsets.UTF_8))
                     .with(6, added.isEmpty() ? null : added)
-                    .with(9, replaces ? new ArrayList<>(replaced(written.files)) : null)
-                    .with(14, written.leastEventTime == null ? null : Collections.singletonMap(source, written.leastEventTime))
+                    .with(9, replaces ? new ArrayList<>(replaced(files)) : null)
+                    .with(13, info.options().get(LakeWrite.CHAIN))
+                    .with(14, written.eventTimes(source))
                     .with(17, replaces ? (Object) true : null)
                     .with(22, info.queryId())
                     .with(23, batch);
