@@ -55,8 +55,8 @@ def complete_batch(
             return done, routed
         refused = [*done.already_ready]
     raise LateRowsRefused(
-        f"{writing.table.name}: the batch was refused {MOST_REFUSALS} times, because partitions turned ready that it wrote"
-        f" to; the last ones: {', '.join(refused)}"
+        f"{writing.table.name}: the batch was refused {MOST_REFUSALS} times, because partitions turned ready that it"
+        f" wrote to; the last ones: {', '.join(refused)}"
     )
 
 
@@ -79,7 +79,7 @@ def _routed(completion: Completion, routes: Mapping[str, Route], rows: Mapping[s
         changelog = [each for each in changelog if not each.partition or each.partition in targets]
     return replace(
         completion,
-        added=[replace(each, partition=targets.get(each.partition, each.partition)) for each in kept],
+        added=[each._replace(partition=targets.get(each.partition, each.partition)) for each in kept],
         changelog=changelog,
         keeps_ready=True,
         reopen=sorted(name for name, route in routes.items() if route.action == REOPEN),

@@ -1,7 +1,8 @@
-"""Streams into and out of lake tables by their names: each micro-batch is one instant, and is part of the table once."""
+"""Streams into and out of lake tables by their names: each micro-batch is part of the table once."""
 
 import itertools
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,13 +11,18 @@ from typing import Any
 import pytest
 
 from lake.tables.lake import LakeClient
-from tests.spark.session import SparkError, SparkSession
+from tests.spark.session import ROOT, SparkError, SparkSession
 from tests.spark_extension.lake import Lake
 from tests.spark_extension.test_keyed_select import merged, rows
 
 KEYED = "(id BIGINT, name STRING, version INT, dt STRING) USING parquet PARTITIONED BY (dt) TBLPROPERTIES "
-MERGED = KEYED + "('primary-key' = 'id,dt', 'bucket' = '2', 'sequence.field' = 'version', 'table-type' = 'merge-on-read')"
-PLAIN = "(id BIGINT, name STRING, dt STRING) USING parquet PARTITIONED BY (dt) TBLPROPERTIES ('timeline.archived-days' = '9')"
+MERGED = (
+    KEYED + "('primary-key' = 'id,dt', 'bucket' = '2', 'sequence.field' = 'version', 'table-type' = 'merge-on-read')"
+)
+PLAIN = (
+    "(id BIGINT, name STRING, dt STRING) USING parquet PARTITIONED BY (dt) "
+    "TBLPROPERTIES ('timeline.archived-days' = '9')"
+)
 
 
 class Source:
@@ -33,6 +39,7 @@ class Source:
         number = next(self._numbers)
         staged = self.directory / f".{number}"
         staged.write_text("\n".join(json.dumps(each) for each in values))
+        os.utime(staged, (number + 1_700_000_000,) * 2)  # Spark reads files in the order of their times
         staged.rename(self.directory / f"{number:03}.json")
 
     def into(
@@ -172,9 +179,7 @@ def test_a_stream_appends_to_a_table_without_a_key_once(
         assert client.table(f"{table}_own").position().position == 0
 
 
-def test_a_query_writes_into_one_table(
-    spark: SparkSession, source: Source, make: Callable[[str, str], str]
-) -> None:
+def test_a_query_writes_into_one_table(spark: SparkSession, source: Source, make: Callable[[str, str], str]) -> None:
     for name, definition in (("k", MERGED), ("t", PLAIN)):
         table = make(name, definition)
         checkpoint = source.checkpoint / name
@@ -288,7 +293,9 @@ def test_a_stream_reads_files_that_come(
     source.into(table, schema)
     with LakeClient(lake.server.uri) as client:
         lake_table = client.table(table)
-        assert len(lake_table.client.call(lambda c: c.lake_list_leases(lake_table.reference))) == 0, "queries have ended"
+        assert len(lake_table.client.call(lambda c: c.lake_list_leases(lake_table.reference))) == 0, (
+            "queries have ended"
+        )
     assert read(spark, table, tmp_path / "c") == [[[3, "c", "2026-01-01"]]]
     assert read(spark, table, tmp_path / "c") == []
     assert read(spark, table, tmp_path / "since", since="1") == [[[3, "c", "2026-01-01"]]]
@@ -342,7 +349,10 @@ def test_late_rows_go_where_the_table_says(
     source.arrive(order(3, 2.5), order(4, 3.5, "t"))
     source.into(table, ORDERS, query=IN_HOURS, **TIMES)
     database, name = table.split(".")
-    assert [hr for hr, ready in lake.states(database, name).items() if ready] == ["dt=2026-01-01/hr=00", "dt=2026-01-01/hr=01"]
+    assert [hr for hr, ready in lake.states(database, name).items() if ready] == [
+        "dt=2026-01-01/hr=00",
+        "dt=2026-01-01/hr=01",
+    ]
     source.arrive(order(5, 0.25), order(6, 2.75))
     source.into(table, ORDERS, query=IN_HOURS, **TIMES)
     with LakeClient(lake.server.uri) as client:
@@ -358,5 +368,74 @@ def test_late_rows_go_where_the_table_says(
         "drop": ([["00", 1], ["01", 2], ["02", 3], ["02", 6], ["03", 4]], (0, 0, 1)),
     }
     assert (rows_by_hour, counted) == expected[late]
-    there = {each.name for each in Path(f"{lake.warehouse}/{database}.db/{name}".removeprefix("file:")).rglob("*.parquet")}
+    there = {
+        each.name for each in Path(f"{lake.warehouse}/{database}.db/{name}".removeprefix("file:")).rglob("*.parquet")
+    }
     assert there == {Path(each).name for each in paths}, "what was left out is deleted"
+
+
+PYTHON = """
+import sys
+sys.path.insert(0, {root!r})
+from datetime import UTC, datetime
+from lake.spark import read_stream, write_stream
+NOW = {{"availableNow": True}}
+"""
+
+
+def python(spark: SparkSession, code: str) -> Any:
+    return spark.python(PYTHON.format(root=str(ROOT)) + code)
+
+
+def test_python_mirrors_a_table(
+    spark: SparkSession, lake: Lake, make: Callable[[str, str], str], tmp_path: Path
+) -> None:
+    table, mirror = make("k", MERGED), make("m", MERGED.replace("merge-on-read", "copy-on-write"))
+    code = f"""
+changes = read_stream(spark, {table!r}, changes=True)
+write_stream(changes, {mirror!r}, {str(tmp_path / "c")!r}, operation="merge", trigger=NOW).awaitTermination()
+result = None
+"""
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 1, 'x'), (2, 'b', 1, 'x'), (3, 'c', 1, 'y')")
+    python(spark, code)
+    spark.sql(f"INSERT INTO {table} VALUES (2, 'B', 2, 'x')")
+    spark.sql(f"DELETE FROM {table} WHERE id = 1")
+    python(spark, code)
+    assert rows(spark, f"SELECT * FROM {mirror}") == rows(spark, f"SELECT * FROM {table}")
+    for arguments, said in (("uri='thrift://else:1'", "metastore"), ("since=99", "no position 99|99")):
+        with pytest.raises(SparkError, match=said):
+            python(spark, f"result = read_stream(spark, {table!r}, {arguments})")
+
+
+def test_a_stream_keeps_what_it_reads_next(
+    spark: SparkSession, lake: Lake, make: Callable[[str, str], str], tmp_path: Path
+) -> None:
+    table = make("k", MERGED)
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 1, 'x')")
+    with LakeClient(lake.server.uri) as client:
+        found = client.table(table)
+
+        def leases() -> list[tuple[int, bool]]:
+            listed = found.client.call(lambda c: c.lake_list_leases(found.reference))
+            return sorted((each.position, bool(each.onwards)) for each in listed)
+
+        before = leases()
+        python(
+            spark,
+            f"""
+running = read_stream(spark, {table!r}).writeStream.foreachBatch(lambda rows, number: rows.count())
+running = running.option("checkpointLocation", {str(tmp_path / "c")!r}).start()
+running.processAllAvailable()
+result = None
+""",
+        )
+        assert len(leases()) == len(before) + 1
+        spark.python("[each.stop() for each in spark.streams.active]\nresult = None")
+        assert leases() == before
+        spark.sql(f"INSERT OVERWRITE {table} VALUES (2, 'b', 1, 'x')")
+        spark.sql(f"INSERT OVERWRITE {table} VALUES (3, 'c', 1, 'x')")
+        for each in found.client.call(lambda c: c.lake_list_leases(found.reference)):
+            found.client.call(lambda c, lease=each: c.lake_release_lease(found.reference, lease.id))
+        found.clean(found.plan_clean(keep_commits=1))
+    with pytest.raises(SparkError, match=r"clean|oldest"):
+        read(spark, table, tmp_path / "late", since="1")

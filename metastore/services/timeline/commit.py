@@ -151,7 +151,9 @@ class InstantCompletion:
         late = [late_batches.look(tx, each.row, each.request) for each in locked]
         if any(each.turned for each in late):
             return [self._refuse_late(each, found) for each, found in zip(locked, late, strict=True)]
-        reopened = [late_batches.reopen(tx, each.row, self._commits, found) for each, found in zip(locked, late, strict=True)]
+        reopened = [
+            late_batches.reopen(tx, each.row, self._commits, found) for each, found in zip(locked, late, strict=True)
+        ]
         locked = [self._after_reopening(tx, each, found) for each, found in zip(locked, late, strict=True)]
         changed = [self._change(tx, each, decode) for each in locked]
         now = common_time(tx, [each.locked.row.id for each in changed]) if len(changed) > 1 else None

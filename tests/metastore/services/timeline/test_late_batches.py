@@ -111,7 +111,7 @@ def test_a_conflict_after_a_reopening_changes_nothing(metastore: Metastore, db: 
 
 def test_what_is_refused(hours: Hours) -> None:
     instant = hours.begin()
-    with pytest.raises(InvalidOperationException, match="only where partition.late-rows is reopen, not next"):
+    with pytest.raises(InvalidOperationException, match=r"only where partition\.late-rows is reopen, not next"):
         hours.complete(instant, file(hour(0), "b", instant.timestamp), keepsReady=True, reopen=[hour(0)])
 
 
