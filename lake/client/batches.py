@@ -15,6 +15,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from lake.client.reconnecting import Connect, ReconnectingClient, connect_to
+from lake.client.references import reference
 from lake.client.staging import Directories, FsspecDirectories, clear_earlier
 from lake.protocol.connection.closing import Closing
 from lake.protocol.formats.partition_names import values_in
@@ -95,16 +96,6 @@ class Outcome:
     late: LateCounts
     routes: Sequence[Route]
     rejections: int = 0
-
-
-def reference(table: str | TableReference) -> TableReference:
-    """`database.table` or `catalog.database.table` as the server takes it. Raises ValueError for another form."""
-    if isinstance(table, TableReference):
-        return table
-    parts = table.split(".")
-    if len(parts) not in (2, 3) or not all(parts):
-        raise ValueError(f"{table!r} is not of the form database.table")
-    return TableReference(catalog=parts[0] if len(parts) == 3 else None, database=parts[-2], table=parts[-1])
 
 
 class BatchWriter(Closing):

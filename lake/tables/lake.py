@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from thrift.Thrift import TException
 
-from lake.client.batches import reference
 from lake.client.heartbeats import Heartbeats
 from lake.client.lake_types import (
     AsOf,
@@ -56,6 +55,7 @@ from lake.client.lake_types import (
 )
 from lake.client.leases import Lease
 from lake.client.reconnecting import Connect, ReconnectingClient, connect_to
+from lake.client.references import reference
 from lake.protocol import lake as wire
 from lake.protocol.bounded_dict import BoundedDict
 from lake.protocol.connection.closing import Closing
