@@ -48,9 +48,10 @@ def read_stream(
     NotParquet, ValueError for a table of Hudi's or one without a key that Hive made, and in a session that
     `lake.spark.configure` hasn't made.
     """
+    _check_session(spark, uri)
     lake = lake_table(spark, table, uri)
     schema = lake.schema()
-    _check(spark, lake.name, schema, uri)
+    _check(lake.name, schema)
     if changes and schema.keyed_table() is None:
         raise NotKeyed(f"{lake.name} has no primary-key among its properties: nobody can tell which rows changed")
     reader = spark.readStream.option("timeline", "true").option("changes", str(changes).lower())
@@ -63,11 +64,8 @@ def read_stream(
     return reader.table(f"{quoted(lake.reference.database or '')}.{quoted(lake.reference.table or '')}")
 
 
-def _check(spark: SparkSession, name: str, schema: Schema, uri: str | None) -> None:
-    """Raises ValueError for what the extension can't read as a stream, NotParquet."""
-    if is_hudi(schema):
-        raise ValueError(f"{name} is a table of Hudi's: Hudi reads its streams, spark.readStream.format('hudi')")
-    check_parquet(schema.properties, schema.input_format)
+def _check_session(spark: SparkSession, uri: str | None) -> None:
+    """Raises ValueError for a session without the extension, and for another metastore than its own."""
     if spark.conf.get(CATALOG, "") != CATALOG_CLASS:
         raise ValueError(
             "streams are read by the extension for Spark: make the session with lake.spark.configure, or take"
@@ -75,6 +73,13 @@ def _check(spark: SparkSession, name: str, schema: Schema, uri: str | None) -> N
         )
     if uri is not None and uri != metastore_uri(spark):
         raise ValueError(f"streams are read from the session's metastore {metastore_uri(spark)}, not from {uri}")
+
+
+def _check(name: str, schema: Schema) -> None:
+    """Raises ValueError for what the extension can't read as a stream, NotParquet."""
+    if is_hudi(schema):
+        raise ValueError(f"{name} is a table of Hudi's: Hudi reads its streams, spark.readStream.format('hudi')")
+    check_parquet(schema.properties, schema.input_format)
     if schema.keyed_table() is None and _PROVIDER not in schema.properties:
         raise ValueError(
             f"{name} has no primary-key and is Hive's own: Spark has no streams of such tables; take for_each_increment"
