@@ -225,6 +225,14 @@ def test_what_streams_into_tables_are_refused(
         with pytest.raises(SparkError, match=said):
             source.into(target, checkpoint=checkpoint)
     assert spark.value(f"SELECT count(*) FROM {table}") == 0
+    plain = make("t", PLAIN)
+    source.into(plain, query="rows.drop('version')", checkpoint=source.checkpoint.with_name("t"))
+    directory = spark.describe(plain)["Location"]
+    with pytest.raises(SparkError, match="is the directory of a lake table"):
+        spark.python(f"""
+rows = spark.readStream.schema("id INT, name STRING, dt STRING").json({str(source.directory)!r})
+rows.writeStream.option("checkpointLocation", {str(source.checkpoint)!r} + "-path").start({directory!r})
+""")
 
 
 def read(spark: SparkSession, table: str, checkpoint: Path, **options: str) -> list[list[list[Any]]]:

@@ -12,6 +12,8 @@ import java.lang.reflect.Method;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
@@ -45,6 +47,9 @@ final class StreamRules {
 
     /** The file in a checkpoint that says into which table its query writes, as lake/spark/streams/writing.py has it. */
     private static final String CHECKPOINT_MARK = "lake-table.json";
+
+    /** How Spark shows its sink of files. */
+    private static final Pattern FILES = Pattern.compile("FileSink\\[(.*)]");
 
     private StreamRules() {}
 
@@ -223,6 +228,7 @@ final class StreamRules {
             }
         }
 
+        /** Spark's own sinks: a stream into a directory writes past the timeline of the table that lies there. */
         private static void checkForeign(WriteToStream query) {
             Option<CatalogTable> table = query.catalogTable();
             if (table.isDefined() && LakeCatalog.keyedTable(table.get()) != null) {
@@ -230,6 +236,10 @@ final class StreamRules {
                         table.get().identifier().unquotedString()
                                 + " is a keyed table, which this session can't read or write: set"
                                 + " spark.sql.catalog.spark_catalog=" + LakeCatalog.class.getName());
+            }
+            Matcher path = FILES.matcher(query.sink().toString());
+            if (path.matches()) {
+                LakeRelations.DirectoryCheck.checkPath(new Path(path.group(1)));
             }
         }
 
