@@ -109,24 +109,7 @@ struct Watermark {
   10: optional i64 tableId
 }
 
-// ---- streaming writers -------------------------------------------------------------------------------------------
-//
-// A batch: beginBatch, then files are written below the staging location that it names, partitions that are missing
-// are added, and reportBatch ends it. A batch that was accepted is accepted once, however often it is run.
-
-struct BeginBatchRequest {
-  1: required TableReference table
-  2: required string writer       // the query's name, the same after a restart; letters, digits, _ and -
-  3: required i64 batch           // numbers rise
-}
-
-struct BeginBatchResponse {
-  1: required bool accepted             // an earlier run was: nothing is to be done
-  2: optional string stagingLocation    // where this run of the batch puts its files; unset if accepted
-  3: optional string attempt            // names this run
-  4: optional i64 watermark
-  5: optional i64 tableId
-}
+// ---- streams ------------------------------------------------------------------------------------------------------
 
 // Where rows that belong to some partitions go.
 struct RoutePartitionsRequest {
@@ -143,32 +126,6 @@ struct Route {
 
 struct RoutePartitionsResponse {
   1: required list<Route> routes  // in the order of the request
-}
-
-struct StagedFile {
-  1: required string path         // relative to the staging location
-  2: required string partition    // the name of the partition that it joins
-}
-
-struct ReportBatchRequest {
-  1: required TableReference table
-  2: required string writer
-  3: required i64 batch
-  4: optional string chain                // which of several that write the same rows, by default "default"
-  5: optional map<string, i64> eventTimes // per source: the smallest event time of the batch
-  6: optional string attempt
-  7: optional list<StagedFile> files
-  8: optional list<string> partitions     // further partitions that the batch wrote to
-  9: optional list<string> reopen         // partitions that it opens again, because late rows are for them
-  10: optional LateRows late
-}
-
-struct ReportBatchResponse {
-  1: required bool accepted             // by this report or an earlier one of the same batch
-  2: required bool repeated             // by an earlier one: this one changed nothing
-  3: required list<string> alreadyReady // why it wasn't: these turned ready, route their rows anew and report again
-  4: optional i64 watermark
-  5: required list<string> committed    // that turned ready by this report
 }
 
 // ---- events ------------------------------------------------------------------------------------------------------
@@ -845,19 +802,10 @@ service LakeMetastore {
   Watermark lake_get_watermark(1: TableReference table)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.MetaException o2,
               3: TableReplaced o3)
-  BeginBatchResponse lake_begin_batch(1: BeginBatchRequest request)
-      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3,
-              4: TableReplaced o4)
   RoutePartitionsResponse lake_route_partitions(1: RoutePartitionsRequest request)
       throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
               3: hive_metastore.MetaException o3,
               4: TableReplaced o4)
-  ReportBatchResponse lake_report_batch(1: ReportBatchRequest request)
-      throws (1: hive_metastore.NoSuchObjectException o1, 2: hive_metastore.InvalidOperationException o2,
-              3: hive_metastore.MetaException o3,
-              4: TableReplaced o4)
-
   ReadEventsResponse lake_read_events(1: ReadEventsRequest request)
       throws (1: EventsGone o1, 2: hive_metastore.InvalidOperationException o2, 3: hive_metastore.MetaException o3)
   EventPositions lake_event_positions(1: string group, 2: i64 since)

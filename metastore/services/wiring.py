@@ -41,7 +41,6 @@ from metastore.services.maintenance.server_info import ServerInfo
 from metastore.services.partition.exchange import PartitionExchange
 from metastore.services.partition.reads import PartitionReads
 from metastore.services.partition.writes import PartitionService
-from metastore.services.readiness.ingest import BatchService
 from metastore.services.readiness.late_rows import Routes
 from metastore.services.readiness.partition_states import PartitionStates
 from metastore.services.readiness.service import ReadinessService
@@ -109,7 +108,6 @@ class _Partition(TypedDict):
 
 class _Readiness(TypedDict):
     readiness: ReadinessService
-    batches: BatchService
     routes: Routes
     partition_states: PartitionStates
 
@@ -171,7 +169,6 @@ class Metastore:
     partition_reads: PartitionReads
     partition_states: PartitionStates
     readiness: ReadinessService
-    batches: BatchService
     routes: Routes
     timeline: TimelineService
     timeline_queries: TimelineQueries
@@ -395,12 +392,11 @@ def _partition(parts: _Parts, table: _Table) -> _Partition:
 
 
 def _readiness(parts: _Parts, table: _Table, partition: _Partition) -> _Readiness:
-    _, database, warehouse, _, _, mover, publisher, commits, _ = parts
+    _, database, _, _, _, _, publisher, commits, _ = parts
     tables = table["tables"]
     readiness = ReadinessService(database, tables, partition["partitions"], publisher, commits)
     return _Readiness(
         readiness=readiness,
-        batches=BatchService(database, warehouse, mover, tables, publisher, commits, readiness),
         routes=Routes(database, tables),
         partition_states=PartitionStates(database, tables, commits),
     )

@@ -149,30 +149,6 @@ class Watermark(Struct):
         self.tableId = tableId
 
 
-class BeginBatchRequest(Struct):
-    __slots__ = ('table', 'writer', 'batch', 'unknown')
-    required: ClassVar[tuple[str, ...]] = ('table', 'writer', 'batch',)
-    thrift_spec: ClassVar[Spec]
-
-    def __init__(self, table: TableReference | None = None, writer: str | None = None, batch: int | None = None) -> None:
-        self.table = table
-        self.writer = writer
-        self.batch = batch
-
-
-class BeginBatchResponse(Struct):
-    __slots__ = ('accepted', 'stagingLocation', 'attempt', 'watermark', 'tableId', 'unknown')
-    required: ClassVar[tuple[str, ...]] = ('accepted',)
-    thrift_spec: ClassVar[Spec]
-
-    def __init__(self, accepted: bool | None = None, stagingLocation: str | None = None, attempt: str | None = None, watermark: int | None = None, tableId: int | None = None) -> None:
-        self.accepted = accepted
-        self.stagingLocation = stagingLocation
-        self.attempt = attempt
-        self.watermark = watermark
-        self.tableId = tableId
-
-
 class RoutePartitionsRequest(Struct):
     __slots__ = ('table', 'names', 'unknown')
     required: ClassVar[tuple[str, ...]] = ('table', 'names',)
@@ -202,47 +178,6 @@ class RoutePartitionsResponse(Struct):
 
     def __init__(self, routes: list[Route] | None = None) -> None:
         self.routes = routes
-
-
-class StagedFile(Struct):
-    __slots__ = ('path', 'partition', 'unknown')
-    required: ClassVar[tuple[str, ...]] = ('path', 'partition',)
-    thrift_spec: ClassVar[Spec]
-
-    def __init__(self, path: str | None = None, partition: str | None = None) -> None:
-        self.path = path
-        self.partition = partition
-
-
-class ReportBatchRequest(Struct):
-    __slots__ = ('table', 'writer', 'batch', 'chain', 'eventTimes', 'attempt', 'files', 'partitions', 'reopen', 'late', 'unknown')
-    required: ClassVar[tuple[str, ...]] = ('table', 'writer', 'batch',)
-    thrift_spec: ClassVar[Spec]
-
-    def __init__(self, table: TableReference | None = None, writer: str | None = None, batch: int | None = None, chain: str | None = None, eventTimes: dict[str, int] | None = None, attempt: str | None = None, files: list[StagedFile] | None = None, partitions: list[str] | None = None, reopen: list[str] | None = None, late: LateRows | None = None) -> None:
-        self.table = table
-        self.writer = writer
-        self.batch = batch
-        self.chain = chain
-        self.eventTimes = eventTimes
-        self.attempt = attempt
-        self.files = files
-        self.partitions = partitions
-        self.reopen = reopen
-        self.late = late
-
-
-class ReportBatchResponse(Struct):
-    __slots__ = ('accepted', 'repeated', 'alreadyReady', 'watermark', 'committed', 'unknown')
-    required: ClassVar[tuple[str, ...]] = ('accepted', 'repeated', 'alreadyReady', 'committed',)
-    thrift_spec: ClassVar[Spec]
-
-    def __init__(self, accepted: bool | None = None, repeated: bool | None = None, alreadyReady: list[str] | None = None, watermark: int | None = None, committed: list[str] | None = None) -> None:
-        self.accepted = accepted
-        self.repeated = repeated
-        self.alreadyReady = alreadyReady
-        self.watermark = watermark
-        self.committed = committed
 
 
 class EventRecord(Struct):
@@ -1135,14 +1070,9 @@ ReopenPartitionsResponse.thrift_spec = f(None, (1, 'reopened', 15, (11, 'UTF8', 
 SourceProgress.thrift_spec = f(None, (1, 'chain', 11, 'UTF8'), (2, 'source', 11, 'UTF8'), (3, 'watermark', 10, None), (4, 'reportedAt', 10, None), (5, 'idle', 2, None))
 LateRows.thrift_spec = f(None, (1, 'rerouted', 10, None), (2, 'reopened', 10, None), (3, 'dropped', 10, None))
 Watermark.thrift_spec = f(None, (1, 'watermark', 10, None), (2, 'commitMode', 11, 'UTF8'), (3, 'sources', 15, (12, [SourceProgress, None], False)), (4, 'late', 12, [LateRows, None]), (5, 'uncommitted', 10, None), (6, 'oldestUncommitted', 11, 'UTF8'), (7, 'delay', 10, None), (8, 'interval', 10, None), (9, 'latePolicy', 11, 'UTF8'), (10, 'tableId', 10, None))
-BeginBatchRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'writer', 11, 'UTF8'), (3, 'batch', 10, None))
-BeginBatchResponse.thrift_spec = f(None, (1, 'accepted', 2, None), (2, 'stagingLocation', 11, 'UTF8'), (3, 'attempt', 11, 'UTF8'), (4, 'watermark', 10, None), (5, 'tableId', 10, None))
 RoutePartitionsRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'names', 15, (11, 'UTF8', False)))
 Route.thrift_spec = f(None, (1, 'name', 11, 'UTF8'), (2, 'target', 11, 'UTF8'), (3, 'late', 2, None), (4, 'action', 11, 'UTF8'))
 RoutePartitionsResponse.thrift_spec = f(None, (1, 'routes', 15, (12, [Route, None], False)))
-StagedFile.thrift_spec = f(None, (1, 'path', 11, 'UTF8'), (2, 'partition', 11, 'UTF8'))
-ReportBatchRequest.thrift_spec = f(None, (1, 'table', 12, [TableReference, None]), (2, 'writer', 11, 'UTF8'), (3, 'batch', 10, None), (4, 'chain', 11, 'UTF8'), (5, 'eventTimes', 13, (11, 'UTF8', 10, None, False)), (6, 'attempt', 11, 'UTF8'), (7, 'files', 15, (12, [StagedFile, None], False)), (8, 'partitions', 15, (11, 'UTF8', False)), (9, 'reopen', 15, (11, 'UTF8', False)), (10, 'late', 12, [LateRows, None]))
-ReportBatchResponse.thrift_spec = f(None, (1, 'accepted', 2, None), (2, 'repeated', 2, None), (3, 'alreadyReady', 15, (11, 'UTF8', False)), (4, 'watermark', 10, None), (5, 'committed', 15, (11, 'UTF8', False)))
 EventRecord.thrift_spec = f(None, (1, 'number', 10, None), (2, 'type', 11, 'UTF8'), (3, 'time', 10, None), (4, 'user', 11, 'UTF8'), (5, 'connection', 11, 'UTF8'), (6, 'catalog', 11, 'UTF8'), (7, 'database', 11, 'UTF8'), (8, 'table', 11, 'UTF8'), (9, 'payload', 11, 'UTF8'), (10, 'shard', 8, None))
 ReadEventsRequest.thrift_spec = f(None, (1, 'after', 10, None), (2, 'limit', 8, None), (3, 'tables', 15, (11, 'UTF8', False)), (4, 'types', 15, (11, 'UTF8', False)), (5, 'maxWait', 10, None), (6, 'history', 11, 'UTF8'))
 ReadEventsResponse.thrift_spec = f(None, (1, 'events', 15, (12, [EventRecord, None], False)), (2, 'position', 10, None), (3, 'last', 10, None), (4, 'history', 11, 'UTF8'))
@@ -1216,14 +1146,9 @@ for _cls in (
     SourceProgress,
     LateRows,
     Watermark,
-    BeginBatchRequest,
-    BeginBatchResponse,
     RoutePartitionsRequest,
     Route,
     RoutePartitionsResponse,
-    StagedFile,
-    ReportBatchRequest,
-    ReportBatchResponse,
     EventRecord,
     ReadEventsRequest,
     ReadEventsResponse,
