@@ -174,6 +174,9 @@ def _write_files(
             _name_apart(HadoopFiles(rows.sparkSession), writing.directory)
         files = written_files(rows.sparkSession, writing, columns, plan.event_time)
         done, made = complete_batch(writing, _completion(plan, files), plan.schema.properties)
+        left_out = {each.path for each in files} - {each.path for each in made.added}
+        for path in sorted(left_out):  # which nobody would ever remove
+            HadoopFiles(rows.sparkSession).remove(writing.directory + path.removeprefix(writing.path))
         files = list(made.added)
     refresh_listings(rows.sparkSession, lake)
     if done.batch_repeated:

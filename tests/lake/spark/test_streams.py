@@ -9,6 +9,7 @@ import pytest
 from lake.tables.lake import LakeTable
 from tests.lake.spark.lake import Lake
 from tests.spark.session import SparkError, SparkSession
+from tests.support.target import local_path
 
 _BEFORE = """
 from lake.client.lake_types import StreamBatch
@@ -158,7 +159,7 @@ result = None
 """
 
 
-@pytest.mark.parametrize("late", ["next", "drop-keyed"])
+@pytest.mark.parametrize("late", ["next", "drop", "drop-keyed"])
 def test_late_rows_go_where_the_table_says(lake: Lake, source: Source, late: str) -> None:
     """As those of streams by name, see tests/spark_extension/test_streams.py."""
     properties = {**HOURS, "partition.late-rows": late.partition("-")[0]}
@@ -186,11 +187,14 @@ def test_late_rows_go_where_the_table_says(lake: Lake, source: Source, late: str
     files = list(table.snapshot(include_uncommitted=True))
     rows = {hour: sum(each.rows or 0 for each in files if each.partition.endswith(hour)) for hour in "01234"}
     late_rows = table.client.call(lambda client: client.lake_get_watermark(table.reference)).late
-    if "keyed" in late:
+    if "drop" in late:
         assert (rows, late_rows.dropped) == ({"0": 1, "1": 1, "2": 0, "3": 1, "4": 2}, 2)
     else:
         assert (rows, late_rows.rerouted) == ({"0": 1, "1": 1, "2": 2, "3": 1, "4": 2}, 2)
         assert len({(each.partition, each.file_group) for each in files}) == len(files)
+    if late == "drop":
+        left = {each.name for each in local_path(table.location()).rglob("*.parquet")}
+        assert left == {Path(each.path).name for each in files}, "what was left out is deleted"
 
 
 def test_streams_are_read_in_sessions_with_the_extension(lake: Lake, table: LakeTable) -> None:
