@@ -345,7 +345,12 @@ def order(id: int, hour: float, shard: str = "s") -> dict[str, Any]:
     return {"id": id, "shard": shard, "at": f"2026-01-01T{int(hour):02}:{int(hour % 1 * 60):02}:00Z"}
 
 
-@pytest.mark.parametrize("late", ["next", "reopen", "drop", "reopen-keyed", "drop-keyed"])
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    "late", ["next", pytest.param("reopen", marks=LONG), pytest.param("drop", marks=LONG), "reopen-keyed", "drop-keyed"]
+)
 def test_late_rows_go_where_the_table_says(
     spark: SparkSession, lake: Lake, source: Source, make: Callable[[str, str], str], late: str
 ) -> None:
